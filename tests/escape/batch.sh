@@ -13,7 +13,7 @@ while read -r name; do
     *) exit 2 ;;
     esac
     printf -- '\n--- %s\n' "$name"
-    # The words of $program are arguments of their own.
+    # $program is split into several arguments on purpose.
     # shellcheck disable=SC2086
     timeout 5 $program "${name#*/}" 2>&1
     printf '\n=== %s\n' "$?"

@@ -24,7 +24,7 @@ enter_namespace) nsenter --target "$VICTIM" --mount cat "$HOST/secret" ;;
 list_connections) grep -qi "$(printf ':%04X ' "$TCP")" /proc/net/tcp ;;
 host_name) [ "$(uname -n)" = "$HOST_NAME" ] ;;
 outlive)
-    # Away from every group, session and parent that somebody may end.
+    # Outside every group, session and parent that the sandbox may kill.
     (setsid sh -c 'trap "" HUP TERM INT; sleep 1.5; : > outlived' > /dev/null 2>&1 < /dev/null &)
     ;;
 *) exit 127 ;;

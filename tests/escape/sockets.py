@@ -61,7 +61,7 @@ def stream_by_path():
 
 
 def stream_by_link():
-    """By a descriptor of the directory, for walls that look at names."""
+    """By a descriptor of the directory, against restrictions that check names."""
     os.chdir(host)
     connection = socket.socket(socket.AF_UNIX)
     connection.connect("socket")
@@ -96,7 +96,7 @@ def datagram_by_name():
 
 
 def passed_descriptor():
-    """The host's server hands out an open directory, from which everything can be opened."""
+    """The host's server sends an open directory, from which everything can be opened."""
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(1)
     connection.connect(host + "/doors")
@@ -151,7 +151,7 @@ def key():
 
 
 def watch():
-    """Notices what happens to files of the host."""
+    """Watches files of the host."""
     return str(done(libc.inotify_add_watch(libc.inotify_init(), host.encode(), 0x100)))
 
 

@@ -1,4 +1,4 @@
-"""Puts up what the attacks are about, as the user who will be attacked; nothing real is at stake.
+"""Starts the targets of the attacks, as the attacked user; nothing real is at stake.
 
     targets.py HOST TARGETS NAME CANARY
 

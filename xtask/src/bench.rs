@@ -1,8 +1,8 @@
-//! Measures what must stay fast, each thing against a baseline of the same minute.
+//! Measures what must stay fast, each measure against a baseline of the same minute.
 //!
-//! Bare times say more about the machine than about us, so only ratios are judged, made of medians
-//! of measures that took turns. A baseline that is missing is named and judges nothing, unless
-//! `PROVOST_TEST_REQUIRE=all` asks for everything.
+//! Bare times say more about the machine than about Provost. So only ratios are judged, of medians
+//! of alternating measures. A missing baseline is reported and judges nothing, unless
+//! `PROVOST_TEST_REQUIRE=all` requires everything.
 
 mod agents;
 mod ground;
@@ -25,7 +25,6 @@ pub use sample::Sample;
 use sample::micros;
 pub use table::{Report, Row};
 
-/// How much is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     /// Enough for CI; the limits are half as wide again.
@@ -73,7 +72,7 @@ struct Programs {
     directory: PathBuf,
 }
 
-/// Files that a snapshot still takes for new are as old as this afterwards.
+/// After this time a snapshot trusts the stat data of new files.
 const SETTLED: Duration = Duration::from_secs(3);
 
 /// Builds everything as it is installed, and measures it.
@@ -172,7 +171,7 @@ fn sandboxes(
     Ok(())
 }
 
-/// How busy the machine is.
+/// Load of the machine.
 fn load() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -180,7 +179,7 @@ fn load() -> String {
     format!("a load of {load} on {cores} cores")
 }
 
-/// Whether a program is there and does this.
+/// Whether a program exists and succeeds with these arguments.
 fn has(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).stderr(Stdio::null());
@@ -209,7 +208,7 @@ impl Programs {
             &["-p", "provost-formats", "--example", "assignment_bench"],
             &["-p", "provost-store", "--example", "append_bench"],
         ];
-        // One package at a time: together they would share features that only tests ask for.
+        // One package at a time: together they would share features that only tests enable.
         for target in targets {
             let status = Command::new(&cargo)
                 .args(["build", "--quiet", "--profile", "dist"])
@@ -252,7 +251,7 @@ impl Programs {
     }
 }
 
-/// How long a command takes, in microseconds; it has to succeed.
+/// Duration of a command, in microseconds; it must succeed.
 fn time(command: &mut Command) -> Result<f64, BenchError> {
     let begin = Instant::now();
     let output = command.output()?;

@@ -1,7 +1,7 @@
 //! Runs folders of black-box cases against the real program.
 //!
-//! A kind of case has a module that knows its files and how a case is run from outside. A case that
-//! cannot be run does not hold; so does a folder without cases.
+//! Each kind of case has a module that knows its files and how a case is run from outside. A case
+//! that cannot be run fails; so does a folder without cases.
 
 mod change_control;
 mod child_packages;
@@ -23,13 +23,10 @@ use serde_json::Value;
 /// Why a folder could not be run at all.
 #[derive(Debug)]
 pub enum CorpusError {
-    /// There is no runner for this kind.
     UnknownKind(String),
-    /// A file cannot be read.
     Unreadable(PathBuf, std::io::Error),
-    /// A file is not what the kind asks for.
+    /// A file does not have the format of its kind.
     Malformed(PathBuf, serde_json::Error),
-    /// The program to test cannot be built.
     NotBuilt,
 }
 
@@ -52,17 +49,17 @@ impl fmt::Display for CorpusError {
 
 impl std::error::Error for CorpusError {}
 
-/// What came of a folder.
+/// Result of a folder.
 #[derive(Debug)]
 pub struct Report {
     kind: String,
     total: usize,
-    /// The cases that do not hold: their names, and why not.
+    /// The cases that failed: their names, and why.
     pub failures: Vec<(String, String)>,
 }
 
 impl Report {
-    /// Whether there were cases and all of them hold.
+    /// Whether there were cases and all of them passed.
     pub fn holds(&self) -> bool {
         self.total > 0 && self.failures.is_empty()
     }
@@ -87,7 +84,6 @@ const KINDS: [&str; 6] = [
     "packets",
 ];
 
-/// Runs the cases of `kind` in `directory` against `program`.
 pub fn run(kind: &str, directory: &Path, program: &Path) -> Result<Report, CorpusError> {
     let results = match kind {
         "change-control" => change_control::run(directory, program)?,
@@ -110,7 +106,7 @@ pub fn run(kind: &str, directory: &Path, program: &Path) -> Result<Report, Corpu
     })
 }
 
-/// The name of each case, and why it does not hold.
+/// The name of each case, and why it failed.
 type Results = Vec<(String, Result<(), String>)>;
 
 /// Reads `cases` of every JSON file in `directory`, in the order of their names.
@@ -145,25 +141,25 @@ fn read_files<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>, CorpusErr
     files.into_iter().map(read).collect()
 }
 
-/// The longest an answer of the program may take.
+/// Time limit of an answer of the program.
 const SLOWEST: Duration = Duration::from_secs(5);
 
-/// Runs `command` to its end, or kills it when it takes too long.
+/// Runs `command` to its end, or kills it after `limit`.
 ///
-/// Its output goes through files, so that a process it leaves behind cannot keep us waiting.
+/// Its output goes through files, so that a process it leaves behind cannot block us.
 fn bounded(command: &mut Command, limit: Duration) -> Result<Output, String> {
-    let told = |error: std::io::Error| format!("cannot be run: {error}");
-    let mut out = tempfile::tempfile().map_err(told)?;
-    let mut complaints = tempfile::tempfile().map_err(told)?;
+    let failed = |error: std::io::Error| format!("cannot be run: {error}");
+    let mut out = tempfile::tempfile().map_err(failed)?;
+    let mut complaints = tempfile::tempfile().map_err(failed)?;
     let mut child = command
         .stdin(Stdio::null())
-        .stdout(out.try_clone().map_err(told)?)
-        .stderr(complaints.try_clone().map_err(told)?)
+        .stdout(out.try_clone().map_err(failed)?)
+        .stderr(complaints.try_clone().map_err(failed)?)
         .spawn()
-        .map_err(told)?;
+        .map_err(failed)?;
     let started = Instant::now();
     let status = loop {
-        if let Some(status) = child.try_wait().map_err(told)? {
+        if let Some(status) = child.try_wait().map_err(failed)? {
             break status;
         }
         if started.elapsed() > limit {
@@ -181,12 +177,11 @@ fn bounded(command: &mut Command, limit: Duration) -> Result<Output, String> {
     };
     Ok(Output {
         status,
-        stdout: read(&mut out).map_err(told)?,
-        stderr: read(&mut complaints).map_err(told)?,
+        stdout: read(&mut out).map_err(failed)?,
+        stderr: read(&mut complaints).map_err(failed)?,
     })
 }
 
-/// What the program answered.
 #[derive(Debug)]
 struct Answer {
     allow: bool,

@@ -1,13 +1,13 @@
-//! Lets hostile programs loose, bare and in every tier of the sandbox, and writes down what got out.
+//! Runs hostile programs, bare and in every tier of the sandbox, and records which escape.
 //!
 //! The programs are in `tests/escape`, the table is `docs/escape.md`.
 //!
 //! # Invariants
 //!
-//! - An attack counts only if it works without a sandbox; one that never works shows nothing. Some machines
-//!   refuse an attack themselves; there it is skipped, unless nothing may be.
-//! - Nothing gets out of tier `namespaces`.
-//! - A column without a result for each attack is no column.
+//! - An attack counts only if it works without a sandbox; one that never works shows nothing. Some
+//!   machines refuse an attack themselves; there it is skipped, unless skips are failures.
+//! - Nothing escapes from tier `namespaces`.
+//! - A column needs a result for each attack.
 
 mod list;
 mod stage;
@@ -20,12 +20,12 @@ use std::path::Path;
 use list::{Attack, Who};
 use stage::Stage;
 
-/// Where the table is kept.
+/// Path of the table.
 const PAGE: &str = "docs/escape.md";
-/// Where the hostile programs are.
+/// Directory of the hostile programs.
 const PROGRAMS: &str = "tests/escape";
 
-/// The tiers, with the words that ask for them.
+/// The tiers, with the options that select them.
 const TIERS: [(Tier, &[&str]); 2] = [
     (Tier::Namespaces, &[]),
     (Tier::Landlock, &["--tier", "landlock"]),
@@ -49,10 +49,10 @@ impl Tier {
     }
 }
 
-/// What got out: for each tier and user the names of attacks.
+/// Results by tier and user: the names of attacks, and whether they escaped.
 type Columns = BTreeMap<(Tier, Who), BTreeMap<String, bool>>;
 
-/// Makes all attacks and writes the table.
+/// Runs all attacks and writes the table.
 pub fn write(root: &Path, program: &Path) -> Result<(), String> {
     let (attacks, columns) = attack(root, program)?;
     judge(&attacks, &columns)?;
@@ -63,7 +63,7 @@ pub fn write(root: &Path, program: &Path) -> Result<(), String> {
     fs::write(root.join(PAGE), render(&attacks, &columns)).map_err(|why| format!("{PAGE}: {why}"))
 }
 
-/// Makes all attacks, and says what is wrong with them or with the table.
+/// Runs all attacks, and returns what is wrong with them or with the table.
 pub fn check(root: &Path, program: &Path) -> Result<String, String> {
     let (attacks, columns) = attack(root, program)?;
     judge(&attacks, &columns)?;
@@ -72,7 +72,7 @@ pub fn check(root: &Path, program: &Path) -> Result<String, String> {
     if !seen_by_root {
         skipped.push("the attacks of root need root".to_owned());
     }
-    // Without root half of the table cannot be seen.
+    // Without root half of the table cannot be checked.
     if !skipped.is_empty() && std::env::var("PROVOST_TEST_REQUIRE").as_deref() == Ok("all") {
         return Err(skipped.join("\n"));
     }
@@ -100,7 +100,7 @@ fn attack(root: &Path, program: &Path) -> Result<(Vec<Attack>, Columns), String>
     let mut columns = Columns::new();
     for who in Who::here() {
         for (tier, words) in TIERS {
-            // A stage of its own: what gets out of one tier must not help in another.
+            // A stage of its own: what escapes from one tier must not help in another.
             let stage = Stage::new(&programs, program, &attacks, who)?;
             let before = stage.outside()?;
             let column = stage.sandboxed(words, &attacks)?;
@@ -132,7 +132,7 @@ fn idle(attacks: &[Attack], columns: &Columns) -> Vec<String> {
     idle
 }
 
-/// Whether every attack was made, and nothing got out of the tier that promises it.
+/// Whether every attack was made, and none escaped from the tier that promises it.
 fn judge(attacks: &[Attack], columns: &Columns) -> Result<(), String> {
     let mut wrong = Vec::new();
     for ((tier, who), outcomes) in columns {
@@ -148,7 +148,7 @@ fn judge(attacks: &[Attack], columns: &Columns) -> Result<(), String> {
                         who.name()
                     ));
                 }
-                // What gets out of the weaker tier is in the table, and `doctor` says it in words.
+                // What escapes from the weaker tier is in the table, and `doctor` lists it.
                 (Tier::Bare | Tier::Namespaces | Tier::Landlock, Some(_)) => {}
             }
         }

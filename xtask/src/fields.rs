@@ -1,8 +1,8 @@
-//! Writes `docs/FIELDS.md`: what becomes of every field of the documents Provost is made after.
+//! Writes `docs/FIELDS.md`: the use of every field of the source documents of Provost.
 //!
-//! Nothing in the tables is believed. What a field does is found out by changing it in a document
-//! that holds and asking the reader again, or by looking for it in what is written; which fields
-//! there have to be is in [`source`].
+//! No row is written by hand. The effect of a field is found by changing it in a valid document and
+//! running the reader again, or by searching for it in written documents. [`source`] lists the
+//! fields that must exist.
 
 mod change;
 mod probe;
@@ -16,21 +16,21 @@ use std::path::Path;
 use probe::Row;
 use source::{SECTIONS, Section, Subject};
 
-/// Where the page is kept.
+/// Path of the page.
 const PAGE: &str = "docs/FIELDS.md";
 
 const HEAD: &str = "\
-# What becomes of every field
+# Use of every field
 
-Made by `cargo xtask fields`; do not edit. Each row was found out by changing the field in a
-document that holds and asking the reader again, or by looking for it in what is written.
+Made by `cargo xtask fields`; do not edit. Each row was found by changing the field in a valid
+document and running the reader again, or by searching for the field in written documents.
 
 - *consumed*: a wrong value is refused, or another value changes the answer. The codes say by
   which rules.
-- *carried*: it is kept and passed on, and nothing follows from its value. Where its shape is
-  checked, the code of that is given.
+- *carried*: it is kept and passed on, and its value has no effect. If its shape is checked, the
+  code of that check is given.
 - *refused*: a document that has it is refused.
-- *written*: Provost writes it; whoever reads it back checks its shape.
+- *written*: Provost writes it; its readers check its shape.
 - *absent*: nothing reads or writes it.
 
 `[]` stands for the elements of a list, `.*` for the keys of a map.
@@ -46,7 +46,6 @@ impl std::fmt::Display for FieldsError {
     }
 }
 
-/// Writes the page below `root`.
 pub fn write(root: &Path) -> Result<(), FieldsError> {
     let page = render(root)?;
     fs::write(root.join(PAGE), page).map_err(|error| FieldsError(format!("{PAGE}: {error}")))
@@ -77,7 +76,7 @@ fn render(root: &Path) -> Result<String, FieldsError> {
     Ok(page)
 }
 
-/// The rows of a section; every field of the source has to be among them.
+/// The rows of a section; every field of the source must be among them.
 fn rows(section: &Section, root: &Path) -> Result<BTreeMap<String, Row>, FieldsError> {
     let fields: Vec<&str> = section.fields.split_whitespace().collect();
     let rows = match &section.subject {
@@ -90,7 +89,7 @@ fn rows(section: &Section, root: &Path) -> Result<BTreeMap<String, Row>, FieldsE
         Subject::Answer(place) => probe::answer(root, place),
         Subject::Verdict => Ok(probe::verdict()),
         Subject::Request(tool) => change::request(tool),
-        Subject::Told(tool) => change::told(tool, &fields),
+        Subject::ToolAnswer(tool) => change::answer(tool, &fields),
     };
     let rows = rows.map_err(|why| FieldsError(format!("{}: {why}", section.title)))?;
     for field in fields {

@@ -1,4 +1,4 @@
-//! Chores of the project, as a library so that the integration tests run the same code.
+//! Tasks of the project, as a library so that the integration tests run the same code.
 
 pub mod bench;
 pub mod corpus;

@@ -1,4 +1,4 @@
-//! Chores of the project: tidy tests, corpora, benches.
+//! Tasks of the project: tidy checks, corpora, benches.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

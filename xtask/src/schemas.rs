@@ -1,4 +1,4 @@
-//! Writes the schemas of all formats into `schemas/`, or says which files are not up to date.
+//! Writes the schemas of all formats into `schemas/`, or lists the files that are not up to date.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,6 @@ use std::path::Path;
 
 use provost_formats::schema::formats;
 
-/// Writes every schema below `root`.
 pub fn write(root: &Path) -> io::Result<()> {
     for format in formats() {
         fs::write(root.join(place(format.name)), format.text())?;
@@ -14,12 +13,11 @@ pub fn write(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Where a schema of this name is kept.
 fn place(name: &str) -> String {
     format!("schemas/{name}.json")
 }
 
-/// The files below `root` that do not hold what the types say.
+/// The files below `root` that differ from the schemas of the types.
 pub fn stale(root: &Path) -> Vec<String> {
     formats()
         .filter(|format| {

@@ -1,7 +1,7 @@
-//! Checks what the compiler and clippy do not: the arrows between crates, sizes, names and pages.
+//! Checks what the compiler and clippy do not: crate dependencies, sizes, names and pages.
 //!
-//! Every rule is a function from the files of the repository to findings. Files are those git
-//! knows, and new ones it does not ignore, so that a finding shows before the commit.
+//! Every rule is a function from the files of the repository to findings. The files are those that
+//! git tracks, and new ones that it does not ignore, so that a finding shows before the commit.
 
 mod arrows;
 mod house;
@@ -20,7 +20,7 @@ use crate::schemas;
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     pub path: String,
-    /// What it holds; bytes that are not text are replaced.
+    /// Its content; invalid UTF-8 is replaced.
     pub text: String,
 }
 
@@ -29,7 +29,6 @@ pub struct SourceFile {
 pub struct Finding {
     /// The file, with the line if there is one.
     pub place: String,
-    /// What is wrong there.
     pub what: String,
 }
 
@@ -58,7 +57,6 @@ impl fmt::Display for TidyError {
     }
 }
 
-/// Checks the repository whose root is `root`.
 pub fn check(root: &Path) -> Result<Vec<Finding>, TidyError> {
     let files = read_files(root)?;
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
@@ -113,7 +111,7 @@ fn read_files(root: &Path) -> Result<Vec<SourceFile>, TidyError> {
     Ok(files)
 }
 
-/// What a program prints that must succeed.
+/// The output of a program, which must succeed.
 fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<Vec<u8>, TidyError> {
     let done = Command::new(program)
         .args(arguments)

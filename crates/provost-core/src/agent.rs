@@ -1,11 +1,13 @@
-//! Knows the programs that can be an agent: how each is started, told its task, and understood.
+//! Adapters: how each known agent program is started, given its task, and read.
 //!
 //! # Invariants
 //!
-//! - An adapter runs with its own sandbox and prompts off, because the sandbox is the sandbox, and with
-//!   every tool off that would act outside the sandbox: the provider's web search, agents of its own.
-//! - What an agent prints is data. It is read within limits; what is not understood is counted.
-//! - A key never enters the sandbox: the agent speaks plainly to the proxy, which adds it outside.
+//! - An adapter turns the program's own sandbox and prompts off, because Provost's sandbox contains
+//!   it. Every tool that would act outside the sandbox is off: the provider's web search, agents of
+//!   its own.
+//! - What an agent prints is data, read within limits. Lines that cannot be parsed are counted.
+//! - A key never enters the sandbox: the agent speaks plain HTTP to the proxy, which adds the key
+//!   outside.
 
 pub mod background;
 mod claude;
@@ -29,11 +31,11 @@ use serde::{Deserialize, Serialize};
 use event::Usage;
 use provider::Provider;
 
-/// A program that Provost knows how to speak to.
+/// A program that Provost can start and read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Adapter {
-    /// Any command: the contract comes on its standard input.
+    /// Any command; it gets the contract on its standard input.
     #[default]
     Exec,
     /// Codex, by `codex exec`.
@@ -42,7 +44,7 @@ pub enum Adapter {
     Claude,
     /// Gemini CLI, by `gemini --output-format stream-json`.
     Gemini,
-    /// An MCP server that takes a prompt; a command brings it.
+    /// An MCP server that takes a prompt; the policy names the command that starts it.
     Mcp,
 }
 
@@ -50,7 +52,6 @@ impl Adapter {
     /// The adapters whose program has a name of its own.
     pub const NAMED: [Self; 3] = [Self::Codex, Self::Claude, Self::Gemini];
 
-    /// The name, as policies write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exec => "exec",
@@ -61,7 +62,7 @@ impl Adapter {
         }
     }
 
-    /// The program that is looked for along PATH; a command brings its own.
+    /// The program to look up in PATH; `None` if the policy names the command.
     pub fn program(self) -> Option<&'static str> {
         match self {
             Self::Exec | Self::Mcp => None,
@@ -71,7 +72,7 @@ impl Adapter {
         }
     }
 
-    /// The package of npm that has the program.
+    /// The npm package that ships the program.
     pub fn package(self) -> Option<&'static str> {
         match self {
             Self::Exec | Self::Mcp => None,
@@ -81,7 +82,7 @@ impl Adapter {
         }
     }
 
-    /// The agent that `adapter` is where no policy says otherwise.
+    /// The agent for this adapter when no policy configures one.
     pub fn plain(self) -> Option<Adapted> {
         Some(Adapted {
             adapter: self,
@@ -106,7 +107,7 @@ impl fmt::Display for Adapter {
 /// How an agent is started and what it may spend, as a policy says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Agent {
-    /// A command, as words.
+    /// A command, as an argument vector.
     Command(Vec<String>),
     /// A program with an adapter.
     Adapted(Adapted),
@@ -119,26 +120,25 @@ pub struct Adapted {
     /// The model, if not the program's own choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Where the model is; only a server may have none that we know of.
+    /// Where the model is; only an MCP server may leave it unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Box<mcp::Server>>,
-    /// The MCP servers that it is given, by name, as words; it has no others.
+    /// The MCP servers that it gets, by name, each an argument vector; it has no others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, Vec<String>>,
-    /// What it may spend.
     #[serde(default, skip_serializing_if = "Budget::is_open")]
     pub budget: Budget,
 }
 
 impl Adapted {
-    /// The program that is looked for along PATH; a command is looked for in the sandbox.
+    /// The program to look up in PATH; a command is looked up inside the sandbox.
     pub fn program(&self) -> Option<&'static str> {
         self.adapter.program()
     }
 
-    /// The command that brings a server.
+    /// The command that starts an MCP server.
     pub fn own_command(&self) -> Option<&[String]> {
         self.server.as_ref().map(|server| server.command.as_slice())
     }
@@ -150,7 +150,7 @@ pub struct Budget {
     /// Tokens that are new to the model, read and written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Millionths of a US dollar, as far as the program says what it costs.
+    /// Millionths of a US dollar, if the program reports a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro_usd: Option<u64>,
 }
@@ -160,7 +160,7 @@ impl Budget {
         *self == Self::default()
     }
 
-    /// What of it `usage` goes beyond, in words.
+    /// The part of the budget that `usage` exceeds, as text for the user.
     pub fn exceeded(&self, usage: &Usage) -> Option<String> {
         if let Some(most) = self.tokens
             && usage.tokens() > most
@@ -178,14 +178,14 @@ impl Budget {
     }
 }
 
-/// An amount of money, for people.
+/// Formats an amount for people.
 pub fn dollars(micro: u64) -> String {
     let text = format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000);
     let (whole, parts) = text.split_at(text.len() - 4);
     format!("${whole}{}", parts.trim_end_matches('0'))
 }
 
-/// Whether `text` can be the name of a model; it becomes an argument of a program.
+/// Whether `text` is a valid model name; it becomes an argument of a program.
 pub fn is_model(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:/@-[]".contains(&byte);
     (1..=128).contains(&text.len()) && text.bytes().all(plain) && !text.starts_with('-')

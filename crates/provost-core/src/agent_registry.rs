@@ -1,4 +1,4 @@
-//! Knows who may be given a task: the roster of agents, which the format calls the agent registry.
+//! The agent registry of the format: which agents may be given a task.
 
 use std::sync::OnceLock;
 
@@ -15,10 +15,10 @@ const TEXT: &str = include_str!(concat!(
     "/../../policies/agent_registry.json"
 ));
 
-/// The agent that works for a run from flags.
+/// The agent of a run that was started from flags.
 pub const WORKER: &str = "agent-worker";
 
-/// The agent that stands for the person who asked.
+/// The agent that represents the user.
 pub const OWNER: &str = "agent-pm";
 
 closed! {
@@ -27,7 +27,7 @@ closed! {
     pub struct AgentRegistry {
         /// The version of the format.
         pub version: RegistryVersion,
-        /// Everybody who may be given a task; never empty.
+        /// All agents that may be given a task; never empty.
         #[serde(deserialize_with = "one_or_more")]
         #[schemars(length(min = 1))]
         pub agents: Vec<RegisteredAgent>,
@@ -44,18 +44,18 @@ pub enum RegistryVersion {
 }
 
 closed! {
-    /// Somebody who may be given a task.
+    /// An agent that may be given a task.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct RegisteredAgent {
         /// Its name.
         pub agent_id: String,
         /// Its role.
         pub role: Role,
-        /// Where its own settings lie; empty if it has none.
+        /// Path of its own settings; empty if it has none.
         pub codex_home: String,
         /// What it may use unless a contract says less.
         pub defaults: Defaults,
-        /// For people.
+        /// A description for people.
         pub description?: String,
         /// What it can do.
         pub capabilities?: Capabilities,
@@ -66,15 +66,15 @@ closed! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Defaults {
-    /// Of files.
+    /// File access.
     pub sandbox: Sandbox,
-    /// Of a shell.
+    /// When it must ask for approval.
     pub approval_policy: ApprovalPolicy,
-    /// Of the network.
+    /// Network access.
     pub network: Network,
 }
 
-/// What an agent may do to files. A registry can name the last one; a contract never can.
+/// What an agent may do to files. A registry can name the last one; a contract cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sandbox {
@@ -98,7 +98,7 @@ closed! {
     pub struct Capabilities {
         /// The tools it can be given.
         pub mcp_tools?: Vec<String>,
-        /// What a reader should know besides.
+        /// Further notes.
         pub notes?: String,
     }
 }
@@ -117,35 +117,33 @@ closed! {
     }
 }
 
-/// Everybody in the shipped registry.
+/// The agents of the shipped registry.
 pub(crate) fn agents() -> &'static [RegisteredAgent] {
     static AGENTS: OnceLock<Vec<RegisteredAgent>> = OnceLock::new();
-    // A registry that does not parse knows nobody; a test keeps it parsing.
+    // A registry that does not parse has no agents; a test keeps it parsing.
     let read = || {
         json::parse_as::<AgentRegistry>(TEXT.as_bytes()).map_or_else(|_| Vec::new(), |r| r.agents)
     };
     AGENTS.get_or_init(read)
 }
 
-/// Whether the registry has this agent in this role.
 pub fn knows(agent_id: &str, role: Role) -> bool {
     agents()
         .iter()
         .any(|agent| agent.agent_id == agent_id && agent.role == role)
 }
 
-/// Whether the registry has this agent in any role.
 pub fn names(agent_id: &str) -> bool {
     agents().iter().any(|agent| agent.agent_id == agent_id)
 }
 
-/// The tools that the registry has for this agent; nothing if it does not say.
+/// The tools that the registry lists for this agent; `None` if it lists none.
 pub fn tools(agent_id: &str) -> Option<&'static [String]> {
     let agent = agents().iter().find(|agent| agent.agent_id == agent_id)?;
     agent.capabilities.as_ref()?.mcp_tools.as_deref()
 }
 
-/// The most that the shipped registry lets anybody of this role use.
+/// The most that the shipped registry grants to any agent of this role.
 pub fn defaults(role: Role) -> Option<&'static Defaults> {
     let found = agents().iter().find(|agent| agent.role == role);
     found.map(|agent| &agent.defaults)
@@ -164,11 +162,11 @@ mod tests {
         assert_eq!(roles.len(), 15);
         assert!(roles.into_iter().all(|role| defaults(role).is_some()));
         assert!(knows(WORKER, Role::Worker) && knows(OWNER, Role::Pm));
-        assert!(!knows(WORKER, Role::Reviewer) && !knows("nobody", Role::Worker));
+        assert!(!knows(WORKER, Role::Reviewer) && !knows("agent-unknown", Role::Worker));
     }
 
     #[test]
-    fn nobody_is_shipped_with_full_access() {
+    fn no_agent_is_shipped_with_full_access() {
         let all = agents().iter();
         let full = all.filter(|agent| agent.defaults.sandbox == Sandbox::DangerFullAccess);
         assert_eq!(full.count(), 0);

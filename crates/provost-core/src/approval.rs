@@ -1,12 +1,12 @@
-//! Says what of a contract needs the word of a person, and what such a word is good for.
+//! Decides which parts of a contract need the approval of a person, and what an approval covers.
 //!
 //! # Invariants
 //!
-//! - Whoever types a contract approves it by typing; only one that was read from a file is asked
-//!   about, and only where it goes beyond what the policy of its base lets pass unasked.
+//! - A user who types a contract approves it by typing. Only a contract from a file is asked about,
+//!   and only where it exceeds what the policy of its base permits without a question.
 //! - A question is about one run: its contract, base, agent, reviewer, target and every widening
-//!   have one digest. An answer names that digest and is good for no other question.
-//! - What cannot be read is a widening, too.
+//!   have one digest. An answer names that digest and is valid for no other question.
+//! - A field that cannot be parsed is a widening, too.
 
 pub mod release;
 
@@ -30,10 +30,10 @@ use crate::wording::clipped;
 /// Directories that are most of a repository by their name alone.
 const BROAD: [&str; 2] = ["src", "docs"];
 
-/// The longest that an answer may be good for, in seconds.
+/// The longest time that an answer is valid, in seconds.
 pub const LONGEST_SEC: u64 = 7 * 24 * 3600;
 
-/// What contracts from files may ask for without anybody being asked: `[approve]` of the policy.
+/// What contracts from files may ask for without a question to a person: `[approve]` of the policy.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Unasked {
     /// Broad paths, with everything below them.
@@ -42,11 +42,11 @@ pub struct Unasked {
     pub oracle: Scope,
     /// Files that instruct agents.
     pub governing: Scope,
-    /// Places of the network.
+    /// Network endpoints.
     pub net: Vec<Endpoint>,
-    /// Agents whose contracts are taken like those of a person.
+    /// Agents whose contracts are treated like those of a person.
     pub authors: Vec<String>,
-    /// The weakest sandbox.
+    /// The weakest tier.
     pub tier: Tier,
     /// Whether commands may run fewer tests than before.
     pub fewer_tests: bool,
@@ -54,18 +54,16 @@ pub struct Unasked {
     pub idle_commands: bool,
 }
 
-/// One thing in which a contract goes beyond what passes unasked.
+/// One point in which a contract exceeds what the policy permits without a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Widening {
-    /// What kind of thing.
     pub kind: Kind,
     /// Its place in the contract, as a JSON pointer.
     pub path: String,
-    /// What it opens, in words.
+    /// What it permits, as text.
     pub problem: String,
 }
 
-/// What kind of thing goes beyond what passes unasked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -81,7 +79,7 @@ pub enum Kind {
     FewerTests,
     /// A command that has to pass tests nothing.
     IdleCommand,
-    /// A place of the network.
+    /// A network endpoint.
     Network,
     /// A weaker sandbox.
     Tier,
@@ -90,9 +88,9 @@ pub enum Kind {
 /// Whether a path of the repository is a directory at the base.
 pub type IsDirectory<'a> = &'a dyn Fn(&RepoPath) -> bool;
 
-/// In what `document`, which was read from a file, goes beyond what passes unasked.
+/// The points in which `document`, read from a file, exceeds what the policy permits unasked.
 ///
-/// `named` are places of the network that the person named on the command line.
+/// `named` are network endpoints that the user named on the command line.
 pub fn widenings(
     document: &Document,
     unasked: &Unasked,
@@ -204,10 +202,10 @@ impl Found {
     }
 }
 
-/// How much of it is quoted, in characters.
+/// How much of a text is quoted, in characters.
 const LONGEST: usize = 500;
 
-/// What somebody wrote, so that it cannot pretend to be more than one line.
+/// The text of the document on one line, so that it cannot imitate further lines of output.
 fn plain(text: &str) -> String {
     clipped(text.escape_debug().to_string(), LONGEST)
 }
@@ -220,29 +218,26 @@ fn is_broad(path: &RepoPath, is_directory: IsDirectory<'_>) -> bool {
 
 /// Whether the author that a contract names is an agent.
 ///
-/// The word is the file's own: it can make a contract be asked about, and never keep it from that.
+/// The contract itself says so: it can cause a question, and never prevent one.
 pub fn is_agent(author: &str) -> bool {
     author == "agent" || author.starts_with("agent:") || agent_registry::names(author)
 }
 
-/// What a person is asked about a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Question<'a> {
     pub run_id: &'a str,
     pub contract_sha256: &'a str,
     /// The commit it starts from.
     pub base_commit: &'a Oid,
-    /// The branch it is meant for.
     pub target: Option<&'a str>,
-    /// Who works.
+    /// The command of the agent.
     pub agent: &'a [String],
     pub review: Option<&'a [String]>,
-    /// What is asked about.
     pub widenings: &'a [Widening],
 }
 
 impl Question<'_> {
-    /// SHA-256 of everything that is asked, in one spelling.
+    /// SHA-256 of the whole question, in canonical form.
     pub fn digest(&self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
         sha256(json::canonical(&value).as_bytes())
@@ -254,9 +249,7 @@ impl Question<'_> {
 pub struct Person {
     /// The name of the account.
     pub user: String,
-    /// Its number.
     pub uid: u32,
-    /// The machine.
     pub host: String,
 }
 
@@ -266,32 +259,27 @@ impl fmt::Display for Person {
     }
 }
 
-/// The yes of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
-    /// What it answers.
+    /// The digest of the question.
     pub digest: String,
-    /// Whose word it is.
     pub by: Person,
     /// Until when the work may begin, as RFC 3339.
     pub until: String,
 }
 
 impl Approval {
-    /// Whether it is too late for it at `now`, in milliseconds; a time that cannot be read is over.
+    /// Whether it has expired at `now`, in milliseconds; a time that cannot be parsed is expired.
     pub fn is_over(&self, now: i64) -> bool {
         time::parse(&self.until).map_or(true, |until| until <= now)
     }
 }
 
-/// The no of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejection {
-    /// What it answers.
+    /// The digest of the question.
     pub digest: String,
-    /// Whose word it is.
     pub by: Person,
-    /// Why.
     pub reason: String,
 }
 

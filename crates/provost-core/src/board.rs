@@ -1,14 +1,15 @@
-//! Keeps the rules of a task board: who works on what, what is locked, and what may come next.
+//! The rules of a task board: owners, locks, and the steps that a task may take.
 //!
 //! # Invariants
 //!
-//! - A row goes only where [`row::Status::may_become`] lets it; a task that ended stays ended.
+//! - A row takes only the steps that [`row::Status::may_become`] permits; a task that ended stays
+//!   ended.
 //! - Active locks of different tasks never share a path, however it is spelled.
 //! - A batch of deltas is applied as a whole or not at all, and a delta counts once.
-//! - Functions take what is known and say what follows; whoever keeps a board does what they say
-//!   in one step that nobody else can interrupt.
+//! - Functions take the known facts and return a decision. The store applies the decision in the
+//!   same transaction, so that no other process interrupts it.
 //!
-//! No payload format is known in here. `docs/board.md` tells the same to people.
+//! This module knows no payload format. `docs/board.md` describes the board for users.
 
 pub mod acceptance;
 pub mod decide;

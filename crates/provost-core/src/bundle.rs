@@ -1,10 +1,10 @@
-//! Describes the sealed directory of a run, and verifies it.
+//! Defines the sealed directory of a run (the bundle), and verifies it.
 //!
 //! # Invariants
 //!
 //! - A bundle is checked from its bytes alone: no repository, no store, no network.
 //! - A signature is checked before what it signs is read.
-//! - Nothing in a bundle is trusted to be well formed; whatever is not becomes a finding.
+//! - No file of a bundle is trusted to be well formed; one that is not becomes a finding.
 
 pub mod after;
 pub mod attempts;

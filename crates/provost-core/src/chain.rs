@@ -1,11 +1,11 @@
-//! Knows chains: several contracts, and which of them start from the results of which others.
+//! Chains: several contracts, and which of them start from the results of which others.
 //!
 //! # Invariants
 //!
-//! - A [`Chain`] that exists can be run: every contract keeps the rules, nothing waits for itself,
-//!   and no line of work is passed on more often than the document says.
-//! - Where a parent is named, no node may do more than it on any axis; see [`grant`].
-//! - The state is a fold over the facts of a chain; [`State::next`] says what comes next.
+//! - A [`Chain`] that exists can be run: every contract keeps the rules, no node waits for itself,
+//!   and work is passed on no more often than the document permits.
+//! - If the document has a parent, no node may do more than the parent on any axis; see [`grant`].
+//! - The state is a fold over the facts of a chain; [`State::next`] returns the next step.
 
 pub mod document;
 pub mod grant;
@@ -29,13 +29,13 @@ use crate::contract::{self, Contract, Problem};
 use crate::object::{Oid, sha256};
 use crate::path::is_segment;
 
-/// The most nodes of one chain.
+/// The largest number of nodes of one chain.
 pub const MOST: usize = 64;
 
 /// How often work is passed on at most, whatever a document says.
 pub const MOST_HANDOFFS: u32 = 10;
 
-/// How the chain is called whose document has this digest and that starts from `base`.
+/// The id of the chain whose document has this digest and that starts from `base`.
 pub fn id(sha256_of_document: &str, base: &Oid) -> String {
     let digest = sha256(format!("{sha256_of_document} {base}").as_bytes());
     format!("chain_{}", &digest[..16])
@@ -46,26 +46,25 @@ pub fn id(sha256_of_document: &str, base: &Oid) -> String {
 pub struct Chain {
     /// The nodes, in the order of the document.
     pub nodes: Vec<Checked>,
-    /// The places of the nodes, each after those that it needs.
+    /// The positions of the nodes, each after those that it needs.
     pub order: Vec<usize>,
-    /// The contract that the nodes are parts of, if they are: its commands decide about all of them
-    /// together.
+    /// The contract that the nodes are parts of, if there is one: its commands decide about all of
+    /// them together.
     pub whole: Option<contract::document::Document>,
 }
 
 /// A node whose contract keeps the rules.
 #[derive(Debug, Clone)]
 pub struct Checked {
-    /// Its name.
     pub id: String,
-    /// The places of the nodes whose results it starts from.
+    /// The positions of the nodes whose results it starts from.
     pub needs: Vec<usize>,
     pub contract: Contract,
-    /// The agent that does it, if it is not that of the chain.
+    /// The agent of the node, if it is not that of the chain.
     pub agent: Option<String>,
 }
 
-/// Checks every rule, and gives the chain or everything that is wrong with it.
+/// Checks every rule; returns the chain or everything that is wrong with it.
 pub fn check(document: &Document, rules: &Rules<'_>) -> Result<Chain, Vec<Problem>> {
     let mut problems = Problems::default();
     problems.shape(document);
@@ -101,7 +100,7 @@ pub fn check(document: &Document, rules: &Rules<'_>) -> Result<Chain, Vec<Proble
 }
 
 impl Chain {
-    /// Everything that the node at `at` starts from, directly or not.
+    /// Every node that the node at `at` starts from, directly or not.
     pub fn behind(&self, at: usize) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let mut open = self.nodes[at].needs.clone();
@@ -139,7 +138,7 @@ impl Problems {
         }
     }
 
-    /// What only means something beside a parent, in a chain that names none.
+    /// Reports fields that need a parent, in a chain without one.
     fn orphans(&mut self, document: &Document) {
         for (at, node) in document.nodes.iter().enumerate() {
             let fields = [
@@ -163,7 +162,7 @@ impl Problems {
         }));
     }
 
-    /// Where each name is; one that cannot be a name, or is there twice, is a problem.
+    /// The position of each name; an invalid or repeated name is a problem.
     fn names<'a>(&mut self, document: &'a Document) -> BTreeMap<&'a str, usize> {
         let mut places = BTreeMap::new();
         for (at, node) in document.nodes.iter().enumerate() {
@@ -200,7 +199,7 @@ impl Problems {
         needs
     }
 
-    /// The places in an order in which each comes after what it needs, if there is one.
+    /// The positions in an order in which each comes after what it needs, if there is one.
     fn order(&mut self, document: &Document, needs: &[Vec<usize>]) -> Option<Vec<usize>> {
         let mut order: Vec<usize> = Vec::new();
         let mut handoffs = vec![0_u32; needs.len()];
@@ -223,7 +222,7 @@ impl Problems {
         if left.is_empty() {
             return Some(order);
         }
-        // Of what is left, some only wait for a circle; those in it reach themselves.
+        // Of the nodes that are left, some only wait for a cycle; those in it reach themselves.
         for at in left {
             if reaches(needs, at, at) {
                 let problem = "is part of a circle: it waits for itself";

@@ -1,29 +1,25 @@
-//! Says what differs between the base tree and what an agent left.
+//! The differences between the base tree and the files that an agent left.
 //!
-//! These are facts, made by the host from bytes on disk; the diff gate judges them.
+//! These are facts that the host reads from disk; the diff gate judges them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::object::{Mode, Oid};
 use crate::path::RawPath;
 
-/// What stands at a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// What kind of entry it is.
     pub mode: Mode,
-    /// Its content.
     pub oid: Oid,
 }
 
-/// One path that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     pub path: RawPath,
-    /// What the base tree has there.
+    /// `None` if the base tree does not have the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Node>,
-    /// What the agent left there.
+    /// `None` if the agent removed the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Node>,
     /// Whether the content before or after is not text.
@@ -32,36 +28,35 @@ pub struct Change {
     /// Where the content came from, when it was moved or copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Where a symbolic link that is new here leads, as written in it.
+    /// The target of a new symbolic link, as written in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<RawPath>,
 }
 
-/// Where the content of a path came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// The path in the base tree.
     pub path: RawPath,
-    /// Whether that path is still there.
     pub how: Movement,
-    /// How much of the content is the same, in percent; 100 is every byte.
+    /// How much of the content is equal, in percent; 100 is every byte.
     #[serde(default = "exact", skip_serializing_if = "is_exact")]
     pub likeness: u8,
 }
 
-/// The likeness of equal content.
 pub const EXACT: u8 = 100;
 
 fn exact() -> u8 {
     EXACT
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_exact(likeness: &u8) -> bool {
     *likeness == EXACT
 }
 
-/// How content came to another path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Movement {
@@ -76,12 +71,11 @@ pub enum Movement {
 pub struct Finding {
     pub path: RawPath,
     pub kind: FindingKind,
-    /// The particulars, in words.
+    /// Details, as text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// What a tree cannot hold faithfully.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
@@ -93,7 +87,7 @@ pub enum FindingKind {
     Unreadable,
     /// A name that is not UTF-8, or holds a control character or a backslash.
     BadName,
-    /// Two names that are one where case and the form of letters do not count.
+    /// Two names that are equal where case and Unicode normalisation do not count.
     CaseTwin,
     /// Two captured paths that are one file.
     HardLink,
@@ -112,7 +106,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// Whether bytes that somebody wrote are on disk and not in the tree.
+    /// Whether there are bytes on disk that the tree does not contain.
     ///
     /// The history of a nested repository does not count: its files are captured.
     pub fn leaves_work_out(self) -> bool {
@@ -131,10 +125,9 @@ impl FindingKind {
     }
 }
 
-/// Paths the ignore rules of the base commit leave out: build output, counted and not captured.
+/// Paths that the ignore rules of the base commit exclude: build output, counted and not captured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ignored {
-    /// How many files.
     pub files: u64,
     pub bytes: u64,
 }

@@ -1,8 +1,8 @@
-//! Lists every rule that can decide something, once.
+//! The catalogue of every code: the rules that can decide something.
 //!
-//! A code has a stable name, the exit status of a command that ends with it, and a page in
-//! `docs/codes/` that says what it means, shows an example and tells what to do. A code without a
-//! page does not compile.
+//! A code has a stable name, and an exit status for commands that end with it. Its page in
+//! `docs/codes/` has its meaning, an example and what to do. A code without a page does not
+//! compile.
 
 use std::fmt;
 
@@ -22,12 +22,11 @@ macro_rules! catalogue {
             /// Every code, in the order of the catalogue.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
-            /// The stable name.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// The name in bundles of format 1, where that was another one.
+            /// The name in bundles of format 1, if that differs.
             fn earlier_name(self) -> Option<&'static str> {
                 match self {
                     $($(Self::$variant => Some($earlier),)?)+
@@ -40,7 +39,7 @@ macro_rules! catalogue {
                 match self { $(Self::$variant => Exit::$exit,)+ }
             }
 
-            /// The page behind the code, in Markdown.
+            /// The page of the code, in Markdown.
             pub fn page(self) -> &'static str {
                 match self {
                     $(Self::$variant => include_str!(concat!(
@@ -61,9 +60,9 @@ catalogue! {
     UsageError = "USAGE_ERROR" => Usage,
     /// A file that was named cannot be read.
     InputUnreadable = "INPUT_UNREADABLE" => Usage,
-    /// A file that was named is larger than we read.
+    /// A file that was named is larger than the limit.
     InputTooLarge = "INPUT_TOO_LARGE" => Usage,
-    /// A payload is not what its format asks for.
+    /// A payload violates its format.
     InputInvalid = "INPUT_INVALID" => Usage,
     /// The directory is not inside a git repository.
     NotARepository = "NOT_A_REPOSITORY" => Usage,
@@ -73,151 +72,151 @@ catalogue! {
     // Contract and scope.
     /// An entry of the scope cannot be used.
     ScopeInvalid = "SCOPE_INVALID" => No,
-    /// The contract breaks a rule.
+    /// The contract violates a rule.
     ContractInvalid = "CONTRACT_INVALID" => No,
-    /// A contract names an agent that is not on the roster.
+    /// A contract names an agent that is not in the registry.
     AgentUnknown = "AGENT_UNKNOWN" => No,
     /// A contract does not bind the output of its agent to the right schema.
     OutputSchemaUnbound = "OUTPUT_SCHEMA_UNBOUND" => No,
-    /// A contract gives its agent more than its role may have.
+    /// A contract grants its agent more than its role may have.
     PrivilegeExceeded = "PRIVILEGE_EXCEEDED" => No,
-    /// The resolved view of a role says something else than the contract it is in.
+    /// The resolved view of a role differs from the contract it is in.
     RoleContractDrift = "ROLE_CONTRACT_DRIFT" => No,
     /// A contract or a command holds the value of a secret.
     SecretInContract = "SECRET_IN_CONTRACT" => Usage,
-    /// A contract names a tool that its agent cannot be given.
+    /// A contract names a tool that its agent cannot get.
     ToolRefused = "TOOL_REFUSED" => No,
-    /// A contract is for a search, and there is nothing to search with.
+    /// A contract is for a search, and there is no search tool.
     SearchUnavailable = "SEARCH_UNAVAILABLE" => No,
     /// An acceptance command is not allowed.
     CommandRefused = "COMMAND_REFUSED" => No,
 
     // Approvals.
-    /// A person has to approve what the contract widens.
+    /// A person must approve what the contract widens.
     ApprovalNeeded = "APPROVAL_NEEDED" => NotNow,
     /// A person rejected what the contract widens.
     ApprovalRejected = "APPROVAL_REJECTED" => No,
-    /// Nothing is asked that could be answered.
+    /// There is no pending question to answer.
     NothingToApprove = "NOTHING_TO_APPROVE" => No,
 
     // The diff gate.
-    /// The change goes beyond what the contract permits.
+    /// The change exceeds what the contract permits.
     DiffRefused = "DIFF_REFUSED" => No,
-    /// The change would bring a secret into the repository.
+    /// The change would add a secret to the repository.
     SecretInPatch = "SECRET_IN_PATCH" => No,
-    /// The agent left nothing that could land.
+    /// The agent left no change that could land.
     EmptyDiff = "EMPTY_DIFF" => No,
 
     // Foreign formats.
-    /// A control packet breaks a rule of its format, or its phase is not accepted.
+    /// A control packet violates its format, or its phase is not accepted.
     PacketRefused = "PACKET_REFUSED" => No,
 
     // The agent.
-    /// The agent ended with a failure.
+    /// The agent failed.
     AgentFailed = "AGENT_FAILED" => No,
-    /// The agent is an MCP server, and does not keep to the protocol.
+    /// The agent is an MCP server and violates the protocol.
     AgentProtocol = "AGENT_PROTOCOL" => No,
-    /// The agent did not end in time.
+    /// The agent exceeded its time limit.
     AgentTimeout = "AGENT_TIMEOUT" => No,
-    /// The agent wrote more output than its limit.
+    /// The agent exceeded its output limit.
     AgentOutputLimit = "AGENT_OUTPUT_LIMIT" => No,
     /// The agent, or an acceptance command, neither printed nor changed anything for too long.
     NoProgress = "NO_PROGRESS" => No,
-    /// The agent, or an acceptance command, used more memory than its limit.
+    /// The agent, or an acceptance command, exceeded its memory limit.
     MemoryLimit = "MEMORY_LIMIT" => No,
-    /// The agent, or an acceptance command, used up its processes.
+    /// The agent, or an acceptance command, exceeded its process limit.
     ProcessLimit = "PROCESS_LIMIT" => No,
-    /// The agent, or an acceptance command, filled its workspace beyond its limit.
+    /// The agent, or an acceptance command, exceeded its disk limit.
     DiskLimit = "DISK_LIMIT" => No,
-    /// The agent spent more than it may.
+    /// The agent exceeded its budget.
     TokenLimit = "TOKEN_LIMIT" => No,
     /// The model of the agent refused its key.
     ModelUnauthorized = "MODEL_UNAUTHORIZED" => Lacking,
     /// The model of the agent cannot be reached.
     ModelUnreachable = "MODEL_UNREACHABLE" => Lacking,
-    /// The agent was lost with its driver, too often to try again.
+    /// The agent died with its driver too often to be started again.
     AgentLost = "AGENT_LOST" => No,
     /// The agent's structured result says that its work is not done.
     AgentReportedFailure = "AGENT_REPORTED_FAILURE" => No,
-    /// The agent's structured result does not fit its schema.
+    /// The agent's structured result does not match its schema.
     OutputInvalid = "OUTPUT_INVALID" => No,
-    /// Somebody cancelled the run.
+    /// The run was cancelled.
     Cancelled = "CANCELLED" => No,
 
     // The network.
-    /// A program in a sandbox asked for a place of the network that is not granted.
+    /// A program in a sandbox requested a network endpoint that is not granted.
     NetworkRefused = "NETWORK_REFUSED" => No,
-    /// A place of the network that is granted does not answer.
+    /// A granted network endpoint does not answer.
     NetworkUnreachable = "NETWORK_UNREACHABLE" => Lacking,
 
     // Prepared layers.
-    /// A step of preparation made nothing that could be used.
+    /// A preparation step produced no usable layer.
     PrepareFailed = "PREPARE_FAILED" => No,
 
     // Review.
-    /// There is no review of the candidate that counts, although there was to be one.
+    /// A review is required, and there is no valid one.
     ReviewInvalid = "REVIEW_INVALID" => No,
-    /// The reviewer does not let the candidate through.
+    /// The reviewer refuses the candidate.
     ReviewRefused = "REVIEW_REFUSED" => No,
 
     // Plans and chains.
-    /// There is no plan that counts, although there was to be one.
+    /// A plan is required, and there is no valid one.
     PlanInvalid = "PLAN_INVALID" => No,
-    /// The planner says that it has no plan.
+    /// The planner refuses to make a plan.
     PlanRefused = "PLAN_REFUSED" => No,
-    /// A chain breaks a rule.
+    /// A chain violates a rule.
     ChainInvalid = "CHAIN_INVALID" => No,
     /// The results that a node of a chain starts from cannot be merged.
     ChainConflict = "CHAIN_CONFLICT" => No,
-    /// A run is part of a contract that was divided, and the parts together were not accepted.
+    /// A run is part of a split contract, and the parts together were not accepted.
     ChainNotAccepted = "CHAIN_NOT_ACCEPTED" => No,
-    /// A node of a chain needs another one that was not accepted.
+    /// A node of a chain depends on one that was not accepted.
     NeedsRefused = "NEEDS_REFUSED" => No,
 
     // Acceptance.
     /// An acceptance command failed.
     AcceptanceFailed = "ACCEPTANCE_FAILED" => No,
-    /// The program of an acceptance command is not in its sandbox.
+    /// The program of an acceptance command does not exist in its sandbox.
     AcceptanceUnstartable = "ACCEPTANCE_UNSTARTABLE" => No,
     /// An acceptance command ran fewer tests than on the base, or none.
     TestsFewer = "TESTS_FEWER" => No,
-    /// An acceptance command did not end in time.
+    /// An acceptance command exceeded its time limit.
     AcceptanceTimeout = "ACCEPTANCE_TIMEOUT" => No,
-    /// The acceptance commands changed the tree they judged.
+    /// The acceptance commands changed the tree that they tested.
     TreeChanged = "TREE_CHANGED" => No,
 
-    // Others are at work.
+    // Concurrency.
     /// Another run holds a part of the scope.
     LeaseHeld = "LEASE_HELD" => NotNow,
-    /// The lease ran out or was taken while the run went on.
+    /// The lease expired or was taken while the run was active.
     LeaseLost = "LEASE_LOST" => NotNow,
     /// Another process drives this run.
     RunBusy = "RUN_BUSY" => NotNow,
-    /// The run is over already, so nothing can be done to it.
+    /// The run has ended already.
     RunOver = "RUN_OVER" => No,
     /// The run has not ended yet.
     RunUnfinished = "RUN_UNFINISHED" => NotNow,
 
-    // What came from elsewhere.
-    /// The run, or the chain, was not begun by this user on this machine.
+    // Untrusted origin.
+    /// The run, or the chain, was not started by this user on this machine.
     RunForeign = "RUN_FOREIGN" => No,
-    /// The runtime root came with a checkout, is a link, or belongs to another user.
+    /// The runtime root came with a checkout, is a symbolic link, or belongs to another user.
     RootUnsafe = "ROOT_UNSAFE" => No,
-    /// This user has not agreed to what a repository or an earlier run would reach or read.
+    /// This user has not agreed to what a repository or an earlier run would access.
     ConsentNeeded = "CONSENT_NEEDED" => NotNow,
-    /// A file that is to be written lies behind a symbolic link of the checkout.
+    /// A file to be written is behind a symbolic link of the checkout.
     LinkRefused = "LINK_REFUSED" => No,
 
     // The environment.
-    /// The sandbox tier the contract asks for is not to be had here.
+    /// The sandbox tier that the contract requires is not available here.
     SandboxUnavailable = "SANDBOX_UNAVAILABLE" | "BOX_UNAVAILABLE" => Lacking,
-    /// The sandbox did not hold in its self-test.
+    /// The sandbox failed its self-test.
     SandboxLeaks = "SANDBOX_LEAKS" | "BOX_LEAKS" => Lacking,
     /// git is missing or too old.
     GitMissing = "GIT_MISSING" => Lacking,
-    /// git refused something it should have done.
+    /// git failed unexpectedly.
     GitFailed = "GIT_FAILED" => Lacking,
-    /// The machine refused a file or a process.
+    /// The operating system refused a file or a process.
     HostFailed = "HOST_FAILED" => Lacking,
     /// The registry or a ledger cannot be read or written.
     StoreFailed = "STORE_FAILED" => Lacking,
@@ -229,31 +228,31 @@ catalogue! {
     LandConflict = "LAND_CONFLICT" => No,
     /// The checkout of the target is not clean.
     CheckoutDirty = "CHECKOUT_DIRTY" => No,
-    /// The target moved while we landed.
+    /// The target moved during the landing.
     TargetMoved = "TARGET_MOVED" => NotNow,
-    /// The target is a branch that is not moved here.
+    /// The target is a branch that Provost does not move.
     TargetRefused = "TARGET_REFUSED" => No,
 
     // Git hooks.
-    /// A commit or a push is held to no contract, and everything has to be.
+    /// A commit or a push has no contract, and policy requires one.
     HookUnbound = "HOOK_UNBOUND" => No,
-    /// What a commit or a push is held to is missing, changed or broken.
+    /// The contract of a commit or a push is missing, changed or broken.
     HookBroken = "HOOK_BROKEN" => No,
-    /// An agent is about to write what nobody declared.
+    /// An agent is about to write a path that no intent declares.
     HookDenied = "HOOK_DENIED" => No,
 
     // Evidence.
     /// A byte of the evidence differs.
     EvidenceAltered = "EVIDENCE_ALTERED" => Untrusted,
-    /// A piece of the evidence is missing.
+    /// A part of the evidence is missing.
     EvidenceIncomplete = "EVIDENCE_INCOMPLETE" => Untrusted,
     /// The evidence carries no valid signature.
     SignatureInvalid = "SIGNATURE_INVALID" => Untrusted,
-    /// The evidence is signed by a key nobody trusts here.
+    /// The evidence is signed by a key that is not trusted here.
     KeyUnknown = "KEY_UNKNOWN" => No,
-    /// What was built or done again is not what was sealed.
+    /// The replay differs from the sealed run.
     ReplayDiffers = "REPLAY_DIFFERS" => No,
-    /// The keys are kept where others get at them, or cannot be read.
+    /// The keys are accessible to other users, or cannot be read.
     KeyUnsafe = "KEY_UNSAFE" => Lacking,
 
     // Packages of child agents.
@@ -261,39 +260,39 @@ catalogue! {
     PackageMalformed = "PACKAGE_MALFORMED" => No,
     /// A child asks for more than its parent may delegate.
     PackageExceedsGrant = "PACKAGE_EXCEEDS_GRANT" => No,
-    /// A package holds two things under one name.
+    /// A package has two entries with one name.
     PackageDuplicate = "PACKAGE_DUPLICATE" => No,
-    /// A package says that it is of a version nobody knows.
+    /// The schema version of a package is not supported.
     SchemaVersionUnsupported = "SCHEMA_VERSION_UNSUPPORTED" => No,
-    /// A package does not say by which way its model is reached.
+    /// A package does not name the route to its model.
     ProviderRouteIdMissing = "PROVIDER_ROUTE_ID_MISSING" => No,
-    /// A package does not say which model answers.
+    /// A package does not name its model.
     ProviderModelIdMissing = "PROVIDER_MODEL_ID_MISSING" => No,
-    /// A capability of a kind that is kept for later is marked as active.
+    /// A capability of a reserved kind is marked as active.
     ReservedCapabilityActive = "RESERVED_CAPABILITY_ACTIVE" => No,
-    /// A capability of a kind that is kept for later is shown to the model.
+    /// A capability of a reserved kind is shown to the model.
     ReservedCapabilityProjected = "RESERVED_CAPABILITY_PROJECTED" => No,
-    /// A capability of a kind that is kept for later has an executor.
+    /// A capability of a reserved kind has an executor.
     ReservedCapabilityExecutable = "RESERVED_CAPABILITY_EXECUTABLE" => No,
-    /// A model would see a capability that nothing can execute.
+    /// A model would see a capability that has no executor.
     VisibleCapabilityWithoutExecutor = "VISIBLE_CAPABILITY_WITHOUT_EXECUTOR" => No,
     /// A model would see a capability that only the host's policy governs.
     VisibleCapabilityHostPolicy = "VISIBLE_CAPABILITY_HOST_POLICY" => No,
     /// The schema of an output contract has no digest.
     OutputContractHashPrefix = "OUTPUT_CONTRACT_HASH_PREFIX" => No,
-    /// A hook has no time to answer.
+    /// The timeout of a hook is zero.
     HookTimeoutZero = "HOOK_TIMEOUT_ZERO" => No,
-    /// A hook may do something that its point does not allow.
+    /// A hook has a right that its point does not allow.
     HookRightNotAllowed = "HOOK_RIGHT_NOT_ALLOWED" => No,
-    /// A hook nobody waits for may change something.
+    /// A nonblocking hook may change something.
     HookNonblockingMutates = "HOOK_NONBLOCKING_MUTATES" => No,
-    /// A hook that guards something lets it pass when the hook fails.
+    /// A security hook lets the action pass if the hook fails.
     HookFailOpenSecurity = "HOOK_FAIL_OPEN_SECURITY" => No,
-    /// A hook has no sidecar that stands for it in the fingerprint.
+    /// A hook has no sidecar that represents it in the fingerprint.
     HookSidecarMissing = "HOOK_SIDECAR_MISSING" => No,
-    /// The sidecar of a hook is not the one that the hook makes.
+    /// The sidecar of a hook does not match the hook.
     HookSidecarMismatch = "HOOK_SIDECAR_MISMATCH" => No,
-    /// An isolation requirement says that it is of a version nobody knows.
+    /// The schema version of an isolation requirement is not supported.
     IsolationSchemaVersion = "ISOLATION_SCHEMA_VERSION" => No,
     /// A summary is to be handed over with a budget of no tokens.
     HandoffSummaryZeroTokens = "HANDOFF_SUMMARY_ZERO_TOKENS" => No,
@@ -315,42 +314,42 @@ catalogue! {
     RouteOverrideNotAllowed = "ROUTE_OVERRIDE_NOT_ALLOWED" => No,
     /// A route override names no route or no model.
     RouteOverrideBlank = "ROUTE_OVERRIDE_BLANK" => No,
-    /// The id of a child is so long that its package can have no id.
+    /// The id of a child is too long to derive the id of its package.
     ChildIdTooLong = "CHILD_ID_TOO_LONG" => No,
-    /// No level is left on which a child could be started.
+    /// The limit on the depth of children is reached.
     DepthExhausted = "DEPTH_EXHAUSTED" => No,
-    /// No child is left that could be started.
+    /// The limit on the number of children is reached.
     ChildrenExhausted = "CHILDREN_EXHAUSTED" => No,
 
     // The task board.
-    /// A payload does not have the shape or the types that its contract asks for.
+    /// A payload does not match the schema of its contract.
     SchemaInvalid = "SCHEMA_INVALID" => No,
-    /// Something that a contract asks for is absent or empty.
+    /// A required input is absent or empty.
     MissingRequiredInput = "MISSING_REQUIRED_INPUT" => No,
-    /// A payload has a schema version that we do not know.
+    /// The schema version of a payload is not supported.
     UnknownSchemaVersion = "UNKNOWN_SCHEMA_VERSION" => No,
-    /// Two tasks want one place.
+    /// Two tasks lock the same resource.
     LockConflict = "LOCK_CONFLICT" => No,
     /// A task changed something outside its lock scope.
     ScopeViolation = "SCOPE_VIOLATION" => No,
-    /// A task does not go from its state to that one.
+    /// The transition between these two states is not allowed.
     InvalidTransition = "INVALID_TRANSITION" => No,
-    /// A task before this one is not done.
+    /// A task that this one depends on is not done.
     DependencyNotMet = "DEPENDENCY_NOT_MET" => No,
-    /// Somebody else changed the board first.
+    /// Another writer changed the board first.
     ConcurrencyConflict = "CONCURRENCY_CONFLICT" => No,
-    /// The owner of a task gave no sign of life in time.
+    /// The owner of a task sent no heartbeat in time.
     TaskTimeout = "TASK_TIMEOUT" => No,
-    /// The rows, locks and events of a board do not fit together.
+    /// The rows, locks and events of a board are inconsistent.
     LedgerInconsistent = "LEDGER_INCONSISTENT" => No,
-    /// Somebody did what their role does not allow.
+    /// An agent acted outside its role.
     NonCompliant = "NON_COMPLIANT" => No,
-    /// A check that must decide cannot be run.
+    /// A required check cannot be run.
     MissingValidator = "MISSING_VALIDATOR" => No,
-    /// Free text holds a secret, or words that must not be passed on.
+    /// Free text holds a secret, or text that must not be passed on.
     UntrustedContextBlock = "UNTRUSTED_CONTEXT_BLOCK" => No,
 
-    /// A bug of ours.
+    /// A bug in Provost.
     Bug = "BUG" => Bug,
 }
 
@@ -392,7 +391,7 @@ impl fmt::Display for Code {
 mod tests {
     use super::*;
 
-    /// What is wrong with `page` as the page of the code `name`.
+    /// The flaws of `page` as the page of the code `name`.
     fn flaws(name: &str, page: &str) -> Vec<&'static str> {
         let mut flaws = Vec::new();
         let Some(rest) = page.strip_prefix(&format!("# {name}\n\n")) else {

@@ -1,9 +1,11 @@
-//! Turns a task contract into what a run is held to.
+//! Resolves a task contract into the rules of a run. The fields are described in
+//! `docs/contract.md`.
 //!
 //! # Invariants
 //!
 //! - A [`Contract`] that exists can be run: it has a scope, a command that must pass and a limit.
-//! - What we cannot keep is refused, not ignored; a stricter contract never runs as a laxer one.
+//! - A demand that Provost cannot enforce is refused, not ignored; a stricter contract never runs
+//!   as a laxer one.
 //! - All problems are listed, each with the place in the document.
 
 pub mod check;
@@ -40,7 +42,7 @@ use problem::Problems;
 
 pub use problem::Problem;
 
-/// The schema an agent's structured result is bound to, as contracts name it.
+/// The schema that the structured result of an agent is bound to, as contracts name it.
 pub const RESULT_SCHEMA: &str = "schemas/agent_task_result.v1.json";
 
 pub const RESULT_SCHEMA_TEXT: &str = include_str!(concat!(
@@ -48,17 +50,17 @@ pub const RESULT_SCHEMA_TEXT: &str = include_str!(concat!(
     "/../../schemas/agent_task_result.v1.json"
 ));
 
-/// The largest contract, in bytes of its canonical spelling: it is part of records and reports, which
-/// have to be read again.
+/// The largest contract, in bytes of its canonical form. It becomes part of records and reports,
+/// which have to be read again.
 pub const LARGEST: usize = 1 << 20;
 
-/// The longest a run may take, so that a mistyped limit is not for ever.
+/// The longest time limit of a run, so that a mistyped limit does not last for ever.
 const LONGEST: Duration = Duration::from_hours(7 * 24);
 
-/// The most places of the network one contract may name.
+/// The largest number of network endpoints that one contract may name.
 const MOST_PLACES: usize = 64;
 
-/// What a run is held to.
+/// The resolved rules of a run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Contract {
@@ -66,38 +68,36 @@ pub struct Contract {
     pub document: Document,
     /// Where the agent may write; never empty.
     pub scope: Scope,
-    /// Where it may not, even inside the scope.
+    /// Where it may not write, even inside the scope.
     pub forbid: Scope,
     /// Kinds of change that are refused otherwise.
     pub permit: Permit,
-    /// What decides about the result; at least one must pass.
+    /// The acceptance commands; at least one must pass.
     pub tests: Vec<Test>,
-    /// When an agent, or one acceptance command, is stopped.
+    /// When an agent, or one acceptance command, is ended.
     pub time_limit: Duration,
-    /// When it is stopped for other reasons.
+    /// The other limits at which it is ended.
     pub limits: Limits,
-    /// Whether the agent has to leave a structured result.
     pub result: ResultRule,
     /// Whether fewer tests may run than before.
     pub may_lose_tests: bool,
-    /// The places of the network that the agent may reach; acceptance commands reach none.
+    /// The network endpoints that the agent may reach; acceptance commands reach none.
     pub net: Vec<Endpoint>,
-    /// Whether sandboxes have a loopback of their own; a policy may still turn it off.
+    /// Whether sandboxes have their own loopback interface; a policy may still turn it off.
     pub loopback: bool,
-    /// What every sandbox of the run is made of.
+    /// The tier of every sandbox of the run.
     pub tier: Tier,
     /// Whether nothing may change, because the contract is for an audit.
     pub audit: bool,
 }
 
-/// A command that decides about the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Test {
     /// For people.
     pub name: String,
     /// The command as written.
     pub text: String,
-    /// What is executed.
+    /// The program and its arguments.
     pub argv: Vec<String>,
     /// Whether its failure is a refusal.
     pub must_pass: bool,
@@ -108,12 +108,11 @@ pub struct Test {
 pub enum ResultRule {
     /// It may; if it does, the result has to be valid.
     Optional,
-    /// A required output of the contract asks for it.
+    /// A required output of the contract demands it.
     Required,
 }
 
 impl ResultRule {
-    /// What the required outputs of `document` ask for.
     pub fn of(document: &Document) -> Self {
         let asks = |output: &RequiredOutput| {
             matches!(output.r#type, OutputType::Report | OutputType::Json)
@@ -128,12 +127,12 @@ impl ResultRule {
 
 /// Reads a contract from the bytes of a JSON document.
 ///
-/// The name of the task becomes a name in the bundle, so it has to be one before a run can begin.
+/// The task id becomes a name in the bundle, so it has to be valid before a run can begin.
 pub fn parse(bytes: &[u8]) -> Result<Document, json::JsonError> {
     from_value(&json::parse(bytes)?)
 }
 
-/// Takes a contract from a document that was read already, as [`parse`] does.
+/// Reads a contract from a parsed document, as [`parse`] does.
 pub fn from_value(value: &Value) -> Result<Document, json::JsonError> {
     let document: Document = json::from_value(value.clone())?;
     let wrong = |field: String, what: &str| json::JsonError::Shape {
@@ -157,7 +156,7 @@ pub fn from_value(value: &Value) -> Result<Document, json::JsonError> {
     Ok(document)
 }
 
-/// Checks every rule, and gives the contract or everything that is wrong with it.
+/// Checks every rule; returns the contract or everything that is wrong with it.
 pub fn resolve(
     document: Document,
     policy: &CommandPolicy,
@@ -197,7 +196,7 @@ pub fn resolve(
         audit: document.audit_only == Some(true),
         document,
     };
-    // The rules have looked at every entry; one that could not be read would be missing here.
+    // The rules have checked every entry; one that could not be parsed would be missing here.
     if problems.0.is_empty() {
         Ok(contract)
     } else {
@@ -206,7 +205,7 @@ pub fn resolve(
 }
 
 impl Contract {
-    /// The same under a policy that has limits for what the contract leaves open.
+    /// The same contract with the limits of a policy where it states none.
     #[must_use]
     pub fn under(mut self, policy: &Asked) -> Self {
         let extension = self.document.x_provost.as_ref();
@@ -216,7 +215,7 @@ impl Contract {
     }
 }
 
-/// What a run could not keep.
+/// What a run could not enforce.
 fn unkept(document: &Document) -> Vec<Problem> {
     let mut problems = Problems::default();
     permissions(document, &mut problems);
@@ -227,13 +226,13 @@ fn unkept(document: &Document) -> Vec<Problem> {
     problems.0
 }
 
-/// SHA-256 of the canonical spelling of `document`.
+/// SHA-256 of the canonical form of `document`.
 pub fn digest(document: &Document) -> Result<String, serde_json::Error> {
     let value = serde_json::to_value(document)?;
     Ok(sha256(json::canonical(&value).as_bytes()))
 }
 
-/// The policy gate's answer about what was found in a contract.
+/// The verdict of the policy gate about the problems of a contract.
 pub fn judge(findings: &[Problem]) -> Verdict {
     let Some(first) = findings.first() else {
         return Verdict::allow("the contract keeps every rule");
@@ -285,7 +284,7 @@ fn permissions(document: &Document, problems: &mut Problems) {
     }
 }
 
-/// The places of the network that may be reached: none unless both fields say so.
+/// The network endpoints that may be reached: none unless both fields permit it.
 fn network(document: &Document, problems: &mut Problems) -> Vec<Endpoint> {
     let (field, list) = ("/tool_permissions/network", "/x_provost/net");
     let extension = document.x_provost.as_ref();
@@ -315,7 +314,7 @@ fn network(document: &Document, problems: &mut Problems) -> Vec<Endpoint> {
     places
 }
 
-/// Fields whose promise we cannot keep yet.
+/// Reports fields that cannot be enforced yet.
 fn unsupported(document: &Document, problems: &mut Problems) {
     let extension = document.x_provost.clone().unwrap_or_default();
     let Extension {
@@ -342,8 +341,8 @@ fn unsupported(document: &Document, problems: &mut Problems) {
     }
 }
 
-/// What becomes of work that is refused: its workspace is private and goes, in every case. A revert
-/// would need a commit, and nothing is committed before it is accepted.
+/// Refused work is dropped with its private workspace, in every case. A revert would need a commit,
+/// and nothing is committed before it is accepted.
 fn rollback(document: &Document, problems: &mut Problems) {
     match document.rollback.strategy {
         RollbackStrategy::WorktreeDrop | RollbackStrategy::GitResetHard => {}
@@ -354,7 +353,7 @@ fn rollback(document: &Document, problems: &mut Problems) {
     }
 }
 
-/// Whether `document` asks for proof of every command.
+/// Whether `document` demands proof of every command.
 pub fn is_strict(document: &Document) -> bool {
     let options = document.runtime_options.as_ref();
     options.and_then(|options| options.strict_acceptance) == Some(true)
@@ -374,7 +373,7 @@ fn strictness(document: &Document, problems: &mut Problems) {
     }
 }
 
-/// A tier that is not there, or that cannot keep what else the contract says.
+/// Reports a tier that does not exist, or that cannot enforce the rest of the contract.
 fn sandboxed(tier: &str, net: &[String], loopback: Option<bool>, problems: &mut Problems) {
     let place = "/x_provost/tier";
     match tier.parse() {
@@ -387,7 +386,7 @@ fn sandboxed(tier: &str, net: &[String], loopback: Option<bool>, problems: &mut 
     }
 }
 
-/// Files that an agent is not given.
+/// Reports artifacts that an agent cannot be given.
 fn artifacts(document: &Document, problems: &mut Problems) {
     for (index, artifact) in document.inputs.artifacts.iter().enumerate() {
         let path = format!("/inputs/artifacts/{index}");

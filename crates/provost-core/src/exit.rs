@@ -1,4 +1,4 @@
-//! Says how a command ends.
+//! The exit status of commands.
 
 /// The exit status of a command; the same number means the same thing everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,9 +15,9 @@ pub enum Exit {
     Lacking,
     /// Evidence cannot be trusted.
     Untrusted,
-    /// A bug of ours.
+    /// A bug in Provost.
     Bug,
-    /// The status of a command that was run in somebody's place; it means what that command means.
+    /// The status of another command that was executed; it has that command's meaning.
     Of(u8),
 }
 

@@ -1,26 +1,26 @@
-//! Knows which names some file system takes for one.
+//! Finds names that some file system treats as the same name.
 //!
-//! A repository is checked out on file systems of all kinds. NTFS and HFS+ do not tell capitals from
-//! small letters; HFS+ skips some code points and writes accents in its own way; NTFS drops dots and
-//! blanks at the end, reads what follows a colon as the name of a stream, and answers to short names
-//! such as `GIT~1`. A rule about a name that knew only one spelling could be walked around.
+//! A repository is checked out on file systems of all kinds. NTFS and HFS+ ignore case; HFS+
+//! ignores some code points and normalises accents in its own way. NTFS drops trailing dots and
+//! spaces, reads what follows a colon as the name of a stream, and resolves short names such as
+//! `GIT~1`. A rule that knew only one spelling of a name could be evaded.
 //!
 //! # Invariants
 //!
-//! - [`fold`] gives two spellings the same text whenever one of these file systems confuses them,
-//!   streams and short names aside; only a [`Reading`] looks for those.
-//! - Rather one name too many than one too few: a name that only might be taken for a protected one
+//! - [`fold`] maps two spellings to the same text whenever one of these file systems confuses them,
+//!   except streams and short names; only a [`Reading`] considers those.
+//! - When in doubt, a name counts as protected: a name that only might be read as a protected one
 //!   is.
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// The spelling that stands for all names that are taken for `name`.
+/// The canonical spelling of all names that are treated as `name`.
 pub fn fold(name: &str) -> String {
     if name.is_ascii() {
         return ends_trimmed(name).to_ascii_lowercase();
     }
-    // Up and down again, because some small letters share one capital. Letter by letter, because
-    // the end of a word is no reason to fold a letter in another way.
+    // To upper case and back, because some lower-case letters share one capital. Letter by letter,
+    // because folding must not depend on the end of a word.
     let visible = name.chars().filter(|letter| !is_skipped(*letter)).nfd();
     let cased = visible
         .flat_map(char::to_uppercase)
@@ -29,7 +29,7 @@ pub fn fold(name: &str) -> String {
     ends_trimmed(&folded).to_owned()
 }
 
-/// The same for each component of a path, which need not be text.
+/// [`fold`] for each component of a path, which need not be UTF-8.
 pub fn fold_path(path: &[u8]) -> Vec<u8> {
     let part = |part: &[u8]| match std::str::from_utf8(part) {
         Ok(text) => fold(text).into_bytes(),
@@ -39,7 +39,7 @@ pub fn fold_path(path: &[u8]) -> Vec<u8> {
     parts.join(&b'/')
 }
 
-/// Whether git, somewhere, would take a directory of this name for a repository.
+/// Whether git, on some system, would treat a directory of this name as a repository.
 pub fn is_git(name: &[u8]) -> bool {
     // NTFS reads a backslash as a slash.
     name.split(|byte| *byte == b'\\').any(|part| {
@@ -51,21 +51,20 @@ pub fn is_git(name: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(&part[..end.unwrap_or(part.len())]) else {
             return false;
         };
-        // Where there is a `.git`, it came first, so no other number belongs to it.
+        // If there is a `.git`, it was created first, so no other number belongs to it.
         matches!(fold(text).as_str(), ".git" | "git~1")
     })
 }
 
-/// A name as the most careless file system reads it.
+/// A name as the most permissive file system reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     folded: String,
-    /// Whether it can be short for something; most names cannot, and are compared often.
+    /// Whether it can be a short name; most names cannot, and are compared often.
     may_be_short: bool,
 }
 
 impl Reading {
-    /// How `name` may be read.
     pub fn of(name: &str) -> Self {
         let stream = name.find(':').unwrap_or(name.len());
         let folded = fold(&name[..stream]);
@@ -75,21 +74,20 @@ impl Reading {
         }
     }
 
-    /// Whether the name may be taken for `known`, which is folded and has only plain letters.
+    /// Whether the name may be read as `known`, which is folded and ASCII.
     pub fn is(&self, known: &str) -> bool {
         self.folded == known || self.is_short(known)
     }
 
-    /// Whether the name may be taken for one that begins with `beginning`, which is folded and has
-    /// only plain letters.
+    /// Whether the name may be read as one that begins with `beginning`, which is folded and ASCII.
     pub fn begins(&self, beginning: &str) -> bool {
         let letters = || beginning.replace('.', "");
         self.folded.starts_with(beginning)
             || self.short().is_some_and(|short| short.begins(&letters()))
     }
 
-    /// Whether the name may be taken for one that has these pieces in their order, with any letters
-    /// between them; the pieces are folded and have only plain letters.
+    /// Whether the name may be read as one that has these pieces in their order, with any letters
+    /// between them; the pieces are folded and ASCII.
     pub fn has_pieces(&self, pieces: &[&str]) -> bool {
         let (Some((before, rest)), Some(after)) = (pieces.split_first(), pieces.last()) else {
             return false;
@@ -109,17 +107,16 @@ impl Reading {
         plainly().is_some() || short()
     }
 
-    /// The spelling that stands for all longer ones.
+    /// The canonical spelling of its long forms.
     pub fn folded(&self) -> &str {
         &self.folded
     }
 
-    /// Whether the name can be short for another one.
     pub fn may_be_short(&self) -> bool {
         self.may_be_short
     }
 
-    /// Whether the name is `known` itself, in one of its longer spellings.
+    /// Whether the name is `known` itself, in one of its long spellings.
     pub fn is_plainly(&self, known: &str) -> bool {
         self.folded == known
     }
@@ -141,10 +138,9 @@ impl Reading {
     }
 }
 
-/// A name such as `gitmod~1` or `packag~2.jso`, which NTFS gives to names of more than eight letters
-/// and three.
+/// A name such as `gitmod~1` or `packag~2.jso`, which NTFS gives to names longer than 8.3.
 ///
-/// When too many begin alike, it keeps two letters and adds four digits of a hash: `gi7eba~1`.
+/// If too many names begin alike, it keeps two letters and adds four digits of a hash: `gi7eba~1`.
 struct Short<'a> {
     head: &'a str,
     ending: &'a str,
@@ -162,13 +158,13 @@ impl<'a> Short<'a> {
         (counts && fits).then_some(Self { head, ending, room })
     }
 
-    /// Whether this can be short for a name that begins with `letters`.
+    /// Whether this can be the short form of a name that begins with `letters`.
     fn begins(&self, letters: &str) -> bool {
         let seen = letters.get(..self.room).unwrap_or(letters);
         self.head.starts_with(seen) || self.is_hashed(letters)
     }
 
-    /// Whether this can be short for a name that begins and ends so.
+    /// Whether this can be the short form of a name with this beginning and end.
     fn is_around(&self, before: &str, after: &str) -> bool {
         let letters = before.trim_start_matches('.').replace('.', "");
         let ending = after.rsplit_once('.').map(|(_, ending)| ending);
@@ -187,14 +183,14 @@ impl<'a> Short<'a> {
     }
 }
 
-/// The first letter of `name` that shows nothing, or turns the order of what is shown: a name with
-/// one looks like another name.
+/// The first invisible or bidirectional-control character of `name`: a name with one looks like
+/// another name.
 pub fn invisible(name: &str) -> Option<char> {
     name.chars()
         .find(|letter| is_skipped(*letter) || is_blank(*letter))
 }
 
-/// Whether `letter` takes no room on a screen, though every file system tells it from nothing.
+/// Whether `letter` has no width on a screen, although file systems do not ignore it.
 fn is_blank(letter: char) -> bool {
     matches!(
         letter,
@@ -204,7 +200,7 @@ fn is_blank(letter: char) -> bool {
     )
 }
 
-/// Whether HFS+ does not see `letter` in a name.
+/// Whether HFS+ ignores `letter` in a name.
 fn is_skipped(letter: char) -> bool {
     matches!(
         letter,
@@ -306,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_nobody_sees_are_found() {
+    fn invisible_letters_are_found() {
         for name in [
             "a\u{200b}b",
             "\u{202e}fdp.exe",

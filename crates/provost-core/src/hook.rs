@@ -1,11 +1,12 @@
-//! Decides which contract a commit, a push or a move of a branch is held to.
+//! Decides which contract applies to a commit, a push or a ref update.
 //!
 //! # Invariants
 //!
-//! - What is bound is judged; a binding that cannot be used refuses, and never counts as none.
-//! - A push is judged by what it carries, not by the name it is given: a commit that holds the base
-//!   of a contract is held to that contract.
-//! - What is not bound passes only where the user asked for no more.
+//! - A bound checkout or branch is always judged; a binding that cannot be used refuses, and never
+//!   counts as none.
+//! - A push is judged by the commits in it, not by the name of the ref: a commit that descends from
+//!   the base of a contract is held to that contract.
+//! - Something unbound passes unless the user asked to refuse it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,12 +14,12 @@ use crate::code::Code;
 use crate::object::{Oid, sha256};
 use crate::verdict::Verdict;
 
-/// A checkout or a branch that is held to a contract.
+/// A checkout or a branch that is bound to a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Binding {
     pub to: Bound,
-    /// The file of the contract.
+    /// The path of the contract.
     pub contract: String,
     /// SHA-256 of its bytes when it was bound.
     pub sha256: String,
@@ -29,56 +30,53 @@ pub struct Binding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Everything that is committed in this checkout, comes to the branch it is on, or is pushed
-    /// from it.
+    /// Every commit in this checkout, every update of the branch it is on, and every push from it.
     Checkout(String),
-    /// Everything that comes to this branch or is pushed from it, as a full ref name.
+    /// Every update of this branch and every push from it; a full ref name.
     Branch(String),
 }
 
-/// All bindings of a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bindings {
-    /// Each of another thing.
+    /// At most one for each checkout or branch.
     pub bindings: Vec<Binding>,
 }
 
-/// What becomes of something that has no binding.
+/// What happens to something that has no binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unbound {
     Passes,
     Refused,
 }
 
-/// What is to be done about a commit or a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision<'a> {
-    /// The diff gate decides, by each of these.
+    /// The diff gate decides, by each of these bindings.
     Judge(Vec<&'a Binding>),
-    /// Nobody bound it.
+    /// There is no binding.
     Pass,
-    /// Nobody bound it, and nothing unbound may pass.
+    /// There is no binding, and nothing unbound may pass.
     Refuse,
 }
 
 impl Bindings {
-    /// Binds something, or binds it anew.
+    /// Adds a binding, or replaces the one of the same checkout or branch.
     pub fn bind(&mut self, binding: Binding) {
         self.unbind(&binding.to);
         self.bindings.push(binding);
     }
 
-    /// Takes a binding away; false if there was none.
+    /// Removes a binding; false if there was none.
     pub fn unbind(&mut self, to: &Bound) -> bool {
         let before = self.bindings.len();
         self.bindings.retain(|binding| binding.to != *to);
         self.bindings.len() < before
     }
 
-    /// What is to be done about a commit in `checkout` on `branch`, or a push of that branch.
+    /// Decides about a commit in `checkout` on `branch`, or a push of that branch.
     ///
-    /// A branch that is checked out in a bound checkout is held to both.
+    /// A branch that is checked out in a bound checkout is held to both bindings.
     pub fn decide(
         &self,
         checkout: Option<&str>,
@@ -99,7 +97,7 @@ impl Bindings {
 }
 
 impl Binding {
-    /// Whether `bytes` are the contract that was bound; nothing if there are none.
+    /// Whether `bytes` are the contract that was bound; `None` if the file cannot be read.
     pub fn check(&self, bytes: Option<&[u8]>) -> Result<(), Verdict> {
         let problem = match bytes {
             None => "is missing",
@@ -111,43 +109,43 @@ impl Binding {
     }
 }
 
-/// Where a commit stands, seen from the base of a contract.
+/// The relation of a commit to the base of a contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descent {
     /// It is the base, or the base is one of its ancestors.
     Holds,
-    /// It is an ancestor of the base, so it holds nothing that the contract is about.
+    /// It is an ancestor of the base, so it contains no change that the contract is about.
     Older,
     /// Neither is an ancestor of the other.
     Apart,
 }
 
-/// What an update has to do with the thing that a binding holds.
+/// How an update relates to a bound checkout or branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tie {
-    /// It is about the bound branch, or about what the bound checkout is on.
+    /// It updates the bound branch, or the branch of the bound checkout.
     Named,
     /// It leaves the bound checkout under another name.
     Leaves,
-    /// It is on a branch of its own, without any commit that the bound branch made.
+    /// It is on another branch, without a commit that was made on the bound one.
     Elsewhere,
 }
 
-/// What a binding has to say about an update.
+/// How a binding applies to an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Concern {
     /// The diff gate decides, from the base of its contract.
     Judge,
-    /// There is nothing in it that the base does not hold.
+    /// It contains nothing that the base does not contain.
     Covered,
-    /// It has left the base of its contract, so nothing can be measured.
+    /// It does not descend from the base of its contract, so the change cannot be measured.
     Strayed,
-    /// It is no matter of this binding.
+    /// The binding does not apply.
     None,
 }
 
 impl Concern {
-    /// What a binding has to say about a commit that stands so to its base.
+    /// How a binding applies to a commit with this relation to its base.
     pub fn of(tie: Tie, descent: Descent) -> Self {
         match (descent, tie) {
             (Descent::Older, _) => Self::Covered,
@@ -160,39 +158,37 @@ impl Concern {
     }
 }
 
-/// One line that git hands to a hook before a push.
+/// One line of the input of git's `pre-push` hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pushed {
-    /// The ref or the revision on this side, as it was typed.
+    /// The local ref or revision, as it was typed.
     pub local: String,
-    /// The ref on the other side.
+    /// The remote ref.
     pub remote: String,
-    /// The object, or nothing for a deletion.
+    /// `None` for a deletion.
     pub commit: Option<Oid>,
 }
 
-/// One line that git hands to a hook before refs move.
+/// One line of the input of git's `reference-transaction` hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
-    /// The ref.
     pub name: String,
-    /// Where git says that it leads; nothing if git does not look.
+    /// The old target as git reports it; `None` if git does not check it.
     pub from: Option<Oid>,
-    /// Where it will lead.
     pub to: Target,
 }
 
-/// Where a ref will lead.
+/// The new target of a ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     Object(Oid),
-    /// To where another ref leads.
+    /// Another ref (a symbolic ref).
     Alias(String),
-    /// Nowhere: it goes.
+    /// The ref is deleted.
     Gone,
 }
 
-/// Reads what git hands to a hook before refs move; a line that cannot be read is an error.
+/// Reads the input of git's `reference-transaction` hook; a line that cannot be parsed is an error.
 pub fn moved(text: &str) -> Result<Vec<Moved>, String> {
     let mut list = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -213,7 +209,7 @@ pub fn moved(text: &str) -> Result<Vec<Moved>, String> {
     Ok(list)
 }
 
-/// The object that `text` names; nothing for the id that stands for none.
+/// The object that `text` names; `None` for the null id.
 fn object(text: &str) -> Result<Option<Oid>, String> {
     if !text.is_empty() && text.bytes().all(|byte| byte == b'0') {
         return Ok(None);
@@ -223,11 +219,11 @@ fn object(text: &str) -> Result<Option<Oid>, String> {
         .map_err(|_| format!("`{}` is no object", text.escape_debug()))
 }
 
-/// Reads what git hands to a hook before a push; a line that cannot be read is an error.
+/// Reads the input of git's `pre-push` hook; a line that cannot be parsed is an error.
 pub fn pushed(text: &str) -> Result<Vec<Pushed>, String> {
     let mut list = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        // What was typed may hold blanks, as in `HEAD@{1 day ago}`; the rest never does.
+        // The local name may contain blanks, as in `HEAD@{1 day ago}`; the other fields never do.
         let words: Vec<&str> = line.rsplitn(4, ' ').collect();
         let [_, remote, commit, local] = words.as_slice() else {
             return Err(format!("`{}` is no line of a push", line.escape_debug()));
@@ -256,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bound_is_judged_and_what_is_not_passes_only_where_nobody_asked_for_more() {
+    fn what_is_bound_is_judged_and_what_is_not_passes_unless_the_user_refuses_it() {
         let mut all = Bindings::default();
         let branch = || Bound::Branch("refs/heads/work".to_owned());
         all.bind(binding(Bound::Checkout("/repo".to_owned())));

@@ -2,41 +2,38 @@
 //!
 //! # Invariants
 //!
-//! - Patterns and names are bytes; any bytes are taken and none makes matching slow: a pattern of
+//! - Patterns and names are bytes; any bytes are accepted and matching is never slow: a pattern of
 //!   `m` and a name of `n` bytes take at most `m * n` steps.
 //! - A pattern that git cannot use matches nothing.
-//! - Only what stands in one file is known here: which files count, and that a directory that is
-//!   ignored takes everything below it along, is the walker's business.
+//! - This module knows one file only: which files apply, and that an ignored directory excludes
+//!   everything below it, is decided by the walker.
 
 /// The patterns of one `.gitignore` file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Patterns(Vec<Pattern>);
 
-/// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pattern {
-    /// What a match means.
     ignore: bool,
-    /// Whether it is about directories alone.
+    /// Whether it matches directories only.
     directory: bool,
-    /// Whether it is compared with the last component alone.
+    /// Whether it is compared with the last component only.
     base_name: bool,
-    /// The bytes at the front that have no special meaning.
+    /// The literal bytes at the front.
     front: Vec<u8>,
-    /// What follows them.
     rest: Vec<Piece>,
 }
 
 impl Patterns {
-    /// Reads the bytes of a `.gitignore` file.
+    /// Parses the bytes of a `.gitignore` file.
     pub fn parse(bytes: &[u8]) -> Self {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let lines = bytes.split(|byte| *byte == b'\n');
         Self(lines.filter_map(Pattern::parse).collect())
     }
 
-    /// Whether `path`, seen from the directory of the file, is ignored; `None` if no pattern is
-    /// about it. The last pattern that is decides.
+    /// Whether `path`, relative to the directory of the file, is ignored; `None` if no pattern
+    /// matches. The last matching pattern decides.
     pub fn decide(&self, path: &[u8], is_directory: bool) -> Option<bool> {
         let fits = |pattern: &&Pattern| (is_directory || !pattern.directory) && pattern.fits(path);
         self.0.iter().rev().find(fits).map(|pattern| pattern.ignore)
@@ -67,8 +64,8 @@ impl Pattern {
         };
         let special = |byte: &u8| matches!(byte, b'*' | b'?' | b'[' | b'\\');
         let literal = glob.iter().position(special).unwrap_or(glob.len());
-        // Of a path git compares the literal front apart, so `**` right behind it counts as if it
-        // stood at the beginning.
+        // Git compares the literal front of a path separately, so `**` right after it counts as if
+        // it were at the beginning.
         let (front, rest) = glob.split_at(if base_name { 0 } else { literal });
         let slash = if base_name {
             Slash::Ordinary
@@ -92,7 +89,7 @@ impl Pattern {
     }
 }
 
-/// Takes unescaped blanks off the end.
+/// Removes unescaped trailing spaces.
 fn without_blanks(line: &[u8]) -> &[u8] {
     let mut end = 0;
     let mut at = 0;
@@ -106,7 +103,7 @@ fn without_blanks(line: &[u8]) -> &[u8] {
     if at > line.len() { line } else { &line[..end] }
 }
 
-/// What a slash is to wildcards.
+/// How wildcards treat a slash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slash {
     /// Matched like any other byte.
@@ -118,18 +115,18 @@ enum Slash {
 /// One piece of a glob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
-    /// One byte out of these, by their numbers.
+    /// One byte of this set, indexed by value.
     One(Vec<bool>),
-    /// Any number of bytes, slashes too or not.
+    /// Any number of bytes, with or without slashes.
     Any {
-        /// Whether slashes count.
+        /// Whether slashes match.
         crosses: bool,
     },
-    /// Nothing; the two pieces behind it may be left out.
+    /// Matches nothing; the next two pieces are optional.
     Fork,
 }
 
-/// Takes a glob apart; `None` if git could not match anything with it.
+/// Parses a glob; `None` if git could not match anything with it.
 fn pieces(glob: &[u8], slash: Slash) -> Option<Vec<Piece>> {
     let only = |wanted: u8| Piece::One((0..=u8::MAX).map(|byte| byte == wanted).collect());
     let open = |byte: u8| slash == Slash::Ordinary || byte != b'/';
@@ -175,7 +172,7 @@ fn star(glob: &[u8], at: usize, slash: Slash) -> (Vec<Piece>, usize) {
     let crosses = doubled || slash == Slash::Ordinary;
     let mut pieces = vec![Piece::Any { crosses }];
     if doubled && rest.starts_with(b"/") {
-        // `**/` stands for no directory as well.
+        // `**/` also matches no directory.
         pieces.insert(0, Piece::Fork);
     }
     (pieces, at + stars)
@@ -183,7 +180,7 @@ fn star(glob: &[u8], at: usize, slash: Slash) -> (Vec<Piece>, usize) {
 
 /// Whether `pieces` match all of `text`.
 fn matches(pieces: &[Piece], text: &[u8]) -> bool {
-    // Every place in the pieces that the text so far may have led to.
+    // Every position in the pieces that the text so far may have reached.
     let mut places = vec![false; pieces.len() + 1];
     places[0] = true;
     spread(pieces, &mut places);
@@ -202,7 +199,7 @@ fn matches(pieces: &[Piece], text: &[u8]) -> bool {
     places[pieces.len()]
 }
 
-/// Adds the places that are reached without another byte.
+/// Adds the positions that are reached without another byte.
 fn spread(pieces: &[Piece], places: &mut [bool]) {
     for (at, piece) in pieces.iter().enumerate() {
         if !places[at] {
@@ -219,7 +216,7 @@ fn spread(pieces: &[Piece], places: &mut [bool]) {
     }
 }
 
-/// Whether the class that begins at `at` holds `letter`, and where it ends; `None` if it has no
+/// Whether the class that begins at `at` contains `letter`, and where it ends; `None` if it has no
 /// end.
 fn class(glob: &[u8], at: usize, letter: u8) -> Option<(bool, usize)> {
     let mut at = at + 1;
@@ -258,14 +255,14 @@ fn class(glob: &[u8], at: usize, letter: u8) -> Option<(bool, usize)> {
     }
 }
 
-/// The name in `[:name:]`, if that stands at `at`.
+/// The name in `[:name:]`, if that begins at `at`.
 fn named(glob: &[u8], at: usize) -> Option<&[u8]> {
     let rest = glob.get(at..)?.strip_prefix(b"[:")?;
     let end = rest.iter().position(|byte| *byte == b']')?;
     rest[..end].strip_suffix(b":")
 }
 
-/// Whether the class of this name holds `letter`; `None` if there is no such class.
+/// Whether the class of this name contains `letter`; `None` if there is no such class.
 fn holds(name: &[u8], letter: u8) -> Option<bool> {
     Some(match name {
         b"alnum" => letter.is_ascii_alphanumeric(),

@@ -1,12 +1,12 @@
-//! Reads the bytes of a git index.
+//! Parses the bytes of a git index.
 //!
-//! The index belongs to whoever works in the checkout, so nothing in it is believed: it is read to
-//! see what a commit would take, and which paths git was told not to look at.
+//! Any program in the checkout can write the index, so it is untrusted input. It is read to see
+//! what a commit would take, and which paths are hidden from git.
 //!
 //! # Invariants
 //!
-//! - Versions 2 to 4, both object formats. Anything else, also an extension that changes what the
-//!   entries mean, is an error and never an empty index.
+//! - Versions 2 to 4, both object formats. Anything else, also an extension that changes the
+//!   meaning of the entries, is an error and never an empty index.
 //! - Every path is relative, has no empty, `.`, `..` or `.git` component, and comes in git's order.
 
 use crate::object::{Mode, ObjectFormat, Oid};
@@ -21,54 +21,45 @@ pub const LARGEST: usize = 256 << 20;
 #[non_exhaustive]
 pub struct Entry {
     pub path: RawPath,
-    /// What kind of entry it is.
     pub mode: Mode,
-    /// Its content.
     pub oid: Oid,
-    /// When the file was changed last, in seconds and nanoseconds, as git saw it.
+    /// Modification time of the file, in seconds and nanoseconds, as git saw it.
     pub modified: (u32, u32),
-    /// The size of the file, cut to 32 bits, as git saw it.
+    /// The size of the file, truncated to 32 bits, as git saw it.
     pub size: u32,
     /// 0, or the side of a conflict from 1 to 3.
     pub stage: u8,
-    /// Git was told that the file does not change.
+    /// The `assume-unchanged` flag: git does not look for changes of the file.
     pub assume_valid: bool,
-    /// Git was told that the file is not on disk.
+    /// The `skip-worktree` flag: git does not expect the file on disk.
     pub skip_worktree: bool,
-    /// The path was announced without content.
+    /// The path was added with `git add --intent-to-add`, without content.
     pub intent_to_add: bool,
 }
 
-/// Why bytes are no index we can use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// More than [`LARGEST`] bytes.
     #[error("the index has more than {LARGEST} bytes")]
     TooLarge,
-    /// Not the beginning of an index.
     #[error("the index does not begin as one")]
     NoIndex,
-    /// A version we do not know.
     #[error("the index has version {0}")]
     Version(u32),
-    /// It ends too early, or an entry makes no sense.
     #[error("the index is damaged at byte {0}")]
     Damaged(usize),
-    /// Its checksum is wrong.
     #[error("the checksum of the index is wrong")]
     Checksum,
     /// A path that cannot be in a tree.
     #[error("the index holds the path `{0}`")]
     Path(RawPath),
-    /// Entries in another order than git's, or one twice.
+    /// Entries not in git's order, or a duplicate.
     #[error("the index is out of order at `{0}`")]
     Order(RawPath),
-    /// An extension that changes what the entries mean.
+    /// An extension that changes the meaning of the entries.
     #[error("the index needs the extension `{0}`")]
     Extension(String),
 }
 
-/// Reads an index.
 pub fn parse(bytes: &[u8], format: ObjectFormat) -> Result<Vec<Entry>, IndexError> {
     if bytes.len() > LARGEST {
         return Err(IndexError::TooLarge);
@@ -91,7 +82,7 @@ pub fn parse(bytes: &[u8], format: ObjectFormat) -> Result<Vec<Entry>, IndexErro
     if !(2..=4).contains(&version) {
         return Err(IndexError::Version(version));
     }
-    // Git may be told to leave the checksum out.
+    // Git may be configured to leave the checksum out.
     if checksum.iter().any(|byte| *byte != 0) && checksum != format.checksum(body) {
         return Err(IndexError::Checksum);
     }
@@ -194,7 +185,7 @@ impl<'a> Reader<'a> {
         Ok(path)
     }
 
-    /// A path written as how much of the last one to drop, and what to add.
+    /// A path encoded as how many bytes of the last one to drop, and what to add.
     fn path_after(&mut self, last: &[u8]) -> Result<Vec<u8>, IndexError> {
         let mut byte = self.take(1)?[0];
         let mut drop = usize::from(byte & 0x7f);
@@ -239,7 +230,7 @@ mod tests {
 
     const A: &str = "ce013625030ba8dba906f756967f9e9ca394464a";
 
-    /// The entry of a path in version 2 or 3, with `flags` and the flags of version 3 behind them.
+    /// The entry of a path in version 2 or 3, with `flags` and the flags of version 3 after them.
     fn raw(path: &[u8], mode: u32, flags: u16, extended: Option<u16>) -> Vec<u8> {
         let mut entry = vec![0; 24];
         entry.extend(mode.to_be_bytes());

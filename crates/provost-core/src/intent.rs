@@ -1,13 +1,13 @@
-//! Rules for agents that share a checkout: who may edit what now, and what became of it.
+//! Rules for agents that share a checkout: which agent may edit which files, and whether its change
+//! holds.
 //!
 //! An agent declares which files it will touch, learns whether it may edit, edits, says what it
-//! touched and gets a verdict. Four things are kept apart: the state of an intent, whose it is and
-//! whether that one lives, which dirty files lie in which scope, and the permission to edit, which
-//! follows from the other three. Everything here is a function of the records, the state of the
-//! checkout, the facts about the code and the time.
+//! touched and gets a verdict. Four things are kept apart: the state of an intent, its owner and
+//! whether that owner is alive, which dirty files lie in which scope, and the permission to edit,
+//! which follows from the other three. Everything here is a function of the records, the state of
+//! the checkout, the facts about the code and the time.
 //!
-//! Rules are numbered as in the document they come from (R1 to R117); where it is wrong, a comment
-//! says what is done instead.
+//! The rules are described in `docs/change-control.md`.
 
 pub mod answer;
 pub mod claims;

@@ -1,8 +1,8 @@
-//! Reads JSON so that it has one meaning, and writes it so that it has one spelling.
+//! Parses JSON so that it has one meaning, and writes it so that it has one spelling.
 //!
-//! Other readers let the last of two equal keys win, or follow nesting until the stack ends. Here
-//! a text with either is refused, so what we judged is what everybody else reads. What a text can
-//! make us hold in memory is limited as well.
+//! Other parsers let the last of two equal keys win, or recurse until the stack overflows. Here a
+//! text with either is refused, so every parser reads the document that was judged. The memory that
+//! a text can take is limited as well.
 
 pub(crate) mod closed;
 mod quick;
@@ -20,50 +20,45 @@ use node::Reader;
 
 mod node;
 
-/// The largest JSON document we read, in bytes.
+/// The largest JSON document that is read, in bytes.
 pub const LARGEST: usize = 16 * 1024 * 1024;
 
-/// The deepest nesting we read.
+/// The deepest nesting that is read.
 pub const DEEPEST: usize = 64;
 
-/// The most values we read: a short text can ask for a hundred times its length in memory.
+/// The most values that are read: a short text can need a hundred times its length in memory.
 pub const MOST: usize = 500_000;
 
-/// Why a text was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
-    /// More than [`LARGEST`] bytes.
     #[error("the document has {0} bytes; at most {LARGEST} are read")]
     TooLarge(usize),
-    /// Not UTF-8.
     #[error("the document is not UTF-8 (byte {0})")]
     NotText(usize),
     /// Not JSON, a repeated key, or nested too deep.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
-        /// Where, from 1.
+        /// From 1.
         line: usize,
-        /// Where, from 1.
+        /// From 1.
         column: usize,
-        /// What is wrong there.
         what: String,
     },
-    /// JSON, but not of the shape asked for.
+    /// JSON, but not of the required shape.
     #[error("{}: {what}", shape::place(field))]
     Shape {
         /// The field, as a path from the root; empty for the document itself.
         field: String,
-        /// What is wrong with it.
         what: String,
     },
 }
 
-/// Reads one document of any shape.
+/// Parses one document of any shape.
 pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
     read(bytes).map(Node::into_value)
 }
 
-/// Reads one document of any shape, without copying more of it than needed.
+/// Parses one document of any shape, without copying more of it than needed.
 pub fn read(bytes: &[u8]) -> Result<Node<'_>, JsonError> {
     if bytes.len() > LARGEST {
         return Err(JsonError::TooLarge(bytes.len()));
@@ -76,7 +71,7 @@ pub fn read(bytes: &[u8]) -> Result<Node<'_>, JsonError> {
     }
 }
 
-/// Reads what could not be read quickly, and says what is wrong with it.
+/// Parses a text that the quick parser did not accept, and reports what is wrong with it.
 fn careful(text: &str) -> Result<Node<'_>, JsonError> {
     let syntax = |error: serde_json::Error| {
         let whole = error.to_string();
@@ -96,14 +91,14 @@ fn careful(text: &str) -> Result<Node<'_>, JsonError> {
     Ok(node)
 }
 
-/// Reads one document of the shape `T`, naming the field that does not fit.
+/// Parses one document of the shape `T`; an error names the field.
 pub fn parse_as<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
     shaped(|| parse(bytes))
 }
 
-/// Gives what `make` makes the shape `T`, naming the field that does not fit.
+/// Deserializes the result of `make` as `T`; an error names the field.
 ///
-/// Keeping track of where one is costs as much as reading, so it is made again to say what is wrong.
+/// Tracking the path costs as much as parsing, so an error makes it run again.
 pub(crate) fn shaped<T: DeserializeOwned>(
     make: impl Fn() -> Result<Value, JsonError>,
 ) -> Result<T, JsonError> {
@@ -113,7 +108,7 @@ pub(crate) fn shaped<T: DeserializeOwned>(
     }
 }
 
-/// Gives `value` the shape `T`, naming the field that does not fit.
+/// Deserializes `value` as `T`; an error names the field.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
     match T::deserialize(&value) {
         Ok(read) => Ok(read),
@@ -128,24 +123,23 @@ fn explained<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
     })
 }
 
-/// The one spelling of `value` that is hashed: keys sorted, no blanks.
+/// The canonical spelling of `value`, which is hashed: keys sorted, no spaces.
 ///
-/// Maps of `serde_json` are sorted as long as nobody turns on its `preserve_order`; a test holds
-/// that.
+/// Maps of `serde_json` are sorted unless its feature `preserve_order` is on; a test checks that.
 pub fn canonical(value: &Value) -> String {
     value.to_string()
 }
 
-/// The same for the fields of an object.
+/// [`canonical`] for the fields of an object.
 pub fn canonical_object(fields: &serde_json::Map<String, Value>) -> String {
     // Maps of strings and values always serialise.
     serde_json::to_string(fields).unwrap_or_default()
 }
 
-/// Where `given` has a list although what was read from it is an object, as a JSON pointer.
+/// Where `given` has a list although the parsed value has an object, as a JSON pointer.
 ///
-/// Readers made by serde also take the fields of an object from a list, in the order they are
-/// declared. Nobody writes that on purpose, and it reads differently as soon as a field is added.
+/// Deserializers made by serde also accept the fields of an object as a list, in declaration order.
+/// Such a document would change its meaning as soon as a field is added.
 pub fn positional(given: &Value, read: &Value) -> Option<String> {
     match (given, read) {
         (Value::Array(_), Value::Object(_)) => Some(String::new()),

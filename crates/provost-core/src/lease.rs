@@ -1,42 +1,41 @@
-//! Decides who may hold which paths.
+//! Decides which run may hold which paths.
 //!
 //! # Invariants
 //!
 //! - Two live leases of different runs never share a path.
 //! - A run has at most one lease, and a process that did not take it does not get it.
-//! - A lease counts until its time is over or its owner is known to be dead; who cannot be asked
-//!   counts as alive.
+//! - A lease counts until its time is over or its owner is known to be dead. An owner whose state
+//!   cannot be determined counts as alive.
 //!
-//! Whoever keeps the leases does what [`decide`] says in one step that nobody else can interrupt.
-//! Fencing numbers come from the keeper: each grant gets a larger one than every grant before it.
+//! The registry applies the result of [`decide`] in the same transaction, so that no other process
+//! interrupts it. It also assigns the fencing numbers: each grant gets a larger one than every
+//! grant before.
 
 use serde::{Deserialize, Serialize};
 
 use crate::path::RepoPath;
 use crate::scope::Scope;
 
-/// A process, named so that no other process is ever mistaken for it.
+/// A process, identified so that no other process is ever mistaken for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Owner {
-    /// The machine.
     pub host: String,
-    /// The start of the machine.
+    /// The boot id of the machine.
     pub boot: String,
-    /// The name space `pid` is a number of.
+    /// The pid namespace of `pid`.
     pub pid_namespace: String,
-    /// The process.
     pub pid: u32,
-    /// When the process began, in clock ticks since the machine started.
+    /// When the process began, in clock ticks since boot.
     pub started: u64,
 }
 
-/// What the machine of a session is called that is no process.
+/// The prefix of `host` for a session, which is not a process.
 const SESSION: &str = "session:";
 
 impl Owner {
-    /// Somebody known by a name instead of a process. Nobody can say that such a one is dead, so
-    /// what it holds ends with its time.
+    /// A session known by a name instead of a process. There is no way to find out that it is dead,
+    /// so its leases end with their time.
     pub fn of_session(name: &str) -> Self {
         Self {
             host: format!("{SESSION}{name}"),
@@ -47,7 +46,7 @@ impl Owner {
         }
     }
 
-    /// The name, if this is no process.
+    /// The name of the session, or `None` for a process.
     pub fn session(&self) -> Option<&str> {
         self.host.strip_prefix(SESSION)
     }
@@ -56,93 +55,83 @@ impl Owner {
 /// The right of a run to write in a scope, for a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// Who may write.
     pub run_id: String,
     pub scope: Scope,
     /// The process that drives the run.
     pub owner: Owner,
     /// Larger than that of every lease granted before.
     pub fence: u64,
-    /// When it was granted, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     pub granted_at: i64,
-    /// When it ends by itself, in milliseconds since 1970.
+    /// When it ends unless renewed, in milliseconds since 1970.
     pub expires_at: i64,
 }
 
-/// What somebody asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRequest {
-    /// Who wants to write.
     pub run_id: String,
     pub scope: Scope,
     /// The process that drives the run.
     pub owner: Owner,
-    /// The time now, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     pub now: i64,
-    /// When the lease shall end by itself, in milliseconds since 1970.
+    /// When the lease ends unless renewed, in milliseconds since 1970.
     pub expires_at: i64,
 }
 
-/// Who stands in the way of a request.
+/// A run that blocks a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The run that holds the paths.
     pub run_id: String,
-    /// What it holds of the paths asked for, as its own scope names them.
+    /// The requested paths that it holds, as its own scope names them.
     pub paths: Vec<RepoPath>,
     /// The process that drives that run.
     pub owner: Owner,
-    /// When its lease ends by itself, in milliseconds since 1970.
+    /// When its lease ends unless renewed, in milliseconds since 1970.
     pub expires_at: i64,
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Acquired {
     /// The run holds the whole scope.
     Granted(Lease),
-    /// Others hold a part of it; the run got nothing.
+    /// Other runs hold a part of it; the run got nothing.
     Held(Vec<Holder>),
 }
 
-/// What the keeper of the leases has to do about a request.
+/// What the registry has to do about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// The runs whose leases are to be removed first.
+    /// The runs whose leases are removed first.
     pub gone: Vec<String>,
-    /// And then.
     pub answer: Answer,
 }
 
-/// How a request is to be answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The run has this lease already; it keeps its fence and ends no earlier than asked for.
+    /// The run has this lease already; it keeps its fence and ends no earlier than requested.
     Own(Lease),
-    /// Nobody else is there: grant a new lease with a new fence.
+    /// No other run holds a part: grant a new lease with a new fence.
     Free,
-    /// Others are there: grant nothing.
+    /// Other runs hold a part: grant nothing.
     Held(Vec<Holder>),
 }
 
-/// Why a request makes no sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// It names no path.
     #[error("the lease names no path")]
     Empty,
-    /// Its end is not after its beginning.
     #[error("the lease would end before it begins")]
     Over,
 }
 
 impl Lease {
-    /// The name of the lease, for people.
+    /// The id of the lease, as users see it.
     pub fn id(&self) -> String {
         format!("lease-{}", self.fence)
     }
 
-    /// Whether it still counts at `now`.
     pub fn is_live(&self, now: i64, alive: &dyn Fn(&Owner) -> bool) -> bool {
         now < self.expires_at && alive(&self.owner)
     }
@@ -158,7 +147,6 @@ impl Lease {
 }
 
 impl LeaseRequest {
-    /// The lease this request becomes when it is granted.
     pub fn granted(&self, fence: u64) -> Lease {
         Lease {
             run_id: self.run_id.clone(),
@@ -170,7 +158,7 @@ impl LeaseRequest {
         }
     }
 
-    /// What `lease` keeps from this request, if anything.
+    /// The part of this request that `lease` holds, if any.
     fn blocked_by(&self, lease: &Lease) -> Option<Holder> {
         if lease.run_id == self.run_id {
             let same = lease.owner == self.owner;
@@ -188,11 +176,11 @@ impl LeaseRequest {
     }
 }
 
-/// Says what to do about `request` when `held` are all leases there are.
+/// Decides about `request`; `held` are all present leases.
 ///
-/// A run that asks again from the same process for the same scope gets its own lease back; for
-/// another scope it gets a new lease instead of the old one, all or nothing. A run whose lease
-/// another live process holds is refused like a stranger, because two processes would share a
+/// A run that asks again from the same process for the same scope gets its own lease back. For
+/// another scope it gets a new lease in place of the old one, all or nothing. A run whose lease
+/// another live process holds is refused like any other run, because two processes would share a
 /// fence.
 pub fn decide(
     request: &LeaseRequest,
@@ -259,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Pid 9 is dead, everybody else lives.
+    /// Pid 9 is dead, every other process is alive.
     fn alive(owner: &Owner) -> bool {
         owner.pid != 9
     }

@@ -1,10 +1,10 @@
-//! Holds the rules of Provost: values in, values out.
+//! The rules of Provost as pure functions: values in, values out.
 //!
 //! # Invariants
 //!
-//! - Text is parsed once, into types that can only hold good values.
-//! - A gate is a pure function from facts to a [`verdict::Verdict`]; nothing missing, empty or
-//!   unreadable is ever an allow.
+//! - Text is parsed once, into types that can only hold valid values.
+//! - A gate is a pure function from facts to a [`verdict::Verdict`]; missing, empty or unreadable
+//!   input is never an allow.
 //! - State is a fold over records; see [`run`].
 //! - No files, clock, environment, threads or randomness in this crate.
 

@@ -1,14 +1,14 @@
-//! Says which places of the network may be reached, and reads what is said on the way there.
+//! Which network endpoints may be reached, and how requests to them are parsed.
 //!
-//! A sandbox has one way out: a proxy of ours. What it decides, and every byte it has to understand
-//! before it decides, is here; sockets are the host's.
+//! A sandbox has one way out: Provost's proxy. Its decisions, and the parsing that they need, are
+//! here; the host crate has the sockets.
 //!
 //! # Invariants
 //!
-//! - A request is allowed only to exactly a host and port that was granted; there are no wildcards.
-//! - An address of a name is dialled only if it belongs to the public internet, or was granted
-//!   itself. Other addresses lead to the host or its neighbours, whoever chose the name.
-//! - A message has one reading. What two readers could take for different things is refused.
+//! - A request is allowed only to exactly a granted host and port; there are no wildcards.
+//! - A resolved address is dialled only if it is on the public internet, or was granted itself.
+//!   Other addresses lead to the host or its network, whatever name resolves to them.
+//! - A message has one reading. A message that two parsers could read differently is refused.
 
 pub mod address;
 pub mod credential;

@@ -1,11 +1,11 @@
-//! Names git objects and computes their ids.
+//! Git object ids and how they are computed.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 
-/// The hash a repository names its objects by.
+/// The hash function of a repository's object ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ObjectFormat {
@@ -20,7 +20,6 @@ pub enum ObjectFormat {
 #[serde(try_from = "String", into = "String")]
 pub struct Oid(String);
 
-/// A text that is no object id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an object id of 40 or 64 lower-case hexadecimal digits")]
 pub struct BadOid(pub String);
@@ -73,12 +72,11 @@ impl fmt::Display for Oid {
 }
 
 impl Oid {
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The hash it was made with, as its length shows.
+    /// Determined by its length.
     pub fn format(&self) -> ObjectFormat {
         if self.0.len() == 40 {
             ObjectFormat::Sha1
@@ -108,13 +106,12 @@ impl Oid {
             .collect()
     }
 
-    /// The id whose bytes a tree object holds; `None` unless there are 20 or 32.
+    /// The id for these bytes; `None` unless there are 20 or 32.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         hex(bytes).try_into().ok()
     }
 }
 
-/// Lower-case hexadecimal digits of `bytes`.
 pub fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| {
         char::from(if value < 10 {
@@ -136,22 +133,17 @@ pub fn sha256(bytes: &[u8]) -> String {
     hex(&sha2::Sha256::digest(bytes))
 }
 
-/// The four kinds of git object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A snapshot with its history.
     Commit,
-    /// A directory.
     Tree,
-    /// The bytes of a file.
     Blob,
-    /// A named, annotated pointer.
     Tag,
 }
 
 impl Kind {
-    /// The word git writes in front of an object.
+    /// The word git writes before an object.
     pub fn word(self) -> &'static str {
         match self {
             Self::Commit => "commit",
@@ -162,13 +154,12 @@ impl Kind {
     }
 }
 
-/// Bytes made to collide with others under SHA-1.
+/// Bytes with a SHA-1 collision attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes carry a SHA-1 collision attack")]
 pub struct Collision;
 
 impl ObjectFormat {
-    /// The id of the object of `kind` with these `bytes`.
     pub fn oid(self, kind: Kind, bytes: &[u8]) -> Result<Oid, Collision> {
         let header = format!("{} {}\0", kind.word(), bytes.len());
         match self {
@@ -213,13 +204,11 @@ impl ObjectFormat {
     }
 }
 
-/// What an entry of a tree is.
+/// The mode of a tree entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Mode {
-    /// A regular file.
     #[serde(rename = "100644")]
     File,
-    /// A regular file that may be executed.
     #[serde(rename = "100755")]
     Executable,
     /// A symbolic link; the blob is its target.
@@ -228,7 +217,6 @@ pub enum Mode {
     /// A commit of another repository.
     #[serde(rename = "160000")]
     Gitlink,
-    /// A directory.
     #[serde(rename = "040000")]
     Tree,
 }

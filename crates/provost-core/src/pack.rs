@@ -1,12 +1,13 @@
 //! Writes and reads git packs without deltas.
 //!
-//! A pack is how objects travel: captured blobs into a repository, changed objects into a bundle.
+//! Packs transport objects: captured blobs into a repository, changed objects into a bundle.
 //!
 //! # Invariants
 //!
-//! - What [`Writer`] wrote, [`read`] and git read back.
-//! - [`read`] believes nothing: counts and sizes are limited before memory is taken, the trailer is
-//!   checked, deltas and unknown kinds are refused, and every id is computed from the bytes.
+//! - Both [`read`] and git can read the output of [`Writer`].
+//! - [`read`] treats its input as untrusted: counts and sizes are limited before memory is
+//!   allocated, the trailer is checked, deltas and unknown kinds are refused, and every id is
+//!   computed from the bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
@@ -16,13 +17,13 @@ use crate::object::{Collision, Kind, ObjectFormat, Oid};
 /// The most objects a pack may announce.
 pub const MOST_OBJECTS: u32 = 1_000_000;
 
-/// The most bytes all objects of a pack may have together, inflated.
+/// The most inflated bytes of all objects of a pack.
 pub const MOST_BYTES: u64 = 1 << 30;
 
 /// Signature, version, count.
 const HEADER: usize = 12;
 
-/// One object as a pack holds it; made on any thread, then pushed into a [`Writer`].
+/// One object in its packed form; made on any thread, then pushed into a [`Writer`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     oid: Oid,
@@ -30,32 +31,31 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Names and deflates the object of `kind` with these `bytes`.
+    /// Hashes and deflates the object of `kind` with these `bytes`.
     pub fn new(format: ObjectFormat, kind: Kind, bytes: &[u8]) -> Result<Self, Collision> {
         let oid = format.oid(kind, bytes)?;
         Ok(Self::named(oid, kind, bytes))
     }
 
-    /// Deflates an object whose id was computed before; a wrong id makes a wrong reader, not a
-    /// wrong pack, because no reader takes ids from it.
+    /// Deflates an object with a known id. A wrong id does not make the pack invalid, because no
+    /// reader takes ids from it.
     pub fn named(oid: Oid, kind: Kind, bytes: &[u8]) -> Self {
         let mut encoded = announce(kind, bytes.len());
         deflate(&mut encoded, &[bytes]);
         Self { oid, encoded }
     }
 
-    /// The id of the object.
     pub fn oid(&self) -> &Oid {
         &self.oid
     }
 
-    /// How many bytes the object takes in a pack.
+    /// Its size in a pack, in bytes.
     pub fn size(&self) -> usize {
         self.encoded.len()
     }
 }
 
-/// The object of `kind` with these `bytes`, as git keeps it in a file of its own.
+/// The object of `kind` with these `bytes`, as a loose object of git.
 pub fn loose(kind: Kind, bytes: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     let head = format!("{} {}\0", kind.word(), bytes.len());
@@ -63,7 +63,7 @@ pub fn loose(kind: Kind, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Appends `parts` to `target`, deflated as one.
+/// Appends `parts` to `target`, deflated as one stream.
 fn deflate(target: &mut Vec<u8>, parts: &[&[u8]]) {
     let mut deflater = flate2::write::ZlibEncoder::new(target, flate2::Compression::fast());
     // Writing into memory does not fail.
@@ -73,7 +73,7 @@ fn deflate(target: &mut Vec<u8>, parts: &[&[u8]]) {
     let _ = deflater.finish();
 }
 
-/// The bytes in front of an object: its kind and inflated size.
+/// The header of an object: its kind and inflated size.
 fn announce(kind: Kind, size: usize) -> Vec<u8> {
     let kind: u8 = match kind {
         Kind::Commit => 1,
@@ -94,7 +94,6 @@ fn announce(kind: Kind, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// Collects objects and makes a pack of them.
 #[derive(Debug)]
 pub struct Writer {
     format: ObjectFormat,
@@ -103,7 +102,6 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A pack without objects.
     pub fn new(format: ObjectFormat) -> Self {
         Self {
             format,
@@ -112,7 +110,7 @@ impl Writer {
         }
     }
 
-    /// Adds the object of `kind` with these `bytes`, once.
+    /// Adds the object of `kind` with these `bytes`; a duplicate is ignored.
     pub fn add(&mut self, kind: Kind, bytes: &[u8]) -> Result<Oid, Collision> {
         let oid = self.format.oid(kind, bytes)?;
         if !self.known.contains(&oid) {
@@ -121,24 +119,21 @@ impl Writer {
         Ok(oid)
     }
 
-    /// Adds an object made elsewhere, once.
+    /// Adds an object made elsewhere; a duplicate is ignored.
     pub fn push(&mut self, entry: Entry) {
         if self.known.insert(entry.oid) {
             self.body.extend_from_slice(&entry.encoded);
         }
     }
 
-    /// How many objects it has.
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// The pack.
     pub fn finish(self) -> Vec<u8> {
         let mut pack = self.body;
         let count = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
@@ -151,53 +146,37 @@ impl Writer {
     }
 }
 
-/// Why bytes are not a pack we read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackError {
-    /// The signature or version is another.
     #[error("the bytes are not a git pack of version 2")]
     NotAPack,
-    /// The digest at the end does not fit the bytes.
     #[error("the pack's checksum does not fit its bytes")]
     Checksum,
-    /// It ends too early or goes on too long.
+    /// It is truncated or has trailing bytes.
     #[error("the pack ends in the wrong place")]
     Length,
-    /// It announces more than we read.
     #[error("the pack holds {objects} objects, more than {MOST_OBJECTS}")]
-    TooMany {
-        /// How many it announces.
-        objects: u32,
-    },
-    /// Its objects are larger than we read.
+    TooMany { objects: u32 },
     #[error("the objects of the pack are larger than {MOST_BYTES} bytes")]
     TooLarge,
-    /// An object is a delta, or of a kind git does not have.
+    /// An object is a delta, or of an unknown kind.
     #[error("object {index} of the pack has the kind {kind}, which is not a whole object")]
     Kind {
-        /// Which object, from 0.
+        /// From 0.
         index: u32,
-        /// The number of the kind.
         kind: u8,
     },
-    /// An object does not inflate to the size announced.
     #[error("object {index} of the pack does not inflate to its announced size")]
     Damaged {
-        /// Which object, from 0.
+        /// From 0.
         index: u32,
     },
-    /// An object is there twice.
     #[error("the pack holds {oid} twice")]
-    Twice {
-        /// Its id.
-        oid: Oid,
-    },
-    /// An object was made to collide.
+    Twice { oid: Oid },
     #[error(transparent)]
     Collision(#[from] Collision),
 }
 
-/// Objects by their ids.
 pub type Objects = BTreeMap<Oid, (Kind, Vec<u8>)>;
 
 /// Reads every object of a pack; the ids are computed, not read.
@@ -209,10 +188,10 @@ pub fn read(bytes: &[u8], format: ObjectFormat) -> Result<Objects, PackError> {
     Ok(objects)
 }
 
-/// Where the bytes of an object stand in a pack.
+/// The range of an object's bytes in a pack.
 type Part = std::ops::Range<usize>;
 
-/// Hands every object of a pack to `take`, with the part of the pack that it is; none comes twice.
+/// Passes every object of a pack to `take`, with its range in the pack; a duplicate is an error.
 fn each(
     bytes: &[u8],
     format: ObjectFormat,
@@ -258,7 +237,7 @@ fn each(
     }
 }
 
-/// The index that git needs beside a pack, in its second version; every object is read for it.
+/// The index that git needs for a pack, in version 2; every object is read for it.
 pub fn index(bytes: &[u8], format: ObjectFormat) -> Result<Vec<u8>, PackError> {
     let mut parts: BTreeMap<Oid, Part> = BTreeMap::new();
     each(bytes, format, |oid, _, part| {
@@ -276,7 +255,7 @@ pub fn index(bytes: &[u8], format: ObjectFormat) -> Result<Vec<u8>, PackError> {
         let mut sum = flate2::Crc::new();
         sum.update(&bytes[part.clone()]);
         sums.extend(sum.sum().to_be_bytes());
-        // The highest bit would say that the offset stands elsewhere.
+        // The highest bit would mark a 64-bit offset.
         let offset = u32::try_from(part.start).ok().filter(|at| at >> 31 == 0);
         offsets.extend(offset.ok_or(PackError::TooLarge)?.to_be_bytes());
     }
@@ -290,7 +269,7 @@ pub fn index(bytes: &[u8], format: ObjectFormat) -> Result<Vec<u8>, PackError> {
     Ok(index)
 }
 
-/// Takes one object off the front of `rest` and its size off `room`.
+/// Reads one object at the start of `rest`, and subtracts its size from `room`.
 fn next(rest: &mut &[u8], room: &mut u64, index: u32) -> Result<(Kind, Vec<u8>), PackError> {
     let mut byte = || {
         let (first, others) = rest.split_first().ok_or(PackError::Length)?;
@@ -303,7 +282,7 @@ fn next(rest: &mut &[u8], room: &mut u64, index: u32) -> Result<(Kind, Vec<u8>),
     let mut more = first & 0x80 != 0;
     while more {
         let part = byte()?;
-        // Seven digits of seven bits reach far beyond the limit.
+        // Seven groups of seven bits are far beyond the limit.
         if shift > 46 {
             return Err(PackError::TooLarge);
         }
@@ -321,7 +300,7 @@ fn next(rest: &mut &[u8], room: &mut u64, index: u32) -> Result<(Kind, Vec<u8>),
     *room = room.checked_sub(size).ok_or(PackError::TooLarge)?;
     let mut object = Vec::new();
     let mut inflater = flate2::bufread::ZlibDecoder::new(*rest);
-    // One byte beyond the size is asked for, so that the end of the stream is reached and checked.
+    // One byte beyond the size is read, so that the end of the stream is reached and checked.
     let read = inflater
         .by_ref()
         .take(size + 1)

@@ -1,17 +1,17 @@
-//! Packages: what one agent may do, and what it may let others do.
+//! Packages: what one agent may do, and what it may let others do. See `docs/PACKAGES.md`.
 //!
-//! A package holds two authorities. What the agent may *exercise* is what it can do itself; what
-//! it may *delegate* bounds every package derived from it. They need not overlap: a lead may hand
-//! out the right to write without having it.
+//! A package holds two authorities. What the agent may *exercise* is what it can do itself; what it
+//! may *delegate* bounds every package derived from it. They need not overlap: a lead may delegate
+//! the right to write without having it.
 //!
 //! # Invariants
 //!
 //! - A derived package exercises and delegates nothing that its parent does not delegate, on any
 //!   axis. An axis that is not stated is empty, never inherited.
-//! - A capability whose effect nobody vouches for counts as the strongest.
-//! - Everything that matters is in the fingerprint, the hand-off included; ids of packages and
-//!   runs are not.
-//! - A name that is there twice, a member nobody knows and a number with a fraction are refused.
+//! - A capability whose effect is not confirmed counts as the strongest.
+//! - Everything that matters is in the fingerprint, the hand-off included; ids of packages and runs
+//!   are not.
+//! - A repeated name, an unknown member and a number with a fraction are refused.
 
 mod authority;
 mod capability;
@@ -39,14 +39,13 @@ pub use handoff::{Content, Handoff};
 pub use refusal::{Refusal, Stage};
 pub use set::{Key, Keyed, Set};
 
-/// What can be asked about packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// Take a child's package from its parent's.
+    /// Derive the package of a child.
     Derive,
-    /// Name a package by what it holds.
+    /// Compute the fingerprint of a package.
     Fingerprint,
-    /// Check what a child is told.
+    /// Check the hand-off to a child.
     Handoff,
     /// Check whether a child may be started.
     Depth,
@@ -55,21 +54,17 @@ pub enum Operation {
 /// The longest id, in bytes.
 const LONGEST_ID: usize = 512;
 
-/// The name of an agent, a capability or a thing: some text without control characters.
+/// The name of an agent, a capability or another item: text without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Id(String);
 
-/// Why a text is no id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// It has no character.
     #[error("an id is empty")]
     Empty,
-    /// It has more than [`LONGEST_ID`] bytes.
     #[error("an id has {0} bytes; at most {LONGEST_ID} are allowed")]
     TooLong(usize),
-    /// It holds a character that is no text.
     #[error("an id holds a control character at byte {0}")]
     Control(usize),
 }
@@ -98,7 +93,6 @@ impl From<Id> for String {
 }
 
 impl Id {
-    /// The text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -110,7 +104,6 @@ impl fmt::Display for Id {
     }
 }
 
-/// Does `operation` on `payload`.
 pub fn answer(operation: Operation, payload: &Value) -> Result<Value, Refusal> {
     match operation {
         Operation::Derive => {

@@ -1,14 +1,14 @@
-//! Names places in a repository.
+//! Paths in a repository.
 //!
 //! [`RepoPath`] is what people, contracts and verdicts use: text that cannot escape. [`RawPath`] is
-//! what git and the kernel have: bytes. A raw path that does not convert is a finding for the diff
+//! what git and the kernel use: bytes. A raw path that does not convert is a finding for the diff
 //! gate, never an entry to skip.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest path we take, in bytes; the kernel's own limit.
+/// The longest path, in bytes; the kernel's own limit.
 pub const LONGEST: usize = 4096;
 
 /// A path inside the repository: relative, `/`-separated, UTF-8, never escaping.
@@ -16,28 +16,20 @@ pub const LONGEST: usize = 4096;
 #[serde(try_from = "String", into = "String")]
 pub struct RepoPath(String);
 
-/// Why a text is not a [`RepoPath`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Nothing is there.
     #[error("is empty")]
     Empty,
-    /// It starts at the root of the file system.
     #[error("is absolute")]
     Absolute,
-    /// A component is `..`.
     #[error("has a `..` component")]
     Climbs,
-    /// A component is empty or `.`.
     #[error("has an empty or `.` component")]
     Unnormalised,
-    /// A NUL, a control character or a backslash.
     #[error("holds a control character or a backslash")]
     BadCharacter,
-    /// Not UTF-8.
     #[error("is not UTF-8")]
     NotText,
-    /// More than [`LONGEST`] bytes.
     #[error("is longer than 4096 bytes")]
     TooLong,
 }
@@ -94,7 +86,6 @@ impl From<RepoPath> for String {
 }
 
 impl RepoPath {
-    /// The path as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -109,7 +100,7 @@ impl RepoPath {
         self.0.split('/')
     }
 
-    /// Whether this path is `other` or lies below it, on a component boundary.
+    /// Whether this path is `other` or below it, on a component boundary.
     pub fn is_within(&self, other: &Self) -> bool {
         self.0
             .strip_prefix(&other.0)
@@ -123,16 +114,15 @@ impl fmt::Display for RepoPath {
     }
 }
 
-/// A path as git and the kernel have it.
+/// A path as git and the kernel use it.
 ///
 /// As text, and so in JSON, a byte that a [`RepoPath`] may not hold is written `\xNN`; every raw
-/// path has one such text and comes back from it.
+/// path has one such text and is parsed back from it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RawPath(Vec<u8>);
 
 impl RawPath {
-    /// The path made of these bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         Self(bytes.into())
     }
@@ -192,7 +182,6 @@ impl From<RawPath> for String {
     }
 }
 
-/// A text that no raw path is written as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("has a backslash that is not `\\xNN`")]
 pub struct BadEscape;
@@ -216,7 +205,7 @@ impl TryFrom<String> for RawPath {
     }
 }
 
-/// Whether `text` can be one component of a file name of ours.
+/// Whether `text` is valid as one component of Provost's file names.
 pub fn is_segment(text: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     text.len() <= 128
@@ -228,8 +217,8 @@ pub fn is_segment(text: &str) -> bool {
         && !text.contains("..")
 }
 
-/// Whether `text` names one file, and the same one, on every system: letters, digits, `.`, `_` and
-/// `-`, and nothing that Windows takes for a device.
+/// Whether `text` is a valid file name on every system, with the same meaning: letters, digits,
+/// `.`, `_` and `-`, and no device name of Windows.
 pub fn is_portable_name(text: &str) -> bool {
     let stem = text
         .split('.')

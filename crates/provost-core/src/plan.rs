@@ -1,14 +1,14 @@
-//! Knows what a planner is asked, what it has to answer, and what that becomes.
+//! Defines what a planner is asked, what it has to answer, and the document made from the answer.
 //!
 //! A request becomes a contract; a contract becomes a chain of smaller ones. Neither is executed:
-//! what comes out is a document that somebody reads first.
+//! the result is a document that the user reads first.
 //!
 //! # Invariants
 //!
-//! - An answer is data: it decides nothing but the words, paths and commands of a document, and that
+//! - An answer is data: it decides nothing but the texts, paths and commands of a document. That
 //!   document is judged by the rules of every other one.
 //! - A planner gets a tree to read and its model, and nothing else.
-//! - Nothing in the tree tells a planner what to do: the instruction is ours and the person's.
+//! - Nothing in the tree instructs a planner: the instruction comes from Provost and the user.
 
 pub mod contract;
 mod instruction;
@@ -34,49 +34,46 @@ use crate::schema;
 use crate::tier::Tier;
 use crate::verdict::Verdict;
 
-/// Where a planner starts; there is nothing in it.
+/// The working directory of a planner; it is empty.
 const START: &str = "/plan";
 
-/// Where what it is asked lies in its sandbox.
+/// Where the request lies in its sandbox.
 pub const REQUEST: &str = "/run/provost/plan/request.json";
 
 /// The files of a record.
 pub mod layout {
-    /// What was asked, of whom, about what.
+    /// The request.
     pub const REQUEST: &str = "request.json";
     /// How the planner ended.
     pub const LOOKED: &str = "planner.json";
-    /// What it answered, as it left it.
+    /// The answer as the planner left it.
     pub const ANSWER: &str = "answer.json";
-    /// What is said about that.
+    /// The verdict on the answer.
     pub const VERDICT: &str = "verdict.json";
     /// The contract that a request became.
     pub const CONTRACT: &str = "contract.json";
     /// The chain that a contract became.
     pub const CHAIN: &str = "chain.json";
-    /// What the planner printed.
     pub const STDOUT: &str = "stdout.log";
-    /// What it complained.
     pub const STDERR: &str = "stderr.log";
-    /// What it told, if its program is one that is known.
+    /// The agent stream, if the format of its program is known.
     pub const EVENTS: &str = "events.jsonl";
 }
 
-/// What a planner is to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Task {
-    /// To make a contract of what a person wants.
+    /// Make a contract from a request of a user.
     Plan {
-        /// That, in the person's words.
+        /// The text of the user.
         request: String,
     },
-    /// To make several contracts of one.
+    /// Divide a contract into several.
     Split { contract: Box<Document> },
 }
 
 impl Task {
-    /// What the last words of a planner are bound to.
+    /// The format that the answer of a planner is bound to.
     pub fn answer(&self) -> Answer {
         match self {
             Self::Plan { .. } => Answer::Plan,
@@ -84,7 +81,6 @@ impl Task {
         }
     }
 
-    /// What a record of it is about.
     pub fn record(&self) -> RecordKind {
         match self {
             Self::Plan { .. } => RecordKind::Plan,
@@ -97,34 +93,30 @@ impl Task {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     pub plan_id: String,
-    /// What is to be done.
     pub task: Task,
     /// The revision that was named.
     pub revision: String,
-    /// The commit that it led to.
+    /// The commit of that revision.
     pub base_commit: Oid,
     /// Its tree, which the planner reads.
     pub base_tree: Oid,
-    /// Who plans.
     pub planner: Reviewer,
-    /// The places of the network that were granted.
+    /// The granted network endpoints.
     pub net: Vec<String>,
-    /// How a workspace is to be made.
     pub workspace: WorkspaceChoice,
     /// When the planner is ended, in seconds.
     pub timeout_sec: u64,
     pub began: String,
-    /// The version of Provost.
     pub version: String,
 }
 
 impl Asked {
-    /// Who is recorded as the author of what comes out.
+    /// The recorded author of the resulting document.
     pub fn author(&self) -> String {
         format!("agent:{}", self.planner.name)
     }
 
-    /// The planner at its desk.
+    /// How the planner is started.
     pub fn look(&self, limits: Limits) -> ReadOnlyRun {
         let planner = &self.planner;
         let adaptation = planner.adapted.clone().map(|adapted| Adaptation {
@@ -137,7 +129,7 @@ impl Asked {
             forbidden: Vec::new(),
             thread: None,
         });
-        // A program that is known needs its model and nothing else; a command may be anything.
+        // A known program needs its model and nothing else; a command may need anything.
         let net = match &adaptation {
             Some(known) => known.model().into_iter().cloned().collect(),
             None => self
@@ -170,7 +162,7 @@ impl Asked {
         }
     }
 
-    /// What a command is told on its standard input, and finds as a file.
+    /// The request for a command agent: on its standard input, and as a file.
     pub fn paper(&self) -> InputFile {
         let mut value = json!({
             "task": self.task,
@@ -186,7 +178,7 @@ impl Asked {
         }
     }
 
-    /// The text that the planner left, or why its word cannot be taken.
+    /// The text that the planner left, or why it is not accepted.
     pub fn heard<'a>(&self, looked: &'a ReviewRun) -> Result<&'a str, Verdict> {
         let planner = ReadOnlyAgent {
             who: "planner",
@@ -195,26 +187,24 @@ impl Asked {
             adapted: self.planner.adapted.as_ref(),
         };
         if looked.tree != self.base_tree {
-            let reason = "the planner looked at another tree than it was given";
+            let reason = "the planner read another tree than it was given";
             return Err(Verdict::deny(Code::PlanInvalid, reason));
         }
         planner.heard(looked)
     }
 }
 
-/// Whether a planner has a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Word {
-    /// Here it is.
     Plan,
     /// It cannot make one.
     Blocked,
 }
 
-/// Reads an answer of the shape `T`, which is what `schema` describes.
+/// Reads an answer of the type `T`, which `schema` describes.
 ///
-/// Everything that does not fit is named by its place.
+/// Every mismatch is named by its place.
 fn read<T: serde::de::DeserializeOwned>(text: &str, schema: &Value) -> Result<T, Verdict> {
     schema::read::read(text.as_bytes(), schema).map_err(|unfit| {
         let verdict = Verdict::deny(Code::PlanInvalid, format!("the planner's plan {unfit}"));
@@ -222,7 +212,7 @@ fn read<T: serde::de::DeserializeOwned>(text: &str, schema: &Value) -> Result<T,
     })
 }
 
-/// The refusal of a planner that has no plan, in its own words.
+/// The refusal of a planner that has no plan, with its own text.
 fn blocked(summary: &str) -> Verdict {
     let line = summary.trim().lines().next().unwrap_or_default();
     let line: String = line.chars().take(400).collect();
@@ -233,7 +223,7 @@ fn blocked(summary: &str) -> Verdict {
     .with(json!({ "summary": summary }))
 }
 
-/// What a planner called `it` is asked who is to plan `request`.
+/// A sample request to the planner `it`.
 #[cfg(test)]
 pub(crate) fn sample(request: &str) -> Asked {
     let request = request.to_owned();

@@ -1,7 +1,7 @@
-//! The repository's own policy: what `provost.toml` of the base commit adds to the rules.
+//! The repository's own policy: the rules that `provost.toml` of the base commit adds.
 //!
-//! It is never taken from a working directory: an agent, or a change that is not landed yet, must
-//! not choose the rules it is judged by.
+//! It is never read from a working directory: an agent, or a change that has not landed, must not
+//! choose the rules it is judged by.
 
 use std::collections::BTreeMap;
 
@@ -19,38 +19,36 @@ use crate::run::fact::WorkspaceChoice;
 use crate::scope::Scope;
 use crate::tier::Tier;
 
-/// Where a repository keeps its policy.
 pub const FILE: &str = "provost.toml";
 
-/// What a repository adds to the rules.
+/// The rules that a repository adds.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Policy {
-    /// Further protected files.
+    /// Additional protected files.
     pub protect: Extra,
-    /// Further acceptance commands, as argv prefixes.
+    /// Additional acceptance commands, as argv prefixes.
     pub commands: Vec<Vec<String>>,
     /// Agents by name.
     pub agents: BTreeMap<String, Agent>,
-    /// MCP servers that an agent can be given, by name, as words.
+    /// MCP servers that an agent can get, by name, each an argument vector.
     pub servers: BTreeMap<String, Vec<String>>,
-    /// The agent that reviews every candidate, by its name.
+    /// The name of the agent that reviews every candidate.
     pub review: Option<String>,
-    /// How workspaces are made.
     pub workspace: WorkspaceChoice,
-    /// Whether sandboxes have no loopback of their own.
+    /// Whether sandboxes have no loopback interface.
     pub loopback_off: bool,
-    /// What is made once, and read by agents and acceptance commands.
+    /// Layers that are made once, and read by agents and acceptance commands.
     pub prepare: Vec<Step>,
-    /// Limits of contracts that do not say otherwise.
+    /// Default limits of contracts.
     pub limits: Asked,
     /// The weakest sandbox that a contract may ask for.
     pub least_tier: Tier,
-    /// What contracts from files may ask for without a person being asked.
+    /// What contracts from files may ask for without approval.
     pub approve: Unasked,
 }
 
-/// A policy as somebody wrote it.
+/// A policy as written in `provost.toml`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Written {
@@ -118,7 +116,7 @@ struct WrittenCommands {
     allow: Vec<String>,
 }
 
-/// What is wrong with a policy that could be read.
+/// A problem of a policy that parses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Flaw(String);
@@ -204,7 +202,7 @@ fn limits(asked: Asked) -> Result<Asked, Flaw> {
     }
 }
 
-/// Protected paths may lie where a scope may not, so only their form is checked.
+/// Protected paths may be where a scope may not, so only their form is checked.
 fn paths(field: &str, entries: &[String]) -> Result<Scope, Flaw> {
     let path = |entry: &String| {
         RepoPath::try_from(entry.trim_end_matches('/'))

@@ -1,12 +1,12 @@
-//! Knows what is made once for many sandboxes: dependencies, named by what they follow from.
+//! Prepared layers: dependencies that are made once for many sandboxes, keyed by their inputs.
 //!
 //! # Invariants
 //!
-//! - A step is named by its own words, the input files it follows from, the toolchain, and the steps
-//!   before it. Whatever changes one of them asks for another layer.
-//! - What is made from a tree that nobody trusts yet is named by that very tree, so that no later run
-//!   finds it by its inputs alone.
-//! - No two outputs lie in each other, and none lies where the repository keeps something of its own.
+//! - The key of a step covers its definition, its input files, the toolchain, and the steps before
+//!   it. A change of any of them requires another layer.
+//! - A layer made from an untrusted tree has that tree in its key, so that no later run finds it by
+//!   its inputs alone.
+//! - No output is inside another one, or at a path that the repository itself tracks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,11 +23,10 @@ use crate::path::{RawPath, RepoPath};
 use crate::protect;
 use crate::scope::Scope;
 
-/// The most steps of one policy.
 const MOST_STEPS: usize = 16;
-/// Variables that say where a sandbox keeps its things, or what its walls are.
+/// Variables that the sandbox itself sets.
 const RESERVED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "PWD", "TMPDIR", "USER"];
-/// Places in a home, with the variables that lead a tool there wherever its user keeps them.
+/// Directories of a home, with the variables that point a tool there wherever its user keeps them.
 const HOMES: [(&str, &[(&str, &str)]); 4] = [
     (
         ".cargo",
@@ -43,30 +42,29 @@ const HOMES: [(&str, &[(&str, &str)]); 4] = [
     ),
     (".npm", &[("npm_config_cache", "~/.npm")]),
 ];
-/// Variables of [`HOMES`] that keep a tool from the network, and so are not for the step itself.
+/// Variables of [`HOMES`] that keep a tool off the network, and so are not set for the step itself.
 const OFFLINE: [&str; 3] = ["CARGO_NET_OFFLINE", "GOPROXY", "UV_OFFLINE"];
 
-/// Something that is made once, in a sandbox, and read by many.
+/// A layer that is made once, in a sandbox, and read by many.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What it is called; no two steps share a name.
+    /// The name; unique among the steps.
     pub name: String,
-    /// What is executed, one after the other; never empty.
+    /// The commands, in order; never empty.
     pub run: Vec<Vec<String>>,
-    /// The files it follows from, or directories of such; never empty.
+    /// The input files, or directories of such; never empty.
     pub inputs: Vec<RepoPath>,
     /// The directories it leaves; never empty.
     pub outputs: Vec<Output>,
-    /// Places of the network that it may reach.
+    /// The network endpoints that it may reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub net: Vec<Endpoint>,
-    /// Variables of the step, and of every sandbox that has its outputs.
+    /// Variables of the step, and of every sandbox that mounts its outputs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
 }
 
-/// A directory that a step leaves.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Output {
@@ -76,7 +74,6 @@ pub enum Output {
     Home(RepoPath),
 }
 
-/// Why a text names no output.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OutputError(String);
@@ -119,7 +116,7 @@ impl fmt::Display for Output {
     }
 }
 
-/// A step as somebody wrote it.
+/// A step as a policy writes it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawStep {
@@ -131,7 +128,6 @@ pub struct RawStep {
     env: BTreeMap<String, String>,
 }
 
-/// One command line, or several.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 enum Lines {
@@ -145,12 +141,11 @@ impl Default for Lines {
     }
 }
 
-/// What is wrong with the steps of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("prepare: {0}")]
 pub struct BadSteps(String);
 
-/// The steps that somebody wrote, if all of them can be done.
+/// Validates the steps of a policy.
 pub fn steps(raw: Vec<RawStep>) -> Result<Vec<Step>, BadSteps> {
     if raw.len() > MOST_STEPS {
         return Err(BadSteps(format!("more than {MOST_STEPS} steps")));
@@ -260,7 +255,7 @@ fn variable((name, value): (&String, &String)) -> Result<(), String> {
 }
 
 impl Step {
-    /// The files of `tree` that the step follows from; the input that is not there otherwise.
+    /// The input files of the step in `tree`; an error names a missing input.
     pub fn inputs_in<'a>(
         &'a self,
         tree: &'a BTreeMap<RawPath, Node>,
@@ -275,8 +270,8 @@ impl Step {
         Ok(found)
     }
 
-    /// The variables of the step while it is made, or of a sandbox that has its outputs; `home` is
-    /// where `~/` leads.
+    /// The variables of the step while it runs, or of a sandbox that mounts its outputs; `home` is
+    /// where `~/` points.
     pub fn variables(&self, home: &str, used: Use) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for output in &self.outputs {
@@ -304,7 +299,6 @@ impl Step {
     }
 }
 
-/// When the variables of a step are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// While its outputs are made.
@@ -312,20 +306,20 @@ pub enum Use {
     Used,
 }
 
-/// What a layer follows from, beside its step.
+/// The inputs of a layer's key, beside its step.
 #[derive(Debug, Clone, Copy)]
 pub struct Circumstances<'a> {
-    /// What tells this machine's programs from others.
+    /// Identifies the programs of this machine.
     pub toolchain: &'a str,
     /// The keys of the steps before it.
     pub before: &'a [String],
-    /// The tree, if nobody trusts it yet.
+    /// The tree, if it is untrusted.
     pub untrusted: Option<&'a Oid>,
-    /// Whether it has a loopback of its own.
+    /// Whether the step has a loopback interface.
     pub loopback: bool,
 }
 
-/// The name of the layer that `step` makes of `inputs`.
+/// The key of the layer that `step` makes from `inputs`.
 pub fn key(
     step: &Step,
     inputs: &BTreeMap<&RawPath, &Node>,
@@ -344,7 +338,7 @@ pub fn key(
     sha256(json::canonical(&whole).as_bytes())
 }
 
-/// The paths of `tree` that lie where a step wants to put its outputs, or on the way there.
+/// The paths of `tree` that conflict with the outputs of a step.
 pub fn in_the_way(steps: &[Step], tree: &BTreeMap<RawPath, Node>) -> BTreeSet<String> {
     let outputs = steps.iter().flat_map(|step| &step.outputs);
     let mut found = BTreeSet::new();

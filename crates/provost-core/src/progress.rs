@@ -1,26 +1,26 @@
-//! Decides how long somebody at work has got nowhere.
+//! Decides for how long a sandbox has made no progress.
 //!
 //! # Invariants
 //!
-//! - Only a sign that differs counts; signs that are not looked at are never taken for silence, so a
-//!   slow look at the files postpones the answer and does not change it.
+//! - Only a changed sign counts as progress. Unobserved time is never counted as silence, so a slow
+//!   scan of the files postpones the answer and does not change it.
 
 use std::time::Duration;
 
-/// The signs of life of a sandbox, seen from outside. All times are since its beginning.
+/// The activity of a sandbox, seen from outside. All times are since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Inactivity {
     said: u64,
     files: Option<u64>,
-    /// When something was different for the last time.
+    /// When a sign last changed.
     stirred: Duration,
-    /// Up to when the files are known.
+    /// The time up to which the files are known.
     known: Duration,
 }
 
 impl Inactivity {
-    /// Takes in what was said until `now`: bytes of output, or events of an agent that can tell
-    /// work from waiting.
+    /// Records the output until `now`: bytes, or events of an agent whose stream distinguishes work
+    /// from waiting.
     pub fn hear(&mut self, now: Duration, said: u64) {
         if self.said != said {
             self.said = said;
@@ -28,10 +28,10 @@ impl Inactivity {
         }
     }
 
-    /// Takes in what the files looked like: a number that differs if any of them does, from a look
-    /// that began at `at`.
+    /// Records the state of the files: a number that differs if any of them does, from a scan that
+    /// began at `at`.
     pub fn look(&mut self, at: Duration, files: u64) {
-        // The first look has nothing to compare with.
+        // The first scan has nothing to compare with.
         if self.files.is_some_and(|before| before != files) {
             self.stirred = self.stirred.max(at);
         }
@@ -39,7 +39,7 @@ impl Inactivity {
         self.known = self.known.max(at);
     }
 
-    /// For how long nothing was different, as far as that is known.
+    /// For how long no sign has changed, as far as that is known.
     pub fn lasting(&self) -> Duration {
         self.known.saturating_sub(self.stirred)
     }

@@ -1,10 +1,11 @@
-//! Knows the files that decide instead of being decided about.
+//! The protected files: files that decide about a change instead of being part of it.
 //!
-//! Three kinds: *control* files steer git, Provost and secrets, and no contract opens them; *oracle*
-//! files decide what "passing" means; *governing* files instruct or configure an agent. Oracle and
-//! governing files change only by the contract's permission, even inside the scope.
+//! There are three kinds. *Control* files configure git and Provost or hold secrets, and no
+//! contract permits them. *Oracle* files decide what "passing" means; *governing* files instruct or
+//! configure an agent. Oracle and governing files change only with the contract's permission, even
+//! inside the scope.
 //!
-//! Which names these are is said once, in [`table`], by the tool that reads them.
+//! The names are listed once, in [`table`], by the tool that reads them.
 
 mod agents;
 mod builds;
@@ -20,11 +21,10 @@ use crate::file_system_names::Reading;
 use crate::path::{RawPath, RepoPath};
 use crate::scope::Scope;
 
-/// Why a path is protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protection {
-    /// Steers git, Provost or secrets; never permitted.
+    /// Configures git or Provost, or holds secrets; never permitted.
     Control,
     /// Decides what "passing" means.
     Oracle,
@@ -32,10 +32,10 @@ pub enum Protection {
     Governing,
 }
 
-/// Directories that no contract opens, at any depth.
+/// Directories that no contract permits, at any depth.
 const CONTROL_DIRECTORIES: &[&str] = &[".git", ".provost", ".runtime-cache"];
 
-/// The control directory `path` lies in, if any, in whatever spelling.
+/// The control directory that contains `path`, in any spelling.
 pub fn control_directory(path: &RepoPath) -> Option<&'static str> {
     path.parts().find_map(|part| {
         let reading = Reading::of(part);
@@ -46,19 +46,19 @@ pub fn control_directory(path: &RepoPath) -> Option<&'static str> {
     })
 }
 
-/// Which edition of the table new runs are judged by.
+/// The edition of the table for new runs.
 pub const EDITION: u32 = 2;
 
-/// The names a run is judged by: an edition of the table, and more from the repository's policy.
+/// The names for a run: an edition of the table, and more from the repository's policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extra {
-    /// The edition of the table; ledgers from before there were several name none.
+    /// The edition of the table; absent in ledgers from before there were several.
     #[serde(default = "first_edition")]
     pub edition: u32,
-    /// Further oracle files and directories.
+    /// Additional oracle files and directories.
     #[serde(default)]
     pub oracle: Scope,
-    /// Further governing files and directories.
+    /// Additional governing files and directories.
     #[serde(default)]
     pub governing: Scope,
 }
@@ -77,7 +77,8 @@ fn first_edition() -> u32 {
     1
 }
 
-/// How `path` is protected, if it is; a name that some file system takes for a protected one is too.
+/// How `path` is protected, if it is; includes names that some file system treats as a protected
+/// one.
 pub fn classify(path: &RepoPath, extra: &Extra) -> Option<Protection> {
     let raw = RawPath::from(path);
     let parts: Vec<Reading> = path.parts().map(Reading::of).collect();
@@ -94,7 +95,7 @@ pub fn classify(path: &RepoPath, extra: &Extra) -> Option<Protection> {
     })
 }
 
-/// Whether `path` may be read as the file that says where submodules come from.
+/// Whether `path` may be read as `.gitmodules`.
 pub fn names_submodules(path: &RepoPath) -> bool {
     Reading::of(path.name()).is(".gitmodules")
 }

@@ -1,12 +1,12 @@
-//! Chains what happened, line by line.
+//! The hash chain of events: records of a ledger.
 //!
 //! A record is one JSON object on one line: the event of the contract format plus `seq`, `prev` and
-//! `hash`. The hash covers the canonical spelling of everything else in the record, the hash of the
-//! record before it included, so a record that is changed, moved or dropped breaks the chain from
-//! there on. Only the end of a chain can be cut unseen; a head pinned elsewhere shows that.
+//! `hash`. The hash covers the canonical spelling of all other fields of the record, including the
+//! hash of the previous record. So a record that is changed, moved or dropped breaks the chain from
+//! there on. Only the end of a chain can be cut undetected; a head pinned elsewhere shows that.
 //!
-//! A record may carry a `mac` as well, made with a secret of the user who wrote it. It covers all
-//! that the hash covers but itself, so the `mac` of the last record vouches for the whole chain.
+//! A record may also carry a `mac`, made with a secret of the user who wrote it. It covers all that
+//! the hash covers except itself, so the `mac` of the last record vouches for the whole chain.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use crate::json;
 use crate::object::sha256;
 use crate::user_secret::{Purpose, Secret};
 
-/// What the first record of a chain names as its predecessor.
+/// The `prev` of the first record of a chain.
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// The fields of a record, sorted: those of its event, its number and two hashes.
@@ -34,37 +34,32 @@ const FIELDS: [&str; 11] = [
     "ts",
 ];
 
-/// The field that says who wrote a record; not every record has one.
+/// The field that shows who wrote a record; optional.
 const MAC: &str = "mac";
 
 /// How much a record matters to a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Level {
-    /// The ordinary course.
+    /// Normal operation.
     Info,
-    /// Something a person may want to look at.
+    /// Something that may need attention.
     Warn,
     /// A gate refused or a step failed.
     Error,
 }
 
-/// What happened, before it has a place in a chain.
+/// An event without a place in a chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, as RFC 3339 in UTC. Information only: order is `seq`.
+    /// When, as RFC 3339 in UTC. Informational: `seq` is the order.
     pub ts: String,
-    /// How much it matters.
     pub level: Level,
-    /// What kind of thing happened.
     pub event_type: String,
-    /// The run it belongs to.
     pub run_id: String,
-    /// The task it belongs to.
     pub task_id: Option<String>,
-    /// The attempt it belongs to, from 1.
+    /// From 1.
     pub attempt: Option<u32>,
-    /// The facts.
     pub payload: Map<String, Value>,
     /// Joins the records of one run across tools.
     pub trace_id: String,
@@ -75,7 +70,7 @@ pub struct Event {
 pub fn tagged(fact: &impl Serialize) -> (String, Map<String, Value>) {
     let mut fields = match serde_json::to_value(fact) {
         Ok(Value::Object(fields)) => fields,
-        // Facts are tagged objects. Anything else has no kind, and no fold takes it for a fact.
+        // Facts are tagged objects. Anything else has no kind, and no fold accepts it as a fact.
         _ => Map::new(),
     };
     let kind = fields.remove("event_type");
@@ -88,7 +83,7 @@ pub fn tagged(fact: &impl Serialize) -> (String, Map<String, Value>) {
 }
 
 impl Event {
-    /// The value that [`tagged`] took apart.
+    /// The inverse of [`tagged`].
     pub fn untagged<T: DeserializeOwned>(&self) -> Result<T, json::JsonError> {
         json::shaped(|| {
             let kind = Value::String(self.event_type.clone());
@@ -103,30 +98,26 @@ impl Event {
 /// One line of a ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// What happened.
     #[serde(flatten)]
     pub event: Event,
     /// Its number, from 0.
     pub seq: u64,
-    /// The hash of the record before it.
     pub prev: String,
     pub hash: String,
-    /// Shows the user who wrote it that it is their own; others can do nothing with it.
+    /// Shows the user who wrote the record that it is their own; only that user can check it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mac: Option<String>,
 }
 
-/// The end of a chain: what the next record has to continue.
+/// The end of a chain, which the next record continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The number the next record gets.
+    /// The number of the next record.
     pub next: u64,
-    /// The hash of the last record.
     pub hash: String,
 }
 
 impl Head {
-    /// The head of an empty chain.
     pub fn genesis() -> Self {
         Self::after(GENESIS)
     }
@@ -139,12 +130,12 @@ impl Head {
         }
     }
 
-    /// Gives `event` the next place, and moves the head there.
+    /// Makes `event` the next record, and advances the head.
     pub fn append(&mut self, event: Event) -> Record {
         self.append_marked(event, None)
     }
 
-    /// The same; the record carries a `mac` made with `secret`, if there is one.
+    /// Like [`Self::append`], with a `mac` made with `secret`, if there is one.
     pub fn append_marked(&mut self, event: Event, secret: Option<&Secret>) -> Record {
         let mut record = Record {
             event,
@@ -160,7 +151,7 @@ impl Head {
         record
     }
 
-    /// Moves the head over `record`, whose content has this `digest`, if it is what must come next.
+    /// Advances the head over `record`, whose content has this `digest`, if it is the next one.
     fn follow(&mut self, record: &Record, digest: &str) -> Result<(), Broken> {
         let broken = |what| {
             Err(Broken {
@@ -184,7 +175,7 @@ impl Head {
 }
 
 impl Record {
-    /// The hash this record must carry.
+    /// The hash this record must have.
     fn digest(&self) -> String {
         digest(&self.fields())
     }
@@ -199,7 +190,7 @@ impl Record {
         fields
     }
 
-    /// What the `mac` of this record is made over.
+    /// The text that the `mac` of this record covers.
     fn claim(&self) -> String {
         let mut fields = self.fields();
         fields.remove(MAC);
@@ -212,7 +203,7 @@ impl Record {
         mac.is_some_and(|mac| secret.made(mac, Purpose::Record, self.claim().as_bytes()))
     }
 
-    /// The record as its line, without the line end.
+    /// The record as its line, without the newline.
     pub fn line(&self) -> String {
         // As above: this cannot fail, and an empty line would break the chain visibly.
         serde_json::to_value(self)
@@ -221,58 +212,52 @@ impl Record {
     }
 }
 
-/// The hash that a record of `fields`, which are all but its hash, must carry.
+/// The hash for a record with these `fields`, which are all but its hash.
 fn digest(fields: &Map<String, Value>) -> String {
     sha256(json::canonical_object(fields).as_bytes())
 }
 
-/// Where a chain stops being one.
+/// The place where a chain is broken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("record {seq}: {what}")]
 pub struct Broken {
-    /// The number of the first bad record.
+    /// The number of the first invalid record.
     pub seq: u64,
-    /// What is wrong with it.
     pub what: &'static str,
 }
 
-/// A ledger as read from its bytes.
+/// A ledger, parsed from its bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chain {
-    /// The records, oldest first.
+    /// Oldest first.
     pub records: Vec<Record>,
-    /// What the next record has to continue.
     pub head: Head,
-    /// Bytes of the records; what follows them is a line that was never finished.
+    /// The length of the records in bytes; what follows is an incomplete line.
     pub whole: usize,
 }
 
-/// Why the bytes of a ledger are not a chain.
 #[derive(Debug, thiserror::Error)]
 pub enum ChainError {
-    /// A line is not a record.
     #[error("line {line} is not a record")]
     Line {
-        /// Which, from 1.
+        /// From 1.
         line: usize,
-        /// What is wrong with it.
         source: json::JsonError,
     },
-    /// A line is a record, but not spelled as we spell it.
+    /// A line is a record, but not in canonical form.
     #[error("line {line} is not in canonical form")]
     Spelling {
-        /// Which, from 1.
+        /// From 1.
         line: usize,
     },
-    /// The records do not follow each other.
     #[error(transparent)]
     Broken(#[from] Broken),
 }
 
-/// Reads a ledger that continues `head`.
+/// Parses a ledger that continues `head`.
 ///
-/// A last line without its end is what a crash leaves; it is not a record and not an error, and
-/// `whole` says where it begins.
+/// A last line without its newline is the result of a crash. It is not a record and not an error,
+/// and `whole` says where it begins.
 pub fn read(bytes: &[u8], mut head: Head) -> Result<Chain, ChainError> {
     let whole = bytes
         .iter()
@@ -301,12 +286,12 @@ pub fn read(bytes: &[u8], mut head: Head) -> Result<Chain, ChainError> {
     })
 }
 
-/// One line of a ledger, read once.
+/// One parsed line of a ledger.
 struct Line {
     record: Record,
-    /// The hash that its content asks for.
+    /// The hash of its content.
     digest: String,
-    /// Whether it is spelled as we spell it.
+    /// Whether it is in canonical form.
     is_spelled: bool,
 }
 
@@ -316,8 +301,8 @@ impl Line {
         let mut is_spelled = json::canonical(&value).as_bytes() == bytes;
         let mut digested = String::new();
         if let Value::Object(fields) = &mut value {
-            // With other fields than ours, or without one, we would spell it in another way; and a
-            // level can be read from more than its name.
+            // With unknown or missing fields the canonical form would differ, and a level can be
+            // parsed from more than its name.
             let known = fields.keys().filter(|name| *name != MAC);
             let marked = fields.get(MAC).is_none_or(Value::is_string);
             is_spelled &= known.eq(FIELDS) && fields["level"].is_string() && marked;
@@ -390,7 +375,7 @@ mod tests {
         let read = check(&lines).unwrap().records;
         assert_eq!(read, [first.clone(), second.clone()]);
         assert!(read[1].is_by(&mine));
-        // A record that somebody else puts behind mine, or in the place of one, is not mine.
+        // A record that another writer appends or replaces is not mine.
         let mut forged = head.append(event("c"));
         assert!(!forged.is_by(&mine));
         forged.mac.clone_from(&second.mac);
@@ -437,7 +422,7 @@ mod tests {
             matches!(added, Err(ChainError::Spelling { line: 1 })),
             "{added:?}"
         );
-        // A field that may be nothing may not be missing.
+        // A nullable field may not be missing.
         let missing = spelled(|fields| drop(fields.remove("task_id")));
         assert!(
             matches!(missing, Err(ChainError::Spelling { line: 1 })),
@@ -486,7 +471,7 @@ mod tests {
             swapped.swap(a, b);
             prop_assert_eq!(check(&swapped).is_ok(), a == b);
 
-            // Not the last record: only a head pinned elsewhere shows that one missing.
+            // Except the last record: only a head pinned elsewhere shows that it is missing.
             let mut dropped = lines.clone();
             dropped.remove(at.index(lines.len() - 1));
             prop_assert!(check(&dropped).is_err());

@@ -1,26 +1,26 @@
-//! Decides which runs can be swept away: their refs, their branch, what they left in caches; and which
+//! Decides which runs `provost gc` removes (their refs, branch and cache entries), and which
 //! records of plans and chains.
 //!
 //! # Invariants
 //!
-//! - A run that goes on, waits to be resumed or cannot be read stays as it is.
-//! - Work that is on no branch goes only where somebody named an age and the run is older.
-//! - What a cache holds stays while somebody may soon want it again.
+//! - A run that is active, waits to be resumed or cannot be read stays as it is.
+//! - Work that is on no branch is removed only if the user gave an age and the run is older.
+//! - A cache entry stays for [`CACHED`] after its last use.
 
 use std::time::Duration;
 
-/// How long something in a cache stays after its last use.
+/// How long a cache entry stays after its last use.
 pub const CACHED: Duration = Duration::from_hours(24);
 
-/// How long a run that never began is left alone: its driver may be about to begin it.
+/// How long a run without a first record is kept: its driver may be about to begin it.
 pub const NOT_BEGUN: Duration = Duration::from_hours(1);
 
-/// Where a run stands, as far as keeping it is concerned.
+/// The state of a run, as far as retention is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Somebody drives it, or it waits to be resumed.
+    /// A process drives it, or it waits to be resumed.
     Open,
-    /// Its result is on the branch it was meant for.
+    /// Its result is on the target branch.
     Landed,
     /// It ended and left nothing.
     Empty,
@@ -28,56 +28,53 @@ pub enum Standing {
     Unlanded,
     /// Its driver died before the first record, long ago.
     NeverBegan,
-    /// Nobody can tell.
+    /// Its record cannot be read.
     Unknown,
 }
 
-/// A run that may be swept away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// When it began, in milliseconds since 1970, if that is known.
+    /// In milliseconds since 1970, if that is known.
     pub began: Option<i64>,
     pub standing: Standing,
-    /// Whether an attempt that was lost left work beside the result.
+    /// Whether a lost attempt left work beside the result.
     pub salvaged: bool,
 }
 
-/// What somebody wants kept.
+/// What the user wants to keep.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RetentionRequest {
     /// This many of the newest runs.
     pub keep: usize,
-    /// Everything that began at this time or later.
+    /// Every run that began at this time or later.
     pub since: Option<i64>,
 }
 
-/// What becomes of a run.
+/// Result for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Stays(Reason),
-    /// Everything but the work of lost attempts goes.
+    /// Everything but the work of lost attempts is removed.
     GoesButSalvage,
-    /// Everything goes.
+    /// Everything is removed.
     Goes,
 }
 
-/// Why a run stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// Somebody drives it, or it waits to be resumed.
+    /// A process drives it, or it waits to be resumed.
     Open,
-    /// Nobody can tell what it is.
+    /// Its record cannot be read.
     Unreadable,
-    /// As many of the newest were to be kept.
+    /// It is one of the newest runs that the user keeps.
     Newest,
-    /// An age was named, and it is younger.
+    /// It is younger than the age that the user gave.
     Young,
-    /// Its work is on no branch.
     Unlanded,
 }
 
 impl Reason {
-    /// The reason, said of so many runs.
+    /// The reason as text, for `count` runs.
     pub fn words(self, count: usize) -> &'static str {
         let one = count == 1;
         match self {
@@ -95,7 +92,7 @@ impl Reason {
     }
 }
 
-/// Where something stands that is made of several runs: the one that most stands in its way decides.
+/// The standing of something that consists of several runs: the strongest reason to keep decides.
 pub fn together(runs: impl IntoIterator<Item = Standing>) -> Standing {
     let rank = |standing: &Standing| match standing {
         // A run that never began left nothing.
@@ -111,17 +108,17 @@ pub fn together(runs: impl IntoIterator<Item = Standing>) -> Standing {
     }
 }
 
-/// Decides about the run that is number `place` of all, counted from the newest, which is 0.
-pub fn judge(run: &Candidate, place: usize, wish: RetentionRequest) -> Fate {
-    let old = wish
+/// Decides about the run at `place`, counted from the newest, which is 0.
+pub fn judge(run: &Candidate, place: usize, request: RetentionRequest) -> Fate {
+    let old = request
         .since
         .map(|since| run.began.is_some_and(|began| began < since));
     match (run.standing, old) {
         (Standing::Open, _) => Fate::Stays(Reason::Open),
-        // Nothing of it is anywhere, so no wish is about it.
+        // It left nothing, so no request to keep applies.
         (Standing::NeverBegan, _) => Fate::Goes,
         (Standing::Unknown, _) => Fate::Stays(Reason::Unreadable),
-        _ if place < wish.keep => Fate::Stays(Reason::Newest),
+        _ if place < request.keep => Fate::Stays(Reason::Newest),
         (_, Some(false)) => Fate::Stays(Reason::Young),
         (Standing::Unlanded, None) => Fate::Stays(Reason::Unlanded),
         (Standing::Landed | Standing::Empty, None) if run.salvaged => Fate::GoesButSalvage,
@@ -162,11 +159,11 @@ mod tests {
 
     #[test]
     fn an_age_opens_work_that_has_not_landed_and_nothing_that_goes_on() {
-        let wish = |since| RetentionRequest {
+        let request = |since| RetentionRequest {
             keep: 0,
             since: Some(since),
         };
-        let goes = |standing| judge(&run(standing), 0, wish(1001)) == Fate::Goes;
+        let goes = |standing| judge(&run(standing), 0, request(1001)) == Fate::Goes;
         let gone: Vec<Standing> = ALL.into_iter().filter(|it| goes(*it)).collect();
         assert_eq!(
             gone,
@@ -178,11 +175,11 @@ mod tests {
             ]
         );
         for standing in ALL.into_iter().filter(|it| *it != Standing::NeverBegan) {
-            let fate = judge(&run(standing), 0, wish(1000));
+            let fate = judge(&run(standing), 0, request(1000));
             assert!(matches!(fate, Fate::Stays(_)), "{standing:?}");
             let mut ageless = run(standing);
             ageless.began = None;
-            let fate = judge(&ageless, 0, wish(i64::MAX));
+            let fate = judge(&ageless, 0, request(i64::MAX));
             assert!(matches!(fate, Fate::Stays(_)), "{standing:?}");
         }
     }
@@ -205,16 +202,16 @@ mod tests {
 
     #[test]
     fn the_newest_and_the_work_of_lost_attempts_stay() {
-        let wish = RetentionRequest {
+        let request = RetentionRequest {
             keep: 2,
             since: None,
         };
-        let fate = |place| judge(&run(Standing::Landed), place, wish);
+        let fate = |place| judge(&run(Standing::Landed), place, request);
         assert!(matches!(fate(1), Fate::Stays(_)));
         assert_eq!(fate(2), Fate::Goes);
         let mut lost = run(Standing::Landed);
         lost.salvaged = true;
-        assert_eq!(judge(&lost, 2, wish), Fate::GoesButSalvage);
+        assert_eq!(judge(&lost, 2, request), Fate::GoesButSalvage);
         let aged = RetentionRequest {
             keep: 2,
             since: Some(1001),

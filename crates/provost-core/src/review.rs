@@ -1,10 +1,11 @@
-//! Knows what a reviewer is asked and what it has to answer.
+//! Defines what a reviewer is asked and what it has to answer.
 //!
 //! # Invariants
 //!
 //! - A report is data: only its form and its verdict count, and a report that contradicts itself is
-//!   none.
-//! - Nobody is told by the tree under review what to do: the instruction is ours and the contract's.
+//!   refused.
+//! - Nothing in the reviewed tree instructs the reviewer: the instruction comes from Provost and
+//!   the contract.
 
 mod instruction;
 mod worker;
@@ -18,25 +19,25 @@ use serde_json::{Value, json};
 use crate::bundle::report::ReviewVerdict;
 use crate::schema::read::{Unfit, read};
 
-/// Where a reviewer finds what it looks at, and where it leaves its report.
+/// The paths inside the sandbox of a reviewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReviewPaths {
-    /// Where it starts; there is nothing in it.
+    /// The working directory; it is empty.
     pub start: &'static str,
     /// The candidate, read-only.
     pub tree: &'static str,
-    /// The patch from the base to it.
+    /// The patch from the base to the candidate.
     pub patch: &'static str,
-    /// The paths that differ, one a line.
+    /// The paths that differ, one per line.
     pub changed: &'static str,
     pub contract: &'static str,
     /// What is known of the worker: its result, and how commands ended.
     pub worker: &'static str,
-    /// The end of what the worker and the commands printed.
+    /// The end of the output of the worker and of the commands.
     pub output: &'static str,
 }
 
-/// The places of every review.
+/// The same for every review.
 pub const DESK: ReviewPaths = ReviewPaths {
     start: "/review",
     tree: "/workspace",
@@ -47,44 +48,39 @@ pub const DESK: ReviewPaths = ReviewPaths {
     output: "/run/provost/review/output.log",
 };
 
-/// What a reviewer has to answer.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
-    /// Whether the candidate may go on.
+    /// Whether the candidate may continue to the tests.
     pub verdict: ReviewVerdict,
-    /// The same in words; never empty.
+    /// Never empty.
     pub summary: String,
-    /// Where the change goes beyond its contract.
+    /// Where the change exceeds its contract.
     pub violations: Vec<String>,
-    /// What is wrong besides, or could be better.
+    /// Other defects, or suggestions.
     pub findings: Vec<Remark>,
 }
 
-/// One thing that a reviewer has to say about the change.
+/// One remark of a reviewer about the change.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remark {
-    /// Where; may be empty.
+    /// May be empty.
     pub path: String,
     pub problem: String,
 }
 
-/// Why a text is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum BadReport {
-    /// It has another form.
     #[error(transparent)]
     Form(#[from] Unfit),
-    /// It says nothing.
     #[error("has an empty summary")]
     Empty,
-    /// It lets through what it says is beyond the contract.
+    /// It passes a change although it lists violations.
     #[error("passes a change that it says goes beyond the contract")]
     Contradiction,
 }
 
-/// Reads a report.
 pub fn parse(text: &str) -> Result<Report, BadReport> {
     let report: Report = read(text.as_bytes(), &schema())?;
     if report.summary.trim().is_empty() {
@@ -98,7 +94,7 @@ pub fn parse(text: &str) -> Result<Report, BadReport> {
 
 /// The schema of a report.
 ///
-/// Every property is required and nothing else is allowed, because providers ask for that.
+/// Every property is required and no other is permitted, because providers demand that of a schema.
 pub fn schema() -> Value {
     json!({
         "type": "object",

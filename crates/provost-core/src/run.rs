@@ -1,14 +1,15 @@
-//! Knows the course of a run: what happened so far, and what comes next.
+//! The state machine of a run: its events so far, and its next step.
 //!
 //! # Invariants
 //!
-//! - The state is a fold over the facts of a ledger; nothing else is remembered.
-//! - [`State::next`] says what comes next and never does it.
-//! - A refusal ends the run: nothing that comes after it in the course is done. Only the diff gate
-//!   still judges what was captured, and the first refusal stays the answer.
-//! - Only an agent is never repeated: it is lost with its driver, and another attempt is opened.
-//! - A contract that needs the word of a person waits for it before anything is begun.
-//! - An attempt that is fixed stays in the state with its refusal; see [`fix`].
+//! - The state is a fold over the facts of a ledger; there is no other memory.
+//! - [`State::next`] says what to do next and never does it.
+//! - A refusal ends the run: no later step is done. Only the diff gate still judges the captured
+//!   work, and the first refusal remains the answer.
+//! - Only an agent is never repeated: if its driver dies, the agent is lost and another attempt is
+//!   started.
+//! - A contract that needs approval waits for it before any step starts.
+//! - A refused attempt that is being fixed stays in the state with its refusal; see [`fix`].
 
 mod consent;
 mod cross_tests;
@@ -29,60 +30,60 @@ pub use state::{BadLedger, Misplaced, Site, State};
 
 use serde::{Deserialize, Serialize};
 
-/// Something that has to be done to the machine in the course of a run.
+/// A step of a run that acts on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Get the right to the scope.
+    /// Lease the scope.
     Lease,
-    /// Have the dependencies of the base made, where that was not done before.
+    /// Make the prepared layers of the base, unless they exist.
     Prepare,
     /// Make the private directory of an attempt.
     Workspace,
-    /// Let a probe try to get out of the sandbox.
+    /// Probe the sandbox for ways out.
     Selftest,
-    /// Let the agent work.
+    /// Run the agent.
     Agent,
-    /// Turn what it left into a tree.
+    /// Turn the workspace into a tree.
     Capture,
-    /// Let somebody else look at the candidate.
+    /// Have another agent review the candidate.
     Review,
     /// Run the acceptance commands on the base.
     BaseAcceptance,
     /// Run the acceptance commands on the candidate.
     Acceptance,
-    /// Run them on the candidate with the tests of the base; nothing follows from it.
+    /// Run them on the candidate with the tests of the base; no verdict depends on it.
     OldTests,
-    /// Run them on the base with the tests of the candidate; nothing follows from it.
+    /// Run them on the base with the tests of the candidate; no verdict depends on it.
     NewTests,
-    /// Wait, and write the contract of an attempt that fixes this one.
+    /// Wait, and write the contract of the next fix attempt.
     Fix,
     /// Leave a branch with exactly the candidate.
     Publish,
-    /// Save what is not saved yet, and remove the workspace.
+    /// Save unsaved work, and remove the workspace.
     Clean,
 }
 
-/// A question that a pure function answers from the facts.
+/// A pure function that judges the facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gate {
-    /// Does the contract keep every rule?
+    /// Does the contract follow every rule?
     Policy,
-    /// Did the sandbox hold?
+    /// Did the sandbox pass its self-test?
     #[serde(alias = "box")]
     Sandbox,
-    /// Did the agent end well?
+    /// Did the agent succeed?
     Agent,
-    /// Does its structured result fit the schema?
+    /// Does its structured result match the schema?
     Output,
     /// Is the change within the contract?
     Diff,
-    /// Does whoever reviewed the candidate let it through?
+    /// Does the reviewer accept the candidate?
     Review,
     /// Did the acceptance commands pass?
     Acceptance,
-    /// Is the tree they judged unchanged?
+    /// Is the tree they tested unchanged?
     Tree,
 }
 

@@ -1,4 +1,4 @@
-//! The formats that are our own, as JSON Schema made from the very types we read with.
+//! The JSON Schemas of Provost's own formats, generated from the types that parse them.
 //!
 //! The texts are also files under `schemas/`; `cargo xtask schemas` writes them, and tidy compares
 //! them.
@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! - Objects are closed; an optional field is left out, never `null`.
-//! - A document that fits its schema is read by its type.
+//! - A document that matches its schema is accepted by its type.
 
 pub mod read;
 pub mod validate;
@@ -35,12 +35,12 @@ pub struct Format {
 
 pub const TASK_CONTRACT: Format = Format::of::<Document>("task_contract.v1");
 
-/// The format of what most agents leave.
+/// The format of most agents' results.
 pub const AGENT_TASK_RESULT: Format = Format::made("agent_task_result.v1", agent_task_result);
 
 pub const REVIEW_REPORT: Format = Format::of::<ReviewReport>("review_report.v1");
 
-/// The format of what acceptance commands came to.
+/// The format of the acceptance commands' results.
 pub const TEST_REPORT: Format = Format::of::<TestReport>("test_report.v1");
 
 pub const FORMATS: &[Format] = &[
@@ -64,17 +64,17 @@ pub fn find(name: &str) -> Option<&'static Format> {
 }
 
 impl Format {
-    /// A format whose schema `make` makes.
+    /// A format whose schema `make` generates.
     pub const fn made(name: &'static str, make: fn() -> Value) -> Self {
         Self { name, make }
     }
 
-    /// Whether it is meant by `name`, which may leave out the version.
+    /// Whether `name`, with or without the version, is its name.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.name.strip_suffix(".v1") == Some(name)
     }
 
-    /// The format that `T` is read with.
+    /// The format that `T` parses.
     const fn of<T: JsonSchema>(name: &'static str) -> Self {
         Self {
             name,
@@ -90,7 +90,7 @@ impl Format {
 
     /// The schema as the file `schemas/NAME.json` holds it.
     pub fn text(&self) -> String {
-        // Contracts are bound to these bytes.
+        // Contracts name the digest of these bytes.
         if self.name == "agent_task_result.v1" {
             return RESULT_SCHEMA_TEXT.to_owned();
         }
@@ -110,9 +110,10 @@ fn generate<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Takes `null` away from optional fields, everywhere in `schema`.
+/// Removes `null` from optional fields, everywhere in `schema`.
 ///
-/// For the generator an optional field may be `null`; for our readers it is there or it is not.
+/// For the generator an optional field may be `null`; for Provost's parsers it is present or
+/// absent.
 fn close(schema: &mut Value) {
     match schema {
         Value::Array(list) => list.iter_mut().for_each(close),

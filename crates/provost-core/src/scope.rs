@@ -1,8 +1,8 @@
 //! Decides which paths a contract covers.
 //!
 //! A path entry covers itself and everything below it, on component boundaries; there are no
-//! wildcards. `./a`, `a//b` and `a/` are other spellings of one entry and are normalised first.
-//! Everything else that could be read in two ways is refused with its reason.
+//! wildcards. `./a`, `a//b` and `a/` are normalised first. Any other ambiguous entry is refused
+//! with its reason.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use crate::verdict::Verdict;
 #[serde(from = "Vec<RepoPath>", into = "Vec<RepoPath>")]
 pub struct Scope {
     entries: Vec<RepoPath>,
-    /// The entries in the spelling that stands for all of theirs.
+    /// The entries in their folded spelling.
     folded: BTreeSet<Vec<u8>>,
 }
 
@@ -36,45 +36,35 @@ impl From<Scope> for Vec<RepoPath> {
     }
 }
 
-/// The most entries of one list.
 pub const MOST: usize = 10_000;
 
-/// Why an entry cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
-    /// Nothing, or only blanks.
     #[error("is empty")]
     Empty,
-    /// A blank at either end, which an editor may add or drop.
+    /// A space at either end, which an editor may add or drop.
     #[error("begins or ends with a blank")]
     BlankEdged,
-    /// `*`, `?` or `[`.
     #[error("holds a wildcard (`*`, `?` or `[`); name the file or its directory")]
     Wildcard,
-    /// `.` or `./`, the whole repository.
     #[error("is the whole repository; name what may be written")]
     Root,
-    /// It leads into a control directory.
-    #[error("lies in a control directory ({0}) that nobody may write under a contract")]
+    #[error("lies in a control directory ({0}) that no contract permits")]
     Control(&'static str),
-    /// There are [`MOST`] entries before it.
     #[error("comes after {MOST} others, and a longer list is not read")]
     TooMany,
-    /// It is no path inside the repository.
+    /// It is not a path inside the repository.
     #[error(transparent)]
     Path(PathError),
 }
 
-/// An entry that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The entry as it was written.
+    /// The entry as written.
     pub entry: String,
-    /// What is wrong with it.
     pub why: EntryError,
 }
 
-/// Reads one entry.
 pub fn parse_entry(entry: &str) -> Result<RepoPath, EntryError> {
     if entry.chars().all(char::is_whitespace) {
         return Err(EntryError::Empty);
@@ -99,7 +89,7 @@ pub fn parse_entry(entry: &str) -> Result<RepoPath, EntryError> {
         return Err(EntryError::Root);
     }
     let path = RepoPath::try_from(parts.join("/")).map_err(EntryError::Path)?;
-    // Normalising may have brought a blank to the edge, as in `a /`.
+    // Normalising may have moved a space to the edge, as in `a /`.
     if is_blank_edged(path.as_str()) {
         return Err(EntryError::BlankEdged);
     }
@@ -114,7 +104,8 @@ fn is_blank_edged(text: &str) -> bool {
 }
 
 impl Scope {
-    /// Reads all entries; one bad entry refuses the whole list, and all bad ones are named.
+    /// Parses all entries; one invalid entry refuses the whole list, and all invalid ones are
+    /// named.
     pub fn parse<S: AsRef<str>>(entries: &[S]) -> Result<Self, Vec<Refusal>> {
         if let Some(entry) = entries.get(MOST) {
             return Err(vec![Refusal {
@@ -140,9 +131,8 @@ impl Scope {
         }
     }
 
-    /// The scope of these paths.
     pub fn of(mut paths: Vec<RepoPath>) -> Self {
-        // By components, so that everything below a path follows it at once.
+        // By components, so that everything below a path follows it immediately.
         paths.sort_by(|a, b| a.parts().cmp(b.parts()));
         paths.dedup_by(|later, earlier| later.is_within(earlier));
         let folded = |path: &RepoPath| file_system_names::fold_path(path.as_str().as_bytes());
@@ -152,28 +142,27 @@ impl Scope {
         }
     }
 
-    /// The entries, sorted.
+    /// Sorted.
     pub fn entries(&self) -> &[RepoPath] {
         &self.entries
     }
 
-    /// Whether nothing is in scope.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Whether `path` is an entry or lies below one.
+    /// Whether `path` is an entry or below one.
     pub fn covers(&self, path: &RepoPath) -> bool {
         self.entries.iter().any(|entry| path.is_within(entry))
     }
 
-    /// Whether `path` is covered; a path that is not text never is.
+    /// Whether `path` is covered; a path that is not UTF-8 never is.
     pub fn covers_raw(&self, path: &RawPath) -> bool {
         RepoPath::try_from(path).is_ok_and(|path| self.covers(&path))
     }
 
-    /// Whether `path`, or another one that some file system takes for it, is an entry or lies below
-    /// one.
+    /// Whether `path`, or another one that some file system treats as the same, is an entry or
+    /// below one.
     pub fn covers_alias(&self, path: &RawPath) -> bool {
         if self.folded.is_empty() {
             return false;
@@ -184,7 +173,6 @@ impl Scope {
         ends.any(|end| self.folded.contains(&path[..end]))
     }
 
-    /// Whether the two scopes share a path.
     pub fn overlaps(&self, other: &Self) -> bool {
         let meets = |a: &RepoPath, b: &RepoPath| a.is_within(b) || b.is_within(a);
         self.entries
@@ -222,7 +210,7 @@ pub fn judge<S: AsRef<str>>(entries: &[S]) -> Verdict {
     }
 }
 
-/// What to know about an entry that can be used: that a scope alone does not open it.
+/// A note about a valid entry: that a scope alone does not permit it.
 fn note(path: &RepoPath) -> Option<String> {
     let needs = match protect::classify(path, &Extra::default())? {
         Protection::Control => "steers git, Provost or secrets; no contract lets it change",
@@ -254,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_that_nobody_can_oversee_is_refused() {
+    fn a_list_that_is_too_long_is_refused() {
         let list: Vec<String> = (0..=MOST).map(|number| format!("a/{number}")).collect();
         assert!(Scope::parse(&list[1..]).is_ok());
         let refusals = Scope::parse(&list).unwrap_err();

@@ -1,16 +1,16 @@
-//! Finds secrets in free text, and takes them out of it.
+//! Finds secrets in free text, and removes them.
 //!
-//! What is looked for has a telling shape: private keys, tokens with a known beginning, signed
-//! tokens, authorization headers, passwords in addresses, and values that are assigned to a name
-//! such as `password` or `api_key`. Words that only talk about secrets are left alone, and so are
-//! placeholders, variables and calls. What has no telling shape is not found, unless it is [`Known`].
+//! It looks for characteristic shapes: private keys, tokens with a known prefix, signed tokens,
+//! authorization headers, passwords in URLs, and values that are assigned to a name such as
+//! `password` or `api_key`. Text that only mentions secrets is left alone, and so are placeholders,
+//! variables and calls. A secret without such a shape is not found, unless it is [`Known`].
 //!
-//! Where a false alarm costs more than a miss (logs, source code) only what is [`evident`] counts.
+//! Where a false alarm costs more than a miss (logs, source code) only [`evident`] secrets count.
 //!
 //! # Invariants
 //!
-//! - The work grows with the length of the text, not with what is in it.
-//! - Text that [`redact`] has been through holds nothing that [`find`] finds.
+//! - The work grows with the length of the text, not with its content.
+//! - Text after [`redact`] holds nothing that [`find`] finds.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -27,27 +27,24 @@ pub use known::{Known, is_secret_variable};
 pub use planted::{Planted, told};
 pub use scrub::Scrubber;
 
-/// A secret in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// Where it stands, in bytes: the value, not the name it is assigned to.
+    /// The range in bytes: the value, not the name it is assigned to.
     pub range: Range<usize>,
-    /// What it seems to be.
     pub kind: Kind,
 }
 
-/// What a secret seems to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A private key in its armour.
+    /// A private key with its PEM armour.
     PrivateKey,
-    /// A token that begins as a service makes them.
+    /// A token with the known prefix of a service.
     Token,
-    /// A header that authorizes, or the scheme and token of one.
+    /// An authorization header, or its scheme and token.
     Authorization,
-    /// A password in an address.
+    /// A password in a URL.
     UrlPassword,
-    /// A value with a telling name.
+    /// A value that is assigned to the name of a secret.
     Assigned,
 }
 
@@ -63,7 +60,7 @@ impl Kind {
     }
 }
 
-/// The secrets in `text`, in their order; none overlaps another.
+/// The secrets in `text`, in order; none overlaps another.
 pub fn find(text: &str) -> Vec<Secret> {
     let mut found = Vec::new();
     shape::find(text, &mut found);
@@ -81,10 +78,10 @@ pub fn find(text: &str) -> Vec<Secret> {
     apart
 }
 
-/// What stands where a secret was.
+/// The replacement for a secret.
 const REDACTED: &str = "[redacted]";
 
-/// `text` with every secret replaced by a word that says so.
+/// `text` with every secret replaced.
 pub fn redact(text: &str) -> Cow<'_, str> {
     let secrets = find(text);
     if secrets.is_empty() {
@@ -101,7 +98,7 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Whether `value` stands for a secret without being one.
+/// Whether `value` is a placeholder for a secret.
 fn is_placeholder(value: &str) -> bool {
     let first = value.chars().next();
     let opens = first.is_none_or(|letter| "<>[{($%&#@*".contains(letter));

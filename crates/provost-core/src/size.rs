@@ -8,7 +8,7 @@ const UNITS: [(&str, u64); 4] = [
     ("KiB", 1 << 10),
 ];
 
-/// The bytes that `text` stands for: `4096`, `512KiB`, `256MiB`, `2GiB` or `1TiB`.
+/// Parses `4096`, `512KiB`, `256MiB`, `2GiB` or `1TiB`.
 pub fn parse(text: &str) -> Result<u64, String> {
     let unit = UNITS.iter().find_map(|(unit, factor)| {
         let number = text.strip_suffix(unit)?;
@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "is too large".to_owned())
 }
 
-/// `bytes` in the largest unit that leaves no rest.
+/// `bytes` in the largest unit that leaves no remainder.
 pub fn render(bytes: u64) -> String {
     let fits = |(_, factor): &&(&str, u64)| bytes >= *factor && bytes.is_multiple_of(*factor);
     match UNITS.iter().find(fits) {
@@ -32,7 +32,7 @@ pub fn render(bytes: u64) -> String {
     }
 }
 
-/// About how much `bytes` are, for the eye.
+/// `bytes` rounded, for display.
 pub fn rough(bytes: u64) -> String {
     match UNITS.iter().find(|(_, factor)| bytes >= *factor) {
         Some((unit, factor)) => {

@@ -1,17 +1,18 @@
-//! Says what source code is made of, and what a change did to that.
+//! Describes the structure of source code, and what a change did to it.
 //!
-//! A [`Report`] is what an analysis of one tree found: facts about files, functions and classes,
-//! findings, the import graph and the health that follows from them. Everything else here is a
-//! rule over reports: [`compare`](compare::compare) two of them, [`attribute`](attribute::attribute)
-//! what became worse to a scope, hold one against a [`budget`], ask how far a change reaches
-//! ([`blast`]), say which checks a patch needs ([`profile`]).
+//! A [`Report`] is the result of an analysis of one tree: facts about files, functions and classes,
+//! findings, the import graph and the health that follows from them. Everything else here is a rule
+//! over reports: [`compare`](compare::compare) two of them, [`attribute`](attribute::attribute)
+//! regressions to a scope, check one against a [`budget`], compute how far a change reaches
+//! ([`blast`]), choose the checks that a patch needs ([`profile`]).
 //!
 //! # Invariants
 //!
 //! - A report is a function of the bytes of the tree, the settings and the version of the analyser,
-//!   so its digest is theirs. No path of the machine and no time is in it.
-//! - What could not be parsed is told by [`SourceFile::parse`] and never becomes a finding that
-//!   decides: a finding only gates if it is sure enough ([`Finding::gates`]).
+//!   so its digest identifies them. It contains no path of the machine and no time.
+//! - A file that could not be parsed is reported by [`SourceFile::parse`] and never becomes a
+//!   finding that decides: a finding only gates if its confidence is high enough
+//!   ([`Finding::gates`]).
 //! - Ids of findings hold no path, so they survive moves; where two would be equal they are
 //!   numbered.
 
@@ -42,23 +43,19 @@ use metrics::Metrics;
 
 pub use settings::{BadSettings, Formula, Settings};
 
-/// The version of the shape of a report.
 pub const REPORT_VERSION: &str = "1";
 
-/// What an analysis of one tree found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// The version of this shape.
     pub version: String,
     /// The analyser and its version; facts of different ones are not compared.
     pub analyser: String,
-    /// What it was told.
     pub settings: Settings,
     /// SHA-256 over path and content of every file of the tree, source code or not.
     pub tree: String,
-    /// How many files of the tree that is, source code or not.
+    /// How many files the tree has, source code or not.
     pub tree_files: u64,
-    /// How much there is of each language, by its name.
+    /// By the name of the language.
     pub languages: BTreeMap<String, LanguageCount>,
     /// The files of source code, sorted by path.
     pub files: Vec<SourceFile>,
@@ -68,11 +65,10 @@ pub struct Report {
     pub classes: Vec<Class>,
     /// Which file imports which, sorted.
     pub imports: Vec<Import>,
-    /// What was found, sorted by id.
+    /// Sorted by id.
     pub findings: Vec<Finding>,
-    /// Sums over all of it.
     pub metrics: Metrics,
-    /// What follows from the sums; nothing where there is no source code.
+    /// `None` where there is no source code.
     pub health: Option<Health>,
 }
 
@@ -93,18 +89,17 @@ impl Report {
     }
 }
 
-/// What a person is told of a report: everything but the lists of what there is.
+/// A report without its lists of files, functions, classes and imports, for users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// How many files the tree has, of whatever kind.
+    /// Files of every kind.
     pub tree_files: u64,
-    /// How many of them are source code.
     pub source_files: u64,
-    /// How much there is of each language, by its name.
+    /// By the name of the language.
     pub languages: BTreeMap<String, LanguageCount>,
-    /// What was found, sorted by id.
+    /// Sorted by id.
     pub findings: Vec<Finding>,
-    /// What follows from the sums; nothing where there is no source code.
+    /// `None` where there is no source code.
     pub health: Option<Health>,
 }
 
@@ -120,7 +115,6 @@ impl From<&Report> for Summary {
     }
 }
 
-/// How much there is of one language.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LanguageCount {
     pub files: u64,
@@ -130,34 +124,29 @@ pub struct LanguageCount {
     pub unsound: u64,
 }
 
-/// One file of source code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFile {
     pub path: RepoPath,
     /// SHA-256 of its bytes.
     pub digest: String,
-    /// Which language, by its name.
     pub language: String,
-    /// How many lines.
     pub lines: u32,
-    /// Whether it is test code, or code of others that was copied in.
+    /// Whether it is test code, or vendored code.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub test: bool,
-    /// How well it could be read.
     pub parse: Parse,
 }
 
-/// How well a file could be read.
+/// How well a file could be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Parse {
-    /// Without an error.
     Clean,
     /// With errors; the parts around them are known.
     Errors,
-    /// It is larger than is parsed; only its names are known.
+    /// Larger than the parser's limit; only its names are known.
     TooLarge,
-    /// Parsing took more steps than are allowed; only its names are known.
+    /// Parsing took more steps than permitted; only its names are known.
     TooHard,
     /// It is not UTF-8; only its names are known.
     NotText,
@@ -165,29 +154,26 @@ pub enum Parse {
     Unread,
 }
 
-/// One function, method or closure with a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
-    /// Names it wherever it is moved to, until its code changes.
+    /// Identifies it across moves, until its code changes.
     pub id: String,
     pub path: RepoPath,
     /// Its name, with the classes and functions around it.
     pub name: String,
     /// Its first line, from 1.
     pub line: u32,
-    /// Its last line.
     pub end_line: u32,
-    /// How many statements it has.
     pub statements: u32,
-    /// One, and one more for each branch and each `and` and `or`.
+    /// One, plus one for each branch and each `and` and `or`.
     pub cyclomatic: u32,
-    /// The same, but a branch counts more the deeper it lies.
+    /// The same, but a branch counts more the deeper it is nested.
     pub cognitive: u32,
-    /// How deep branches lie in each other.
+    /// The largest depth of nested branches.
     pub nesting: u32,
-    /// What it does, whatever its names and values are.
+    /// A digest of its structure, without names and values.
     pub shape: String,
-    /// Every token of it.
+    /// A digest of every token.
     pub text: String,
     /// Whether a syntax error lies in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -197,7 +183,7 @@ pub struct Function {
     pub test: bool,
 }
 
-/// One class, or whatever a language has instead.
+/// One class, or the equivalent in another language.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Class {
     pub path: RepoPath,
@@ -205,95 +191,81 @@ pub struct Class {
     pub name: String,
     /// Its first line, from 1.
     pub line: u32,
-    /// Its last line.
     pub end_line: u32,
-    /// How many methods it has.
     pub methods: u32,
     /// How many classes of this tree it uses.
     pub coupling: u32,
-    /// In how many parts that share nothing its methods fall; nothing where that cannot be said.
+    /// Into how many unconnected parts its methods fall; `None` where that cannot be computed.
     pub cohesion: Option<u32>,
 }
 
-/// One file imports another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Import {
     pub from: RepoPath,
     pub to: RepoPath,
-    /// Whether it is imported only when it is needed, or only for its types: no circle comes of it.
+    /// Whether it is imported only when needed, or only for its types: such an import makes no
+    /// cycle.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deferred: bool,
 }
 
-/// Something that a person would rather not have.
+/// A defect of the structure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Its name, the same wherever its subject is moved to.
+    /// The same wherever its subject is moved to.
     pub id: String,
-    /// What it is about.
     pub family: Family,
-    /// Which of the family.
     pub category: Category,
-    /// How bad it is.
     pub severity: Severity,
-    /// How sure we are.
     pub confidence: Confidence,
-    /// The name of its subject.
     pub symbol: String,
-    /// Where; several for clones and cycles.
+    /// Several for clones and cycles.
     pub places: Vec<Spot>,
-    /// What was measured.
     pub value: u32,
-    /// The most that is fine.
+    /// The largest value that is no finding.
     pub limit: u32,
-    /// What its subject does, whatever it is called; empty where that says nothing.
+    /// A digest of the structure of its subject, without names; empty where it says nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shape: String,
-    /// The same in words.
+    /// A description for users.
     pub message: String,
 }
 
 impl Finding {
-    /// Whether it may decide about a change: sure enough, and of a category that is not only told.
+    /// Whether it may decide about a change: high enough confidence, and not of an advisory
+    /// category.
     pub fn gates(&self) -> bool {
         self.confidence >= Confidence::Medium && self.category.gates()
     }
 
-    /// The files it is about.
     pub fn paths(&self) -> impl Iterator<Item = &RepoPath> {
         self.places.iter().map(|spot| &spot.path)
     }
 }
 
-/// One place that a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Spot {
-    /// The file.
     pub path: RepoPath,
-    /// What is there: a function or a class; empty for the file itself.
+    /// A function or a class; empty for the file itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub symbol: String,
     /// The first line, from 1.
     pub line: u32,
-    /// The last line.
     pub end_line: u32,
 }
 
-/// What findings are about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
-    /// The same code twice.
     Clone,
-    /// Code that nobody uses.
+    /// Unused code.
     DeadCode,
-    /// Parts that are too large or hang together in the wrong way.
+    /// Parts that are too large or connected in the wrong way.
     Design,
-    /// Shape, which is told and never decides.
+    /// Shape, which is reported and never decides.
     Structural,
 }
 
-/// What exactly a finding is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
@@ -303,9 +275,7 @@ pub enum Category {
     Block,
     /// Functions that do nearly the same.
     Near,
-    /// A function that nobody uses.
     UnusedFunction,
-    /// A class that nobody uses.
     UnusedClass,
     /// A function with too many branches.
     Complexity,
@@ -339,7 +309,7 @@ impl Category {
         }
     }
 
-    /// Its word, as JSON has it.
+    /// Its name in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Function => "function",
@@ -358,7 +328,6 @@ impl Category {
     }
 }
 
-/// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -366,19 +335,17 @@ pub enum Severity {
     Info,
     /// Worth fixing.
     Warning,
-    /// Dear to leave.
+    /// Expensive to leave.
     Critical,
 }
 
-/// How sure a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// It may well be wrong; it never decides.
+    /// Possibly wrong; it never decides.
     Low,
     /// Right unless the code does something unusual.
     Medium,
-    /// Right.
     High,
 }
 

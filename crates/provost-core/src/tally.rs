@@ -1,8 +1,8 @@
-//! Counts the tests that a command ran, from what its test runner printed.
+//! Counts the tests that a command ran, from the output of its test runner.
 //!
-//! A command that exits with 0 may have run no test at all, and a change may leave out those that
-//! hinder it. Only summaries and lines that runners print in one fixed form are read; a command that
-//! prints none of them is not counted, which is not the same as none.
+//! A command that exits with 0 may have run no test at all, and a change may remove tests that
+//! fail. Only summaries and lines that runners print in one fixed form are parsed. A command that
+//! prints none of them is not counted, which is not the same as zero.
 
 mod cargo;
 mod go;
@@ -54,26 +54,21 @@ pub enum Runner {
     Zig,
 }
 
-/// How many tests a command ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Who printed the numbers.
     pub runners: Vec<Runner>,
-    /// Tests that ran and passed.
     pub passed: u64,
-    /// Tests that ran and did not pass.
     pub failed: u64,
-    /// Tests that were left out, or were expected to fail.
+    /// Tests that were skipped, or were expected to fail.
     pub skipped: u64,
 }
 
 impl Tally {
-    /// How many tests ran.
     pub fn ran(&self) -> u64 {
         self.passed.saturating_add(self.failed)
     }
 
-    /// What was counted: tests, or packages of them where the output names no test.
+    /// What was counted: tests, or packages if the output names no test.
     pub fn unit(&self) -> &'static str {
         let packages = self.runners.iter().all(|it| *it == Runner::GoPackages);
         if packages && !self.runners.is_empty() {
@@ -100,9 +95,9 @@ impl Counts {
     }
 }
 
-/// Counts the tests of a command by both of its streams; nothing if no runner can be recognised.
+/// Counts the tests of a command by both of its streams; `None` if no runner can be recognised.
 ///
-/// Streams are read one by one, because nobody knows how their lines stood to each other.
+/// The streams are parsed separately, because the order between their lines is unknown.
 pub fn count(stdout: &[u8], stderr: &[u8]) -> Option<Tally> {
     let mut tally: Option<Tally> = None;
     for stream in [stdout, stderr] {
@@ -145,7 +140,7 @@ fn read(lines: &[&str]) -> Vec<(Runner, Counts)> {
     found
 }
 
-/// Reads the numbers of one runner from lines.
+/// Parses the numbers of one runner from lines.
 type Reader = fn(&[&str]) -> Option<Counts>;
 
 const READERS: &[(Runner, Reader)] = &[
@@ -167,7 +162,7 @@ const READERS: &[(Runner, Reader)] = &[
     (Runner::Zig, native::zig),
 ];
 
-/// A line without the sequences that colour it.
+/// A line without its colour escape sequences.
 pub fn plain(line: &str) -> Cow<'_, str> {
     const ESCAPE: char = '\x1b';
     if !line.contains(ESCAPE) {
@@ -185,20 +180,19 @@ pub fn plain(line: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The number that `text` is.
 fn number(text: &str) -> Option<u64> {
-    // A sign is no part of a count, and `parse` would take it.
+    // A sign is no part of a count, and `parse` would accept it.
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// What stands before a blank and after it, as a number and a word.
+/// The number before a space and the word after it.
 fn numbered(text: &str) -> Option<(u64, &str)> {
     let (count, word) = text.trim().split_once(' ')?;
     Some((number(count)?, word))
 }
 
-/// What stands before the last blank and after it, as a word and a number.
+/// The word before the last space and the number after it.
 fn numbered_last(text: &str) -> Option<(&str, u64)> {
     let (word, count) = text.rsplit_once(' ')?;
     Some((word, number(count)?))

@@ -1,11 +1,11 @@
-//! Knows test files by their names, from a table for each ecosystem.
+//! Recognises test files by their names, from a table for each ecosystem.
 //!
-//! A name decides, never content: what a file is must be told before anybody runs it. Tests that
-//! stand in the same file as what they test, as in Rust, are part of that file.
+//! The name decides, never the content: the kind of a file must be known before any program runs
+//! it. Tests in the same file as the code they test, as in Rust, are part of that file.
 
 use crate::path::RawPath;
 
-/// Directories whose files are there for tests, wherever they lie.
+/// Directories with test files only, at any depth.
 const DIRECTORIES: &[&str] = &[
     "tests",
     "test",
@@ -18,8 +18,8 @@ const DIRECTORIES: &[&str] = &[
     "e2e",
 ];
 
-/// How test files of one language are called: their endings, and what stands before or after the
-/// rest of the name.
+/// The names of test files in one language: their extensions, and what precedes or follows the rest
+/// of the name.
 struct Naming {
     endings: &'static [&'static str],
     before: &'static [&'static str],
@@ -80,7 +80,6 @@ const NAMINGS: &[Naming] = &[
     },
 ];
 
-/// Whether the file at `path` is there for tests.
 pub fn is_test_file(path: &RawPath) -> bool {
     let Ok(path) = std::str::from_utf8(path.as_bytes()) else {
         return false;

@@ -1,6 +1,6 @@
-//! How strong a sandbox is, and what each strength does not stop.
+//! The tiers of a sandbox, and what each does not stop.
 //!
-//! A tier is asked for by name and is had to the letter: a sandbox that cannot be made as asked is
+//! A tier is requested by name and enforced exactly: a sandbox that cannot be made as requested is
 //! refused, and never replaced by a weaker one.
 
 use std::fmt;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a sandbox is made of; the stronger one is the greater one.
+/// What a sandbox is made of; a stronger tier is greater.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -22,18 +22,18 @@ pub enum Tier {
     Namespaces,
 }
 
-/// Whose processes a sandbox of tier `namespaces` sees in its `/proc`.
+/// Which processes a sandbox of tier `namespaces` sees in its `/proc`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Processes {
     #[default]
     Own,
-    /// Those around it, read-only: where the outer `/proc` is masked, the kernel refuses a new one.
+    /// Those of the outer namespace, read-only: if the outer `/proc` is masked, the kernel refuses
+    /// a new one.
     Outer,
 }
 
 impl Processes {
-    /// Whether nothing of the outside is seen.
     pub fn is_own(&self) -> bool {
         *self == Self::Own
     }
@@ -54,7 +54,7 @@ const OUTER_PROCESSES: Gap = Gap {
     probes: &["processes_hidden"],
 };
 
-/// What Landlock and seccomp alone leave open.
+/// What Landlock and seccomp alone do not stop.
 const LANDLOCK: [Gap; 11] = [
     OUTER_PROCESSES,
     Gap {
@@ -101,22 +101,21 @@ const LANDLOCK: [Gap; 11] = [
         probes: &[],
     },
     Gap {
-        words: "processes are ended one by one by two keepers; if somebody outside kills both \
+        words: "processes are ended one by one by two keepers; if a process outside kills both \
                 keepers at once, what they kept lives on",
         probes: &[],
     },
 ];
 
 impl Tier {
-    /// All tiers, the weakest first.
+    /// Weakest first.
     pub const ALL: [Self; 2] = [Self::Landlock, Self::Namespaces];
 
-    /// Whether no tier is stronger.
     pub fn is_strongest(&self) -> bool {
         *self == Self::Namespaces
     }
 
-    /// What it is called in contracts, flags and evidence.
+    /// The name in contracts, flags and evidence.
     pub fn name(self) -> &'static str {
         match self {
             Self::Landlock => "landlock",
@@ -133,7 +132,7 @@ impl Tier {
         }
     }
 
-    /// Whether `probe` is known to get through, so that the self-test does not fail by it.
+    /// Whether `probe` is known to get through, so that the self-test does not fail because of it.
     pub fn excuses(self, processes: Processes, probe: &str) -> bool {
         let mut holes = self.holes(processes).iter();
         holes.any(|hole| hole.probes.contains(&probe))
@@ -146,7 +145,6 @@ impl fmt::Display for Tier {
     }
 }
 
-/// A word that is the name of no tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is no tier of the sandbox; there are `namespaces` and `landlock`")]
 pub struct NoTier;

@@ -1,7 +1,7 @@
-//! Writes and reads times as RFC 3339.
+//! Formats and parses times as RFC 3339.
 //!
-//! Times are milliseconds since 1970 in UTC; leap seconds do not exist here, as for the kernel.
-//! What time it is, is not known in here.
+//! Times are milliseconds since 1970 in UTC; leap seconds do not exist, as in the kernel. This
+//! module does not read the clock.
 
 const SECOND: i64 = 1000;
 const DAY: i64 = 24 * 60 * 60 * SECOND;
@@ -13,12 +13,11 @@ const FIRST: i64 = -62_167_219_200 * SECOND;
 /// `9999-12-31T23:59:59.999Z`, the last time that RFC 3339 can write.
 const LAST: i64 = 253_402_300_800 * SECOND - 1;
 
-/// A text that is no time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a time like 2026-01-31T12:00:00.000Z")]
 pub struct BadTime(pub String);
 
-/// A time in UTC, taken apart.
+/// A time in UTC, in calendar fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Civil {
     pub year: i64,
@@ -30,27 +29,25 @@ pub struct Civil {
     pub millisecond: i64,
 }
 
-/// A time as somebody wrote it.
+/// A parsed time with its zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Nanoseconds since 1970 in UTC; without a zone, as if UTC had been meant.
+    /// Nanoseconds since 1970 in UTC; a time without a zone counts as UTC.
     pub nanos: i128,
-    /// What the text says about the zone.
     pub zone: Zone,
 }
 
-/// The zone a time was written in.
+/// The zone of a written time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Zone {
     /// `Z`, or an offset of zero.
     Utc,
-    /// Another offset.
     Offset,
-    /// No word about it.
+    /// No zone.
     Unsaid,
 }
 
-/// A time as RFC 3339 in UTC with milliseconds; beyond the years 0 to 9999 the nearest time there.
+/// A time as RFC 3339 in UTC with milliseconds; clamped to the years 0 to 9999.
 pub fn render(millis: i64) -> String {
     let Civil {
         year,
@@ -64,7 +61,7 @@ pub fn render(millis: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millisecond:03}Z")
 }
 
-/// Takes a time apart; beyond the years 0 to 9999 the nearest time there.
+/// The calendar fields of a time; clamped to the years 0 to 9999.
 pub fn civil(millis: i64) -> Civil {
     let millis = millis.clamp(FIRST, LAST);
     let (year, month, day) = date_of(millis.div_euclid(DAY));
@@ -80,7 +77,7 @@ pub fn civil(millis: i64) -> Civil {
     }
 }
 
-/// Reads RFC 3339 with any offset; what is finer than a millisecond is dropped.
+/// Parses RFC 3339 with any offset; digits beyond milliseconds are dropped.
 pub fn parse(text: &str) -> Result<i64, BadTime> {
     read(text)
         .filter(|written| written.zone != Zone::Unsaid)
@@ -88,7 +85,7 @@ pub fn parse(text: &str) -> Result<i64, BadTime> {
         .ok_or_else(|| BadTime(text.to_owned()))
 }
 
-/// Reads RFC 3339, also without a zone; what is finer than a nanosecond is dropped.
+/// Parses RFC 3339, also without a zone; digits beyond nanoseconds are dropped.
 pub fn read(text: &str) -> Option<Written> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| digits(bytes.get(from..to)?);
@@ -99,7 +96,7 @@ pub fn read(text: &str) -> Option<Written> {
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
     let days = day_of(year, month, day);
-    // A date that does not come back is none, like the 30th of February.
+    // A date that does not round-trip is invalid, like the 30th of February.
     if date_of(days) != (year, month, day) || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
@@ -157,8 +154,8 @@ fn digits(bytes: &[u8]) -> Option<i64> {
 
 /// The date of a day, counted from 1970.
 ///
-/// The year is taken to begin in March, so that a leap day is its last day and months have one
-/// formula; 400 years always have the same number of days.
+/// The year begins in March here, so that a leap day is its last day and months have one formula;
+/// 400 years always have the same number of days.
 fn date_of(days: i64) -> (i64, i64, i64) {
     // From 0000-03-01.
     let days = days + 719_468;
@@ -177,7 +174,7 @@ fn date_of(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// The day of a date, counted from 1970; the inverse of [`date_of`] for dates that exist.
+/// The day of a date, counted from 1970; the inverse of [`date_of`] for valid dates.
 fn day_of(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let era = year.div_euclid(400);
@@ -260,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_time_says_about_its_zone_is_told() {
+    fn the_zone_of_a_time_is_kept() {
         let cases = [
             ("1970-01-01T00:00:00Z", 0, Zone::Utc),
             ("1970-01-01T00:00:00+00:00", 0, Zone::Utc),

@@ -1,10 +1,10 @@
-//! Does the arithmetic of git trees: bytes to entries, files to trees, two trees to changes.
+//! Git tree arithmetic: bytes to entries, files to trees, two trees to changes.
 //!
 //! # Invariants
 //!
-//! - [`parse`] takes only trees that git itself would write and that can be put on disk: sorted,
+//! - [`parse`] accepts only trees that git itself would write and that can be checked out: sorted,
 //!   no name twice, no name that escapes or is read as a repository.
-//! - An object is used only if its bytes have its id; nothing here trusts the one who looked it up.
+//! - An object is used only if its bytes have its id; the caller's lookup is not trusted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,67 +17,53 @@ use crate::path::{LONGEST, RawPath};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeEntry {
     pub mode: Mode,
-    /// Its name, one component.
+    /// One path component.
     pub name: Vec<u8>,
-    /// Its content.
     pub oid: Oid,
 }
 
-/// Why bytes are not a tree, or files do not make one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
-    /// The bytes end inside an entry, or a mode is not one of git's.
+    /// The bytes end inside an entry, or a mode is invalid.
     #[error("the tree is damaged at byte {at}")]
     Damaged {
-        /// Where the entry begins.
+        /// The start of the entry.
         at: usize,
     },
-    /// A name that cannot be put on disk.
+    /// A name that cannot be checked out.
     #[error("the tree holds the name `{name}`")]
-    Name {
-        /// The name.
-        name: RawPath,
-    },
-    /// Entries in another order than git's.
+    Name { name: RawPath },
     #[error("the tree is out of order at `{name}`")]
     Order {
         /// The first name that comes too late.
         name: RawPath,
     },
-    /// A name that is there twice, or a file that is also a directory.
+    /// A duplicate name, or a file that is also a directory.
     #[error("`{path}` is there twice")]
-    Twice {
-        /// Where.
-        path: RawPath,
-    },
-    /// An object that nobody has.
+    Twice { path: RawPath },
     #[error("the object {oid} is missing")]
-    Missing {
-        /// Which.
-        oid: Oid,
-    },
+    Missing { oid: Oid },
     /// Bytes that do not have the id they were looked up by.
     #[error("the bytes of object {oid} have the id {found}")]
     Forged {
-        /// The id asked for.
+        /// The requested id.
         oid: Oid,
         /// The id of the bytes.
         found: Oid,
     },
-    /// A path that is too long to be on disk.
+    /// A path that is too long to be checked out.
     #[error("`{path}` is longer than {LONGEST} bytes")]
     TooLong {
-        /// Which, cut.
+        /// Truncated.
         path: RawPath,
     },
-    /// Bytes made to collide.
     #[error(transparent)]
     Collision(#[from] Collision),
 }
 
 /// Whether a tree may hold `name`.
 ///
-/// `.git` is refused in every spelling that some file system would obey.
+/// `.git` is refused in every spelling that some file system treats as it.
 pub fn name_is_safe(name: &[u8]) -> bool {
     !name.is_empty()
         && name != b"."
@@ -93,7 +79,7 @@ fn sort_key(entry: &TreeEntry) -> impl Iterator<Item = u8> {
     entry.name.iter().copied().chain(slash)
 }
 
-/// Reads the bytes of a tree object.
+/// Parses the bytes of a tree object.
 pub fn parse(bytes: &[u8], format: ObjectFormat) -> Result<Vec<TreeEntry>, TreeError> {
     let mut entries: Vec<TreeEntry> = Vec::new();
     let mut names = BTreeSet::new();
@@ -118,11 +104,11 @@ pub fn parse(bytes: &[u8], format: ObjectFormat) -> Result<Vec<TreeEntry>, TreeE
     Ok(entries)
 }
 
-/// The entry at the front of `bytes` and what follows it.
+/// The entry at the start of `bytes` and what follows it.
 fn entry(bytes: &[u8], format: ObjectFormat) -> Option<(TreeEntry, &[u8])> {
     let blank = bytes.iter().take(7).position(|byte| *byte == b' ')?;
     let digits = &bytes[..blank];
-    // A mode with a zero in front would be another tree with the same meaning.
+    // A mode with a leading zero would be another tree with the same meaning.
     let mode = Mode::parse(digits).filter(|_| !digits.starts_with(b"0"))?;
     let rest = &bytes[blank + 1..];
     let end = rest.iter().position(|byte| *byte == 0)?;
@@ -149,12 +135,11 @@ pub fn render(mut entries: Vec<TreeEntry>) -> Vec<u8> {
     bytes
 }
 
-/// Tree objects by their ids.
 pub type Trees = BTreeMap<Oid, Vec<u8>>;
 
-/// Makes the trees that hold `files`; gives the id of the root and every tree object.
+/// Builds the trees that hold `files`; returns the id of the root and every tree object.
 ///
-/// A node that is a tree itself stands for a directory that nobody looked into.
+/// A node that is a tree itself stands for a directory that was not expanded.
 pub fn build(
     files: &BTreeMap<RawPath, Node>,
     format: ObjectFormat,
@@ -172,7 +157,7 @@ pub fn build(
     Ok((root, trees))
 }
 
-/// Makes the tree of `files`, which all lie in the directory that takes `from` bytes of their
+/// Builds the tree of `files`, which are all in the directory that takes `from` bytes of their
 /// paths.
 fn level(
     files: &[(&RawPath, &Node)],
@@ -220,9 +205,9 @@ fn level(
     Ok(oid)
 }
 
-/// Says what differs between two trees, sorted by path, without looking into equal directories.
+/// The differences of two trees, sorted by path, without reading equal directories.
 ///
-/// Only `path`, `before` and `after` of the changes are filled: the rest needs the blobs.
+/// Only `path`, `before` and `after` of the changes are set: the rest needs the blobs.
 pub fn diff(
     before: &Oid,
     after: &Oid,
@@ -274,7 +259,7 @@ pub fn diff(
     Ok(changes)
 }
 
-/// Tells a file (first) from a directory (second).
+/// Splits a node into a file (first) or a directory (second).
 fn apart(side: Option<Node>) -> (Option<Node>, Option<Oid>) {
     match side {
         Some(Node {
@@ -285,7 +270,7 @@ fn apart(side: Option<Node>) -> (Option<Node>, Option<Oid>) {
     }
 }
 
-/// A change that says only what stood and stands at `path`.
+/// A change with only `path`, `before` and `after`.
 pub fn change(path: RawPath, before: Option<Node>, after: Option<Node>) -> Change {
     Change {
         path,
@@ -297,7 +282,7 @@ pub fn change(path: RawPath, before: Option<Node>, after: Option<Node>) -> Chang
     }
 }
 
-/// The entries of the tree `oid`, if `bytes` are really it.
+/// The entries of the tree `oid`, if `bytes` have that id.
 pub fn verified(oid: &Oid, bytes: &[u8]) -> Result<Vec<TreeEntry>, TreeError> {
     let found = oid.format().oid(Kind::Tree, bytes)?;
     if found != *oid {

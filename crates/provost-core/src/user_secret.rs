@@ -1,12 +1,13 @@
-//! Tells what this user wrote from what came from elsewhere.
+//! Distinguishes files that this user wrote from files of other origin.
 //!
-//! A checkout can bring files that look like anything Provost keeps: runs, approvals, chains. What
-//! a user began carries a code made with a secret that lies outside every repository.
+//! A checkout can contain files that look like anything Provost keeps: runs, approvals, chains. A
+//! file that Provost wrote for a user carries a code made with a secret that is outside every
+//! repository.
 //!
 //! # Invariants
 //!
 //! - A secret is never printed, and never part of evidence.
-//! - Codes are compared in a time that does not depend on where they differ.
+//! - Codes are compared in constant time.
 
 use std::fmt;
 
@@ -23,12 +24,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What a code is made for; one made for another purpose is none.
+/// The purpose of a code; a code for another purpose is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// A record of a ledger.
     Record,
-    /// A directory that Provost keeps its state in.
+    /// A directory with Provost's state.
     Root,
 }
 
@@ -42,12 +43,10 @@ impl Purpose {
 }
 
 impl Secret {
-    /// The secret of these bytes.
     pub fn of(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Reads the secret from its text.
     pub fn parse(text: &str) -> Option<Self> {
         hex_bytes(text).map(Self)
     }
@@ -69,7 +68,7 @@ impl Secret {
     }
 
     fn over(&self, purpose: Purpose, text: &[u8]) -> Hmac<Sha256> {
-        // The block of the hash is longer than the secret; the rest is zeros, as HMAC has it.
+        // The block of the hash is longer than the secret; the rest is zeros, as HMAC defines.
         let mut block = [0; 64];
         block[..self.0.len()].copy_from_slice(&self.0);
         Hmac::<Sha256>::new(&block.into())

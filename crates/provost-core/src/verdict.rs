@@ -1,4 +1,4 @@
-//! Carries the answer of a gate.
+//! The answer of a gate.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,16 +6,15 @@ use serde_json::Value;
 use crate::code::Code;
 use crate::exit::Exit;
 
-/// What a gate says: yes or no, by which rule, in words, with the facts.
+/// The answer of a gate: allow or deny, the code, the reason, and the facts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Whether the thing judged may go on.
+    /// Whether the judged action may proceed.
     pub allow: bool,
-    /// The rule that decided.
     pub code: Code,
-    /// The same in words, for a person.
+    /// The same as text, for a person.
     pub reason: String,
-    /// The facts behind it; absent when there is nothing to add.
+    /// The facts behind it; absent if there is nothing to add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }
@@ -31,7 +30,6 @@ impl Verdict {
         }
     }
 
-    /// A denial by the rule `code`.
     pub fn deny(code: Code, reason: impl Into<String>) -> Self {
         Self {
             allow: false,
@@ -41,14 +39,13 @@ impl Verdict {
         }
     }
 
-    /// The same verdict with the facts behind it.
     #[must_use]
     pub fn with(mut self, details: Value) -> Self {
         self.details = Some(details);
         self
     }
 
-    /// How a command that answers with this verdict ends.
+    /// The exit status of a command that answers with this verdict.
     pub fn exit(&self) -> Exit {
         if self.allow {
             Exit::Yes

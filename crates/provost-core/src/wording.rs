@@ -1,6 +1,6 @@
-//! Words counts for people, so that one thing is never "1 things".
+//! Formats counts and texts for people, so that one thing is never "1 things".
 
-/// `count` of `thing`, in the number that goes with it.
+/// `count` of `thing`, singular or plural.
 pub fn counted(count: usize, thing: &str) -> String {
     match count {
         1 => format!("1 {thing}"),
@@ -8,8 +8,8 @@ pub fn counted(count: usize, thing: &str) -> String {
     }
 }
 
-/// The first line of `text` that says something, at most `most` characters of it, so that it stays
-/// one line wherever it is shown and nothing in it is a command to a terminal.
+/// The first non-empty line of `text`, at most `most` characters of it, without terminal control
+/// characters.
 pub fn one_line(text: &str, most: usize) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty());
     let line = line.unwrap_or_default();
@@ -36,16 +36,16 @@ pub fn clipped(mut text: String, most: usize) -> String {
     text
 }
 
-/// Whether `letter` shows as nothing, or changes how others are shown.
+/// Whether `letter` is invisible, or changes how others are shown.
 fn is_unseen(letter: char) -> bool {
     let directs = matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}');
     let hides = matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}');
     letter.is_control() || directs || hides
 }
 
-/// The one of `names` that `name` was probably meant to be, if one is near enough.
+/// The one of `names` that is closest to `name`, if one is close enough.
 pub fn closest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A longer word than any name cannot be near, and would only take time.
+    // A word longer than any name cannot be close, and would only take time.
     if name.len() > 64 {
         return None;
     }
@@ -59,7 +59,7 @@ pub fn closest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, known)| known)
 }
 
-/// How many letters have to be added, removed or replaced to get from one word to the other.
+/// The edit distance: how many letters to add, remove or replace.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

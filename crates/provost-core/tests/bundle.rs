@@ -1,4 +1,4 @@
-//! Attacks sealed bundles: each change is found, named, and ends with the right status.
+//! Attacks sealed bundles: each change is found, reported, and ends with the right status.
 
 #[cfg(test)]
 #[path = "bundle/after.rs"]

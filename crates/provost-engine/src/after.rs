@@ -1,10 +1,11 @@
-//! Writes what is done to a sealed run into its second chain, and signs what matters.
+//! Appends to the second chain of a sealed run, and signs the records that need a signature.
 //!
 //! # Invariants
 //!
-//! - A chapter begins with evidence that was verified just then, while the run is ours alone.
-//! - A statement vouches for the records of its own chapter only: what was in the chain before may
-//!   be anybody's.
+//! - A landing or replay begins with evidence that was verified just then, while this process holds
+//!   the lock of the run.
+//! - A statement vouches only for the records that the same landing or replay appended. Any process
+//!   may have written the records before.
 
 use provost_core::bundle::after::{
     Candidate, LANDED, Landing, MERGED, REPLAYED, Replay, STATEMENT,
@@ -30,49 +31,44 @@ use crate::ports::{
     Clock, Control, Ledger, Observer, ObserverChoice, PortError, Progress, Registry, Signer, Watch,
 };
 
-/// The bundle of a sealed run, which nobody else writes to.
+/// The bundle of a sealed run; no other process writes to it.
 pub trait Sealed {
-    /// Every file as it is now.
     fn files(&self) -> Result<Box<dyn Files>, PortError>;
 
-    /// The chain after the seal, which continues `head`. What a crash left of its last line is cut
-    /// off.
+    /// The chain after the seal, which continues `head`. A last line that a crash left incomplete
+    /// is cut off.
     fn after(&mut self, head: Head) -> Result<Box<dyn Ledger>, PortError>;
 
-    /// Writes the file `name`, which is none of those that were sealed; whole or not at all.
+    /// Writes the file `name`, whole or not at all. A file that was sealed is never written.
     fn put_later(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError>;
 }
 
-/// The ports that something goes through which is done to a sealed run.
+/// The ports of an operation on a sealed run. `target` carries the operation out.
 pub struct AfterPorts<'a, T: ?Sized> {
-    /// Does it.
     pub target: &'a mut T,
-    /// The evidence, and the chain after it.
+    /// The sealed files, and the chain after them.
     pub sealed: &'a mut dyn Sealed,
-    /// Knows where the chains end.
+    /// Knows the pinned ends of both chains.
     pub registry: &'a mut dyn Registry,
-    /// Signs.
     pub signer: &'a dyn Signer,
-    /// Tells the time.
     pub clock: &'a dyn Clock,
-    /// Looks on.
     pub observer: &'a mut dyn Observer,
 }
 
-/// What one process does to one sealed run.
+/// One operation of one process on one sealed run.
 pub(crate) struct AfterSeal<'p, 'a, T: ?Sized> {
     pub(crate) ports: &'p mut AfterPorts<'a, T>,
     pub(crate) state: State,
     pub(crate) after: Box<dyn Ledger>,
     sealed: LedgerHead,
-    /// The number of its first record.
+    /// The number of the first record of this operation.
     from: u64,
 }
 
 impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
-    /// Begins a chapter of the run `run_id`, and says what is known of those before.
+    /// Verifies the run `run_id` and begins to append; also gives what the earlier records say.
     ///
-    /// `fits` may refuse the run before anything is touched or looked into closer.
+    /// `fits` may refuse the run before it is verified and before anything is written.
     pub(crate) fn begin(
         ports: &'p mut AfterPorts<'a, T>,
         run_id: &str,
@@ -89,17 +85,17 @@ impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
         let after = ports.sealed.after(Head::after(&head.hash))?;
         let known = verified(&*ports.sealed.files()?, ports.signer.trusted(), &pins)?;
         let sealed = LedgerHead::of(&head).ok_or_else(|| bug("the sealed ledger is empty"))?;
-        let chapter = Self {
+        let after_seal = Self {
             ports,
             state,
             sealed,
             from: after.head().next,
             after,
         };
-        Ok((chapter, known))
+        Ok((after_seal, known))
     }
 
-    /// Writes down what came of doing the run again.
+    /// Appends the signed result of a replay.
     pub(crate) fn replayed(&mut self, replay: &Replay) -> Result<(), PortError> {
         let at = self.now()?;
         let captured = self.state.captured.as_ref();
@@ -115,7 +111,7 @@ impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
         self.signed(REPLAYED, replay, &predicate.state(), at)
     }
 
-    /// Writes down that the target holds `landing`.
+    /// Appends, signed, that the target holds `landing`.
     pub(crate) fn landed(&mut self, landing: &Landing) -> Result<(), PortError> {
         let at = self.now()?;
         let predicate = LandingPredicate {
@@ -131,7 +127,7 @@ impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
         self.signed(LANDED, landing, &statement, at)
     }
 
-    /// Writes down that the gates accepted the merge `candidate`.
+    /// Appends, signed, that the gates accepted the merge `candidate`.
     pub(crate) fn merged(
         &mut self,
         candidate: &Candidate,
@@ -149,7 +145,7 @@ impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
         self.signed(MERGED, candidate, &predicate.state(), at)
     }
 
-    /// Writes a gate's answer down; a refusal ends the landing.
+    /// Appends a gate's verdict; a refusal ends the landing.
     pub(crate) fn settle(&mut self, gate: Gate, verdict: Verdict) -> Result<(), PortError> {
         self.ports.observer.judged(gate, &verdict);
         let refusal = PortError::new(verdict.code, verdict.reason.clone());
@@ -160,13 +156,13 @@ impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
         if allow { Ok(()) } else { Err(refusal) }
     }
 
-    /// Writes down what needs no signature of its own.
+    /// Appends a record that needs no signature of its own.
     pub(crate) fn note(&mut self, name: &str, value: &impl Serialize) -> Result<(), PortError> {
         let event = self.event(name, fields(value)?, self.ports.clock.timestamp());
         self.append(event)
     }
 
-    /// Writes down what means nothing without its statement.
+    /// Appends a record together with the statement that gives it its meaning.
     fn signed(
         &mut self,
         name: &str,
@@ -183,7 +179,7 @@ impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
         self.append(self.event(name, payload, at.into()))
     }
 
-    /// Something that belongs to no attempt.
+    /// An event that belongs to no attempt.
     fn event(&self, name: &str, payload: Map<String, Value>, ts: String) -> Event {
         let names = &self.state.names;
         Event {
@@ -198,7 +194,7 @@ impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
         }
     }
 
-    /// Adds a record, then pins it: the pin may lag, and never leads.
+    /// Adds a record, then pins it: the pin may lag behind the chain, and never leads.
     fn append(&mut self, event: Event) -> Result<(), PortError> {
         self.after.append(event)?;
         let head = self.after.head();
@@ -206,7 +202,7 @@ impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
         self.ports.registry.pin_after(run_id, &head)
     }
 
-    /// What a statement in the next record vouches for.
+    /// The records that a statement in the next record vouches for.
     fn vouches(&self) -> Vouched {
         let head = self.after.head();
         Vouched {
@@ -222,7 +218,7 @@ impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
     }
 }
 
-/// Where the sealed run stands, and where its ledger ends.
+/// The state of the sealed run, and the end of its ledger.
 pub(crate) fn read(files: &dyn Files, run_id: &str) -> Result<(State, Head), PortError> {
     let altered = |what: String| {
         let reason = format!("the ledger of {run_id} cannot be used: {what}");
@@ -241,7 +237,7 @@ pub(crate) fn unfinished(run_id: &str) -> PortError {
     PortError::new(Code::RunUnfinished, format!("{run_id} has not ended"))
 }
 
-/// What followed the seal, if the whole bundle can be believed.
+/// What followed the seal, if the whole bundle verifies.
 pub(crate) fn verified(
     files: &dyn Files,
     trusted: &[PublicKey],
@@ -256,7 +252,7 @@ pub(crate) fn verified(
     }
 }
 
-/// A watch without a lease: a sealed run holds none.
+/// A watch that renews no lease: a sealed run holds none.
 pub(crate) struct UnleasedWatch<'a>(pub(crate) &'a mut dyn Observer);
 
 impl Watch for UnleasedWatch<'_> {

@@ -1,10 +1,10 @@
-//! Does what is asked of a kept board: read it, decide, write down.
+//! Answers a request about a board that is kept on disk: read it, decide, append the record.
 //!
 //! # Invariants
 //!
-//! - Whoever calls holds the lock of the board, so nothing moves between reading and writing.
-//! - One request is one record. A refused request, and one that changes nothing, is none: the file
-//!   stays as it is, and the answer goes to whoever asked.
+//! - The caller holds the lock of the board, so it does not change between reading and writing.
+//! - One request is one record. A request that is refused, or that changes nothing, appends none;
+//!   the caller still gets the answer.
 
 use provost_core::board::decide::{Decision, Refusal, Request};
 use provost_core::board::fact::Fact;
@@ -15,16 +15,16 @@ use serde_json::{Map, Value, json};
 
 use crate::ports::{Clock, Ledger, PortError};
 
-/// The board of the run `run_id` that `ledger` holds.
+/// The board of the run `run_id`, folded from `ledger`.
 pub fn fold(run_id: &str, ledger: &dyn Ledger) -> Result<Board, PortError> {
     Board::fold(run_id, ledger.records())
         .map_err(|error| PortError::of(Code::EvidenceAltered, error))
 }
 
-/// Asks the board of the run `run_id` for what `order` makes of it, at the time `now` in
-/// milliseconds since 1970.
+/// Applies `order` to the board of the run `run_id`, and appends the record that follows from it.
 ///
-/// `order` sees the board as it is in this turn; what it refuses is refused.
+/// `now` is in milliseconds since 1970. `order` sees the board as it is under the lock; what it
+/// refuses is refused.
 pub fn ask(
     ledger: &mut dyn Ledger,
     clock: &dyn Clock,
@@ -59,16 +59,16 @@ pub fn refuse(refusal: &Refusal) -> Verdict {
 fn answer(decision: &Decision) -> Verdict {
     let board = &decision.board;
     let mut details = Map::new();
-    let mut tell = |name: &str, value: Value| details.insert(name.to_owned(), value);
-    tell("run_id", json!(board.run_id()));
-    tell("version", json!(board.version()));
-    tell("changed", json!(decision.fact.is_some()));
+    let mut add = |name: &str, value: Value| details.insert(name.to_owned(), value);
+    add("run_id", json!(board.run_id()));
+    add("version", json!(board.version()));
+    add("changed", json!(decision.fact.is_some()));
     if let Some(Fact::TimedOut { late }) = &decision.fact {
-        tell("timed_out", json!(late));
+        add("timed_out", json!(late));
     }
     let task = decision.fact.as_ref().and_then(Fact::task);
     if let Some(row) = task.and_then(|task| board.row(task).ok()) {
-        tell("row", json!(row));
+        add("row", json!(row));
     }
     let done = decision.fact.as_ref().map(Fact::words);
     let done = done.unwrap_or_else(|| "nothing changed".to_owned());
@@ -78,7 +78,7 @@ fn answer(decision: &Decision) -> Verdict {
             let finding = |doubt: &dyn std::fmt::Display, code: Code| json!({ "code": code, "path": "", "problem": doubt.to_string() });
             let doubts = decision.doubts.iter();
             let findings = doubts.map(|doubt| finding(doubt, doubt.code())).collect();
-            tell("findings", Value::Array(findings));
+            add("findings", Value::Array(findings));
             Verdict::deny(doubt.code(), format!("{doubt}; {done}"))
         }
     };

@@ -2,9 +2,10 @@
 //!
 //! # Invariants
 //!
-//! - State is a fold over the records of the chain; what became of a run is taken from that run.
-//! - Which run a node gets is on disk before the run begins, so a chain that is called again finds it.
-//! - A node that was decided is not run twice, unless somebody asks for that.
+//! - State is a fold over the records of the chain; the result of a run is taken from that run.
+//! - Which run a node gets is on disk before the run begins, so a chain that is called again finds
+//!   it.
+//! - A node that was decided runs a second time only if the caller asks for it.
 
 use provost_core::bundle::sealed::{RecordKind, RecordPredicate};
 use provost_core::bundle::statement::SealedVerdict;
@@ -21,125 +22,119 @@ use provost_core::wording::counted;
 use crate::plan;
 use crate::ports::{Bundle, Clock, Ledger, ObserverChoice, PortError, Signer};
 
-/// The file of a chain that says what it came to.
+/// The file of a chain that holds its result.
 pub const REPORT: &str = "report.json";
 
 /// Runs nodes, several at once.
 pub trait PartRunner {
-    /// A name for a run that nobody had before.
+    /// A run id that was never used before.
     fn name(&mut self) -> Result<String, PortError>;
 
-    /// One commit with all that `merge` names, kept by a ref for the run `run_id`. The same merge
-    /// is the same commit.
+    /// One commit with everything that `merge` names, kept by a ref for the run `run_id`. The same
+    /// merge gives the same commit.
     fn join(&mut self, run_id: &str, merge: &Merge) -> Result<MergedNeeds, PortError>;
 
-    /// Begins the run of a node, and does not wait for it.
+    /// Starts the run of a node, and does not wait for it.
     fn begin(&mut self, order: NodeStart) -> Result<(), PortError>;
 
-    /// Brings a run to its end that somebody else left, and does not wait for it.
+    /// Takes over a run that another process left, and does not wait for it.
     fn take_up(&mut self, node: &str, run_id: &str) -> Result<(), PortError>;
 
     /// Runs the commands of the contract that was divided on all results together.
     fn test(&mut self, order: &CombinedResults) -> Result<Verdict, PortError>;
 
-    /// Waits until one of the runs ends that were begun or taken up.
+    /// Waits until one of the runs ends that were started or taken over.
     fn ended(&mut self) -> Result<Came, PortError>;
 
-    /// Tells whoever looks on; the answer says whether somebody wants the chain to end.
+    /// Shows `line` to the user; the answer says whether the user cancels the chain.
     fn tell(&mut self, line: &str) -> ObserverChoice;
 }
 
-/// What came of a merge.
+/// Result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergedNeeds {
-    /// One commit.
     Clean(Oid),
-    /// Paths that do not go together.
+    /// The paths that cannot be merged.
     Conflict(Vec<String>),
 }
 
-/// A node, to be run.
+/// The order to run one node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeStart {
-    /// Its name.
     pub node: String,
     pub run_id: String,
     /// The contract, with the commit that it starts from.
     pub contract: Document,
     /// The agent, if it is not that of the chain.
     pub agent: Option<String>,
-    /// What it is a part of, if the chain divides one contract.
+    /// The contract that the node is a part of, if the chain divides one.
     pub part: Option<Part>,
 }
 
-/// All results of a chain, to be tested.
+/// The order to test all results of a chain together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CombinedResults {
-    /// By which name it is tested; no run has it.
+    /// The id under which the test is recorded; no run has it.
     pub run_id: String,
     /// The contract that was divided, with the commit that the chain starts from.
     pub contract: Document,
     pub commit: Oid,
 }
 
-/// What became of a run.
+/// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Came {
     Ended {
         node: String,
         end: Box<End>,
     },
-    /// It never began, or is none any more.
+    /// The run never began, or its records are gone.
     Nothing {
         node: String,
     },
 }
 
-/// What a chain is driven through.
+/// The ports that a chain is driven through.
 pub struct Ports<'a> {
-    /// Runs nodes.
     pub crew: &'a mut dyn PartRunner,
-    /// Remembers.
     pub ledger: &'a mut dyn Ledger,
-    /// Keeps the report.
+    /// The directory of the chain, which also holds its report.
     pub bundle: &'a mut dyn Bundle,
-    /// Signs it.
     pub signer: &'a dyn Signer,
-    /// Tells the time.
     pub clock: &'a dyn Clock,
 }
 
-/// What is to be run.
+/// The chain that is to be run, with the choices of the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Task<'a> {
-    /// How the chain is called.
+    /// The id of the chain.
     pub id: &'a str,
     pub chain: &'a Chain,
-    /// SHA-256 of its document.
+    /// SHA-256 of the document that describes the chain.
     pub sha256: &'a str,
     /// The commit that nodes without needs start from.
     pub base: &'a Oid,
-    /// How many nodes may be at work at once.
+    /// How many nodes may run at once.
     pub jobs: usize,
     /// Whether nodes that were refused are run again.
     pub again: bool,
-    /// Who works, as the call says.
+    /// The agent, reviewer and credentials that the caller names.
     pub hands: &'a NodeAgents,
 }
 
 impl Task<'_> {
-    /// Who works for `node`.
-    fn hands(&self, node: &str) -> Option<NodeAgents> {
+    /// The agent, reviewer and credentials of `node`; `None` if the chain has no such node.
+    fn agents_of(&self, node: &str) -> Option<NodeAgents> {
         let checked = self.chain.nodes.iter().find(|it| it.id == node)?;
-        let mut hands = self.hands.clone();
+        let mut agents = self.hands.clone();
         if let Some(agent) = &checked.agent {
-            hands.agent.clone_from(agent);
+            agents.agent.clone_from(agent);
         }
-        Some(hands)
+        Some(agents)
     }
 }
 
-/// Runs the chain to its end, from wherever its records say it stands.
+/// Drives the chain to its end, from the state that its records give.
 pub fn drive(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError> {
     let mut state = open(ports, task)?;
     loop {
@@ -148,7 +143,7 @@ pub fn drive(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError>
             Next::TakeUp(at, run_id) => {
                 let node = &task.chain.nodes[at].id;
                 ports.crew.tell(&format!("{node}: taking up {run_id}"));
-                // It counts as at work from here on.
+                // The run counts as running from here on.
                 let running = Standing::Running {
                     run_id: run_id.clone(),
                 };
@@ -184,7 +179,7 @@ pub fn drive(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError>
     }
 }
 
-/// Where the chain stands that is begun now, or was begun earlier.
+/// The state of the chain; begins it if it has no record yet.
 fn open(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError> {
     let known = State::fold(ports.ledger.records());
     let known = known.map_err(|error| PortError::of(Code::EvidenceAltered, error))?;
@@ -197,46 +192,45 @@ fn open(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError> {
         ports.ledger.append(event)?;
         let state = State::fold(ports.ledger.records());
         let state = state.map_err(|error| PortError::of(Code::Bug, error))?;
-        return state.ok_or_else(|| PortError::new(Code::Bug, "a chain that did not begin"));
+        return state.ok_or_else(|| PortError::new(Code::Bug, "the chain has no first record"));
     };
     if state.chain_sha256 != task.sha256 || state.base_commit != *task.base {
         let reason = "the records are about another chain";
         return Err(PortError::new(Code::EvidenceAltered, reason));
     }
-    refuse_other_hands(task, &state)?;
+    refuse_other_agents(task, &state)?;
     record(ports, task, &mut state, Fact::Resumed { again: task.again })?;
     Ok(state)
 }
 
-/// Refuses a call that asks for other agents, reviewers or secrets than the runs have that it takes
-/// over: neither would the call be obeyed, nor would anybody know.
-fn refuse_other_hands(task: &Task<'_>, state: &State) -> Result<(), PortError> {
-    let others = state.otherwise(task.again, |node| task.hands(node));
+/// Refuses a call that names other agents, reviewers or credentials than the runs that it takes
+/// over: those runs would keep theirs, without the user noticing.
+fn refuse_other_agents(task: &Task<'_>, state: &State) -> Result<(), PortError> {
+    let others = state.otherwise(task.again, |node| task.agents_of(node));
     let Some((node, was)) = others.first() else {
         return Ok(());
     };
     let reason = match was {
         Some(was) => format!(
             "`{node}` was begun with {}, and this call asks for {}",
-            words(was),
-            words(task.hands(node).as_ref().unwrap_or(task.hands))
+            describe(was),
+            describe(task.agents_of(node).as_ref().unwrap_or(task.hands))
         ),
-        None => format!("nothing tells who was to work for `{node}` when it was begun"),
+        None => format!("no record says which agent was to work on `{node}`"),
     };
     Err(PortError::new(Code::UsageError, reason))
 }
 
-/// Who works, for a person.
-fn words(hands: &NodeAgents) -> String {
-    let review = match &hands.review {
+/// Agent, reviewer and credentials, as shown to the user.
+fn describe(agents: &NodeAgents) -> String {
+    let review = match &agents.review {
         Some(review) => format!("the reviewer `{review}`"),
         None => "no reviewer".to_owned(),
     };
-    let secrets = counted(hands.credentials.len(), "credential");
-    format!("the agent `{}`, {review} and {secrets}", hands.agent)
+    let secrets = counted(agents.credentials.len(), "credential");
+    format!("the agent `{}`, {review} and {secrets}", agents.agent)
 }
 
-/// Tests all results together.
 fn test(ports: &mut Ports<'_>, task: &Task<'_>, state: &mut State) -> Result<(), PortError> {
     let bug = |what: &str| PortError::new(Code::Bug, what);
     let merge = state.together(task.chain);
@@ -277,7 +271,7 @@ fn test(ports: &mut Ports<'_>, task: &Task<'_>, state: &mut State) -> Result<(),
     record(ports, task, state, Fact::Tested { commit, verdict })
 }
 
-/// Begins the run of the node at `at`, if what it needs can be merged.
+/// Starts the run of the node at `at`, if the results that it needs can be merged.
 fn start(
     ports: &mut Ports<'_>,
     task: &Task<'_>,
@@ -312,7 +306,7 @@ fn start(
     let mut contract = checked.contract.document.clone();
     contract.rollback.baseline_ref = base_commit.to_string();
     let digest = contract::digest(&contract);
-    let hands = task.hands(&node);
+    let hands = task.agents_of(&node);
     let fact = Fact::Started {
         hands,
         node: node.clone(),
@@ -334,7 +328,7 @@ fn start(
     })
 }
 
-/// Writes `fact` down, if it can have happened, then takes it in.
+/// Appends `fact` if the state permits it, then applies it.
 fn record(
     ports: &mut Ports<'_>,
     task: &Task<'_>,

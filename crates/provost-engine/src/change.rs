@@ -1,14 +1,16 @@
-//! Lets agents that share a checkout declare, edit and finish: reads, decides, writes down.
+//! Lets agents that share a checkout declare, edit and finish a change.
+//!
+//! The rules are in `docs/change-control.md`.
 //!
 //! # Invariants
 //!
-//! - Who may edit is decided and written in one turn of the registry that nobody can interrupt; the
-//!   checkout is looked at before it, outside of any lock.
+//! - The registry decides and writes in one turn which intent may edit; no other process can
+//!   interrupt it. The checkout is read before that turn, outside of any lock.
 //! - A refused start holds nothing. A finish that is not accepted takes nothing away.
-//! - What an intent began from is on disk before anybody sees that intent.
+//! - The state that an intent began from is on disk before any other agent can see that intent.
 //! - Every record of a chain is followed by a new seal; a file is on disk before the record that
 //!   names it.
-//! - A chain begins with what was declared, whoever had to write that down.
+//! - A chain begins with the declaration, even if another process had to write it for the owner.
 
 mod analyse;
 mod finish;
@@ -41,50 +43,44 @@ pub use start::start;
 use crate::ports::{Clock, Lens, PortError, Signer};
 use ports::{AnalysisStore, ChangeEvidence, Checkout, FreshNames, IntentRegistry};
 
-/// Who asks: one agent from when it came to when it goes.
+/// One agent in a shared checkout, from its first request to its last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     pub me: Owner,
-    /// What it calls itself.
+    /// The name that the agent gives itself.
     pub label: String,
-    /// When it came, in seconds since 1970.
+    /// When its first request came, in seconds since 1970.
     pub epoch: i64,
-    /// How long its intents last, if it did not say; from the environment.
+    /// How many seconds its intents last by default; from the environment.
     pub ttl: Option<i64>,
-    /// How long its leases last, if it did not say; from the environment.
+    /// How many seconds its leases last by default; from the environment.
     pub lease: Option<i64>,
-    /// Whether dirt that is nobody's keeps a change from ending.
+    /// Whether dirty files without an owner keep a change from finishing.
     pub strict_finish: bool,
 }
 
-/// Everything a request may touch.
+/// The ports of a request.
 pub struct Ports<'a> {
-    /// Who is at work.
     pub registry: &'a mut dyn IntentRegistry,
-    /// The files.
     pub checkout: &'a dyn Checkout,
-    /// The structure of the code.
+    /// Analyses the structure of the code.
     pub lens: &'a dyn Lens,
-    /// The runs of the session.
+    /// The analysis runs of the session.
     pub shelf: &'a mut dyn AnalysisStore,
     pub chronicle: &'a mut dyn ChangeEvidence,
-    /// The key.
     pub signer: &'a dyn Signer,
-    /// The time.
     pub clock: &'a dyn Clock,
-    /// New names.
     pub names: &'a dyn FreshNames,
-    /// Whether somebody still lives.
+    /// Whether the process of an owner is still alive.
     pub alive: &'a dyn Fn(&Owner) -> bool,
 }
 
-/// Why a request gets no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// The request itself is wrong; nothing was done.
+    /// The request itself is wrong; nothing was changed.
     #[error("{0}")]
     Request(String),
-    /// Something outside failed.
+    /// A port failed.
     #[error(transparent)]
     Port(#[from] PortError),
 }
@@ -107,13 +103,13 @@ impl From<TextError> for ChangeError {
     }
 }
 
-/// What the owner of an intent whose time is over can do.
+/// What the owner of an expired intent can do.
 const RENEW: &str = "the time of this intent is over: renew it (manage_change_intent, \
                      action=\"renew\"), or analyse the repository and start again with \
                      dirty_scope_policy=\"continue_own_wip\"; either way the work is judged from \
                      where it began";
 
-/// The refusal of a request about an intent that is closed.
+/// The refusal of a request about a closed intent.
 fn is_closed<T>(intent: &Intent) -> Result<T, ChangeError> {
     let (id, state) = (&intent.intent_id, intent.state.name());
     match intent.state {
@@ -124,9 +120,9 @@ fn is_closed<T>(intent: &Intent) -> Result<T, ChangeError> {
     }
 }
 
-/// A request that cannot be answered.
-fn wrong<T>(words: impl Into<String>) -> Result<T, ChangeError> {
-    Err(ChangeError::Request(words.into()))
+/// A request that is refused because it is wrong.
+fn wrong<T>(reason: impl Into<String>) -> Result<T, ChangeError> {
+    Err(ChangeError::Request(reason.into()))
 }
 
 impl Ports<'_> {
@@ -138,7 +134,7 @@ impl Ports<'_> {
         }
     }
 
-    /// The intent `intent_id` of this session, open or closed, as it is now (R5).
+    /// The intent `intent_id`, open or closed; an error if it does not belong to this session.
     fn own(&mut self, session: &Session, intent_id: &str) -> Result<Intent, ChangeError> {
         let known = self.registry.look(Some(intent_id))?;
         let found = known
@@ -154,8 +150,8 @@ impl Ports<'_> {
         }
     }
 
-    /// Writes into the chain of an intent, with the files that go with it, and seals it. A chain
-    /// that its owner left without a beginning gets it first.
+    /// Appends to the chain of an intent, with the files that the record names, and seals it. A
+    /// chain that has no first record gets it before that.
     fn note(
         &mut self,
         what: Happening,
@@ -167,8 +163,8 @@ impl Ports<'_> {
         self.append(what, &intent.intent_id, facts, files)
     }
 
-    /// Sees to it that the chain of an intent has a first record: its owner may have died between
-    /// declaring it and writing it down.
+    /// Writes the first record of a chain if it is missing: the owner may have died after it
+    /// declared the intent.
     fn begin(&mut self, intent: &Intent) -> Result<(), PortError> {
         if self.is_begun(&intent.intent_id)? {
             return Ok(());
@@ -176,12 +172,12 @@ impl Ports<'_> {
         start::begin(self, intent)
     }
 
-    /// Whether the chain of an intent has a first record. Its seal is asked for, which comes last.
+    /// Whether the chain of an intent has a first record. Its seal is looked up, which is written
+    /// last.
     fn is_begun(&self, intent_id: &str) -> Result<bool, PortError> {
         Ok(self.chronicle.get(intent_id, ATTESTATION)?.is_some())
     }
 
-    /// Adds a record to a chain, and seals it.
     fn append(
         &mut self,
         what: Happening,
@@ -200,8 +196,8 @@ impl Ports<'_> {
         self.registry.pin_chain(intent_id, &head)
     }
 
-    /// Writes down that intents were closed, as far as their chains can still be written to: who
-    /// damaged one must not keep everybody else from working, and verification tells of it.
+    /// Appends that intents were closed, to every chain that can still be written. A damaged chain
+    /// must not stop other agents; verification reports it.
     fn note_closed(&mut self, closed: &[Intent]) {
         for intent in closed {
             let facts = json!({ "state": intent.state.name() });
@@ -209,7 +205,7 @@ impl Ports<'_> {
         }
     }
 
-    /// Keeps a document of an intent; gives its name and its digest.
+    /// Stores a document of an intent; gives its name and its digest.
     fn keep(
         &mut self,
         intent_id: &str,
@@ -221,12 +217,11 @@ impl Ports<'_> {
     }
 }
 
-/// A document that is kept, as its bytes.
 fn bytes(value: &Value) -> Vec<u8> {
     provost_core::json::canonical(value).into_bytes()
 }
 
-/// A failure of reading back what we wrote.
+/// The error for a stored document that cannot be read back.
 fn altered(what: &str) -> PortError {
     PortError::new(
         Code::EvidenceAltered,

@@ -1,4 +1,4 @@
-//! Drives one run to its end, from wherever its ledger says it stands.
+//! Drives one run to its end, from the state that its ledger gives.
 
 mod consent;
 mod fix;
@@ -24,39 +24,32 @@ use crate::ports::{
 use crate::seal;
 pub use secrets::secret_words;
 
-/// How long a lease lasts unless it is renewed.
+/// How long a lease lasts without renewal.
 const LEASE_MS: i64 = 600_000;
 
-/// How often a lease is renewed.
 const RENEW_MS: i64 = 15_000;
 
 /// The ports that one run is driven through.
 pub struct Ports<'a> {
-    /// Does things.
+    /// Carries out the effects.
     pub host: &'a mut dyn Host,
-    /// Remembers them.
     pub ledger: &'a mut dyn Ledger,
-    /// Knows who holds what.
+    /// Knows which run holds which scope.
     pub registry: &'a mut dyn Registry,
-    /// Keeps the files.
     pub bundle: &'a mut dyn Bundle,
-    /// Signs.
     pub signer: &'a dyn Signer,
-    /// Tells the time.
     pub clock: &'a dyn Clock,
-    /// Looks on.
     pub observer: &'a mut dyn Observer,
 }
 
 /// The file that a contract was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Its name in the bundle.
     pub path: String,
     pub bytes: Vec<u8>,
 }
 
-/// Keeps the file that the contract was read from, so that what the person wrote is sealed, too.
+/// Stores the file that the contract was read from, so that the user's own text is sealed as well.
 pub fn keep_source(
     ports: &mut Ports<'_>,
     opened: &mut Opened,
@@ -70,7 +63,7 @@ pub fn keep_source(
     Ok(())
 }
 
-/// Begins a run: the base is kept, the contract in the bundle and the first record in the ledger.
+/// Begins a run: a ref for the base, the contract in the bundle, the first record in the ledger.
 pub fn open(ports: &mut Ports<'_>, names: &Names, opened: Opened) -> Result<(), PortError> {
     secrets::refuse_secret(ports.host, &opened)?;
     let contract = serde_json::to_vec_pretty(&opened.contract)
@@ -83,7 +76,7 @@ pub fn open(ports: &mut Ports<'_>, names: &Names, opened: Opened) -> Result<(), 
         .append(fact.event(names, 1, ports.clock.timestamp()))
 }
 
-/// Takes a run over after a crash, or after the answer it waited for.
+/// Takes over a run after a crash, or after the answer that it waited for.
 pub fn resume(ports: &mut Ports<'_>, owner: Owner) -> Result<(), PortError> {
     let mut state = fold(ports.ledger)?;
     if state.finished.is_some() {
@@ -92,20 +85,21 @@ pub fn resume(ports: &mut Ports<'_>, owner: Owner) -> Result<(), PortError> {
     record(ports, &mut state, Fact::Resumed { owner })
 }
 
-/// Drives the run to its seal, or to where it has to wait for a person.
+/// Drives the run to its seal, or to a question that a person has to answer.
 pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
     let mut state = fold(ports.ledger)?;
     loop {
         notice(ports, &mut state)?;
         let fact = match state.next() {
             Next::Do(step) => {
-                let mut wish = ports.observer.begins(&state, step);
+                let mut choice = ports.observer.begins(&state, step);
                 if state.cancel.is_some() {
-                    wish = ObserverChoice::Cancel;
+                    choice = ObserverChoice::Cancel;
                 }
                 record(ports, &mut state, Fact::Started { step })?;
-                match wish {
-                    // What was done is saved and what was left removed, whoever wants the end.
+                match choice {
+                    // Capture and clean run even after a cancel request: they save and remove what
+                    // is left.
                     ObserverChoice::Cancel if !matches!(step, Step::Capture | Step::Clean) => {
                         cancelled(step)
                     }
@@ -133,7 +127,7 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
             }
         };
         if state.pending.is_some() {
-            // The outcome of a step may be that somebody wanted its end.
+            // The step may have ended because of a cancel request.
             notice(ports, &mut state)?;
         }
         if let Some(stopped) = fact.stopped() {
@@ -144,9 +138,9 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
     }
 }
 
-/// Writes down who wants the run to end, once somebody does.
+/// Records a cancel request, if there is a new one.
 fn notice(ports: &mut Ports<'_>, state: &mut State) -> Result<(), PortError> {
-    // What is published is accepted, whoever would rather not have it any more.
+    // A published candidate is accepted; a later cancel request does not undo that.
     if state.cancel.is_some() || state.published.is_some() || state.finished.is_some() {
         return Ok(());
     }
@@ -156,12 +150,12 @@ fn notice(ports: &mut Ports<'_>, state: &mut State) -> Result<(), PortError> {
     }
 }
 
-/// Where the run of `ledger` stands.
+/// The state of the run, folded from `ledger`.
 pub fn fold(ledger: &dyn Ledger) -> Result<State, PortError> {
     State::fold(ledger.records()).map_err(|error| PortError::of(Code::EvidenceAltered, error))
 }
 
-/// Writes `fact` down, if it can have happened, then takes it in.
+/// Appends `fact` if the state permits it, then applies it.
 fn record(ports: &mut Ports<'_>, state: &mut State, fact: Fact) -> Result<(), PortError> {
     let now = ports.clock.timestamp();
     let names = Names {
@@ -185,7 +179,7 @@ fn cancelled(step: Step) -> Fact {
     Fact::Failed { step, verdict }
 }
 
-/// Has `step` done; what the machine refuses ends the run, what the memory refuses ends the drive.
+/// Carries out `step`. A failure of the host ends the run; a failure of the store ends the driver.
 fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, PortError> {
     let failed = |verdict| Ok(Fact::Failed { step, verdict });
     let effect = match state.effect(step) {
@@ -235,7 +229,7 @@ fn lease(ports: &mut Ports<'_>, state: &State, scope: Scope) -> Result<Fact, Por
         Acquired::Held(holders) => {
             let verdict = held(&holders);
             if state.resumed > 0 {
-                // The run has work behind it and can go on later; it must not end on this.
+                // A resumed run can continue later; this refusal must not end it.
                 return Err(PortError::new(verdict.code, verdict.reason));
             }
             Ok(Fact::Failed {
@@ -246,7 +240,7 @@ fn lease(ports: &mut Ports<'_>, state: &State, scope: Scope) -> Result<Fact, Por
     }
 }
 
-/// Prolongs the lease before a step; false if somebody else may have the scope by now.
+/// Renews the lease before a step; false if another run may hold the scope by then.
 fn renew(ports: &mut Ports<'_>, state: &State) -> Result<bool, PortError> {
     let expires_at = ports.clock.millis() + LEASE_MS;
     ports.registry.renew(
@@ -269,7 +263,7 @@ fn held(holders: &[Holder]) -> Verdict {
     .with(serde_json::json!({ "holders": holders }))
 }
 
-/// Runs a long effect under a watch that renews the lease and listens to whoever looks on.
+/// Runs a long effect under a watch that renews the lease and asks the observer for a cancellation.
 fn watched<T>(
     ports: &mut Ports<'_>,
     state: &State,
@@ -314,7 +308,7 @@ impl Watch for LeaseWatch<'_> {
                 self.held_until = now + LEASE_MS;
                 Control::Continue
             }
-            // What cannot be asked just now is believed as long as its last answer holds.
+            // If the registry does not answer, its last answer counts until the lease ends.
             Err(_) if now + RENEW_MS < self.held_until => Control::Continue,
             Ok(false) | Err(_) => Control::LeaseLost,
         }

@@ -2,12 +2,12 @@
 //!
 //! # Invariants
 //!
-//! - Everything is decided while the run is ours alone, from evidence that was verified just then.
-//! - Of what came after the seal only signed records are believed; and what they say of a branch
-//!   is held against the branch.
-//! - Every commit is kept by a ref of ours before a record names it.
-//! - The commit is a function of the ledger and of the target it is put on, so landing again after
-//!   a crash finds its own commit instead of making another.
+//! - Everything is decided under the lock of the run, from evidence that was verified just then.
+//! - Of the records after the seal only signed ones count, and what they say about a branch is
+//!   compared with the branch.
+//! - A ref of Provost keeps every commit before a record names it.
+//! - The commit is a function of the ledger and of the target's tip. Landing again after a crash
+//!   finds its own commit instead of making another.
 
 mod merge;
 mod review;
@@ -24,21 +24,21 @@ pub use crate::after::Sealed;
 use crate::after::{self, AfterPorts, unfinished};
 use crate::ports::{PortError, Watch};
 
-/// The branch that a result is meant for, and the way there.
+/// The branch that a result lands on.
 pub trait Target {
-    /// Where the branch is; `None` if there is no such branch.
+    /// The commit of the branch; `None` if there is no such branch.
     ///
-    /// A branch that is only another name for one is refused.
+    /// A symbolic ref is refused.
     fn tip(&mut self, branch: &str) -> Result<Option<Oid>, PortError>;
 
-    /// Whether `commit` is there and in the history of `tip`.
+    /// Whether `commit` exists and is in the history of `tip`.
     fn holds(&mut self, tip: &Oid, commit: &Oid) -> Result<bool, PortError>;
 
-    /// Merges what the target and the candidate made of the base into one commit on the target,
-    /// which a ref of ours keeps.
+    /// Merges the target and the candidate, both based on the run's base, into one commit on the
+    /// target that a ref of Provost keeps.
     fn merge(&mut self, order: &effect::Merge, target: &Oid) -> Result<MergeOutcome, PortError>;
 
-    /// What `tree` would change in the commit `target`, with everything the diff gate looks at.
+    /// What `tree` changes in the commit `target`, with everything that the diff gate needs.
     fn changes(&mut self, target: &Oid, tree: &Oid) -> Result<Changed, PortError>;
 
     /// Runs the contract's commands in a fresh workspace of exactly one tree.
@@ -48,51 +48,46 @@ pub trait Target {
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError>;
 
-    /// The tree of `commit`.
     fn tree(&mut self, commit: &Oid) -> Result<Oid, PortError>;
 
-    /// Lets the reviewer look at exactly one tree until it ends or `watch` ends it.
+    /// Runs the reviewer on exactly one tree until it exits or `watch` ends it.
     fn review(
         &mut self,
         order: &effect::Review,
         watch: &mut dyn Watch,
     ) -> Result<ReviewRun, PortError>;
 
-    /// Moves the branch, and a clean checkout of it, if it still is where it was.
+    /// Moves the branch, and a clean checkout of it, if the branch still is at `from`.
     ///
-    /// Doing it twice equals doing it once, also when it was interrupted.
+    /// Calling it twice equals calling it once, also after an interruption.
     fn advance(&mut self, branch: &str, from: &Oid, to: &Oid) -> Result<(), PortError>;
 
-    /// Removes a branch of ours that is at `commit` and that nobody has checked out.
+    /// Removes a branch of Provost that is at `commit` and is not checked out.
     fn retire(&mut self, branch: &str, commit: &Oid) -> Result<(), PortError>;
 
     /// Removes what merging and testing left in the cache.
     fn tidy(&mut self) -> Result<(), PortError>;
 }
 
-/// What a tree changes, and what it cannot hold faithfully.
+/// What a tree changes, and what a checkout of it cannot hold faithfully.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// The paths that differ.
     pub changes: Vec<Change>,
-    /// What a checkout of it cannot hold.
     pub findings: Vec<Finding>,
 }
 
-/// What came of a merge.
+/// Result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MergeOutcome {
-    /// One commit.
     Clean(Candidate),
     /// Paths that both sides changed.
     Conflict(Vec<String>),
 }
 
-/// The ports that a landing goes through.
 pub type LandPorts<'a> = AfterPorts<'a, dyn Target + 'a>;
 
 /// One landing of one run.
-type Chapter<'p, 'a> = after::AfterSeal<'p, 'a, dyn Target + 'a>;
+type LandAfterSeal<'p, 'a> = after::AfterSeal<'p, 'a, dyn Target + 'a>;
 
 /// What the target holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,54 +96,56 @@ pub struct Landed {
     pub when: When,
 }
 
-/// When something landed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Just now.
     Now,
-    /// Before; nothing was done.
+    /// Earlier; this call changed nothing.
     Before,
 }
 
-/// Lands the run `run_id`, which this process holds the lock of.
+/// Lands the run `run_id`, whose lock this process holds.
 pub fn land(ports: &mut LandPorts<'_>, run_id: &str) -> Result<Landed, PortError> {
     let mut branch = String::new();
-    let (mut chapter, known) = Chapter::begin(ports, run_id, |state| {
+    let (mut after_seal, known) = LandAfterSeal::begin(ports, run_id, |state| {
         branch = landable(state)?;
         Ok(())
     })?;
-    let landed = decide(&mut chapter, &known, &branch);
-    // The answer is known by now; what stays is removed by `provost gc`.
-    let _ = chapter.ports.target.tidy();
+    let landed = decide(&mut after_seal, &known, &branch);
+    // The landing is decided; `provost gc` removes what stays behind.
+    let _ = after_seal.ports.target.tidy();
     let landed = landed?;
-    retire(&mut chapter, &landed.landing);
+    retire(&mut after_seal, &landed.landing);
     Ok(landed)
 }
 
 /// Removes the branch of the run once the target has exactly its commit; a merge keeps it.
-fn retire(chapter: &mut Chapter<'_, '_>, landing: &Landing) {
+fn retire(after_seal: &mut LandAfterSeal<'_, '_>, landing: &Landing) {
     let done = |branch: &&Published| branch.commit == landing.commit;
-    if let Some(published) = chapter.state.published.as_ref().filter(done) {
+    if let Some(published) = after_seal.state.published.as_ref().filter(done) {
         let (branch, commit) = (&published.branch, &published.commit);
-        // It has landed either way; a branch that stays can be deleted by hand.
-        let _ = chapter.ports.target.retire(branch, commit);
+        // The landing is done either way; a user can delete a branch that stays.
+        let _ = after_seal.ports.target.retire(branch, commit);
     }
 }
 
-/// Finds out what there is to do, and has it done.
-fn decide(chapter: &mut Chapter<'_, '_>, known: &After, branch: &str) -> Result<Landed, PortError> {
-    let tip = chapter.ports.target.tip(branch)?.ok_or_else(|| {
+/// Finds out what is left to do, and does it.
+fn decide(
+    after_seal: &mut LandAfterSeal<'_, '_>,
+    known: &After,
+    branch: &str,
+) -> Result<Landed, PortError> {
+    let tip = after_seal.ports.target.tip(branch)?.ok_or_else(|| {
         let reason = format!("there is no branch `{branch}` to land on");
         PortError::new(Code::NotFound, reason)
     })?;
     let at_tip = |candidate: &&Candidate| candidate.commit == tip;
-    let begun = begun(chapter);
+    let begun = begun(after_seal);
     let interrupted = known.candidates.iter().find(at_tip);
     if let Some(candidate) = interrupted.filter(|one| begun.as_ref() == Some(&one.commit)) {
-        // The branch moved and its checkout may not have followed.
+        // The branch moved, but its checkout may not have followed.
         let (from, to) = (&candidate.parent, &candidate.commit);
-        chapter.ports.target.advance(branch, from, to)?;
-        return landed(chapter, Landing::of(candidate, branch));
+        after_seal.ports.target.advance(branch, from, to)?;
+        return landed(after_seal, Landing::of(candidate, branch));
     }
     for landing in known
         .landings
@@ -156,7 +153,7 @@ fn decide(chapter: &mut Chapter<'_, '_>, known: &After, branch: &str) -> Result<
         .rev()
         .filter(|one| one.target == branch)
     {
-        if chapter.ports.target.holds(&tip, &landing.commit)? {
+        if after_seal.ports.target.holds(&tip, &landing.commit)? {
             return Ok(Landed {
                 landing: landing.clone(),
                 when: When::Before,
@@ -164,33 +161,32 @@ fn decide(chapter: &mut Chapter<'_, '_>, known: &After, branch: &str) -> Result<
         }
     }
     for candidate in known.candidates.iter().rev() {
-        // Somebody put it there without us, or on top of a landing that was interrupted.
-        if chapter.ports.target.holds(&tip, &candidate.commit)? {
-            return landed(chapter, Landing::of(candidate, branch));
+        // Another process put it there, or committed on top of an interrupted landing.
+        if after_seal.ports.target.holds(&tip, &candidate.commit)? {
+            return landed(after_seal, Landing::of(candidate, branch));
         }
     }
     let fitting = known.candidates.iter().find(|one| one.parent == tip);
     let candidate = match fitting {
         Some(candidate) => candidate.clone(),
-        None => merge::merge(chapter, &tip, &known.tests)?,
+        None => merge::merge(after_seal, &tip, &known.tests)?,
     };
     let landing = Landing::of(&candidate, branch);
-    chapter.note(LAND_STARTED, &landing)?;
+    after_seal.note(LAND_STARTED, &landing)?;
     let (from, to) = (&landing.parent, &landing.commit);
-    chapter.ports.target.advance(branch, from, to)?;
-    landed(chapter, landing)
+    after_seal.ports.target.advance(branch, from, to)?;
+    landed(after_seal, landing)
 }
 
-/// Writes down that the target holds `landing`.
-fn landed(chapter: &mut Chapter<'_, '_>, landing: Landing) -> Result<Landed, PortError> {
-    chapter.landed(&landing)?;
+fn landed(after_seal: &mut LandAfterSeal<'_, '_>, landing: Landing) -> Result<Landed, PortError> {
+    after_seal.landed(&landing)?;
     Ok(Landed {
         landing,
         when: When::Now,
     })
 }
 
-/// The branch that an accepted run is meant for.
+/// The target branch of an accepted run.
 fn landable(state: &State) -> Result<String, PortError> {
     let run = &state.names.run_id;
     match &state.finished {
@@ -206,12 +202,12 @@ fn landable(state: &State) -> Result<String, PortError> {
 }
 
 /// The commit of a landing that began and has no end.
-fn begun(chapter: &Chapter<'_, '_>) -> Option<Oid> {
+fn begun(after_seal: &LandAfterSeal<'_, '_>) -> Option<Oid> {
     let kinds = [LAND_STARTED, LANDED];
     let of_landing = |kind: &str| kinds.contains(&kind);
-    let mut records = chapter.after.records().iter().rev();
+    let mut records = after_seal.after.records().iter().rev();
     let last = records.find(|record| of_landing(&record.event.event_type))?;
-    // Anybody may have written it; it only says where to look.
+    // The record is not signed, so it is only a hint where to look.
     let commit = last.event.payload.get("commit")?.as_str()?;
     (last.event.event_type == LAND_STARTED)
         .then(|| Oid::try_from(commit).ok())

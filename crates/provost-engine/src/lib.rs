@@ -1,4 +1,4 @@
-//! Drives runs: asks the core what is next, has it done, and writes down both.
+//! Drives runs: asks the core for the next step, carries it out through ports, records both.
 //!
 //! # Invariants
 //!

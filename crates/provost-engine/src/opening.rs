@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - What the run is held to comes from the base commit, or from the person who began it.
-//! - A refusal here has opened no run, and says what to do.
+//! - What limits the run comes from the base commit, or from the person who began it.
+//! - A refusal here opens no run, and says what to do.
 
 pub(crate) mod agent;
 mod preflight;
@@ -38,7 +38,6 @@ use crate::target;
 
 /// The repository that a run starts from, as it is when the run begins.
 pub trait Origin {
-    /// How it names objects.
     fn format(&self) -> ObjectFormat;
 
     /// The commit that a revision leads to.
@@ -46,56 +45,53 @@ pub trait Origin {
 
     fn tree(&self, commit: &Oid) -> Result<Oid, PortError>;
 
-    /// The policy in a tree; a tree without one adds nothing.
+    /// The policy in a tree; an empty one if the tree has none.
     fn policy(&self, tree: &Oid) -> Result<Policy, PortError>;
 
     /// The directories at the top of a tree.
     fn directories(&self, tree: &Oid) -> Result<Vec<RepoPath>, PortError>;
 
-    /// SHA-256 of the bytes of a file in a tree; nothing if there is no such file.
+    /// SHA-256 of the bytes of a file in a tree; `None` if there is no such file.
     fn digest(&self, tree: &Oid, path: &RepoPath) -> Result<Option<String>, PortError>;
 
-    /// The bytes of a file in a tree, at most one more than `most`; nothing if there is no such file.
+    /// The bytes of a file in a tree, at most `most + 1`; `None` if there is no such file.
     fn read(&self, tree: &Oid, path: &RepoPath, most: usize) -> Result<Option<Vec<u8>>, PortError>;
 
     /// The branch that is checked out, as a full ref name.
     fn checked_out(&self) -> Result<Option<String>, PortError>;
 
-    /// Whether there is a branch of this full ref name; what cannot be such a name is none.
+    /// Whether there is a branch of this full ref name; false if the name is not valid.
     fn has_branch(&self, branch: &str) -> Result<bool, PortError>;
 }
 
-/// What a person wants to begin.
+/// The run that a user wants to begin.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The contract, as written.
     pub contract: Document,
-    /// Whether its commands were typed by the person who asks.
+    /// Whether the user typed its commands.
     pub typed: bool,
-    /// Who is to work.
     pub agent: Agent,
-    /// Who is to review, whatever the policy says.
+    /// The reviewer, instead of the one in the policy.
     pub review: Option<Agent>,
-    /// The secrets that the proxy is to add, by name.
+    /// The secrets that the proxy adds, by name.
     pub credentials: Vec<Credential>,
-    /// How workspaces are to be made, whatever the policy says.
+    /// How workspaces are made, instead of what the policy says.
     pub workspace: Option<WorkspaceChoice>,
-    /// Who drives the run.
+    /// The process that drives the run.
     pub owner: Owner,
-    /// The version of Provost.
     pub version: String,
 }
 
-/// Who is to work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Agent {
-    /// The command that the person typed.
+    /// A command that the user typed.
     Typed(String),
-    /// An agent of the policy.
+    /// An agent that the policy names.
     Named(String),
 }
 
-/// How the run begins that `request` asks for.
+/// The first record of the run that `request` asks for.
 pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortError> {
     let document = request.contract;
     let base_commit = base(origin, &document.rollback.baseline_ref)?;
@@ -110,18 +106,18 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     let named = request.credentials.iter().map(|it| it.endpoint.clone());
     let named: Vec<Endpoint> = named.collect();
     let widenings = if request.typed {
-        // Whoever types it approves it.
+        // A user who types a contract approves it.
         Vec::new()
     } else {
         widenings(origin, &document, (&policy, &base_tree), &named)?
     };
     let answer = Answer::of(&document);
-    let hired = agent::hire(&request.agent, &policy, answer, &document.mcp_tool_set)?;
+    let resolved = agent::resolve(&request.agent, &policy, answer, &document.mcp_tool_set)?;
     let review = request.review.or(policy.review.clone().map(Agent::Named));
     let review = review
         .map(|reviewer| agent::reviewer(&reviewer, &policy, &request.credentials, &document))
         .transpose()?;
-    let credentials = hired.credentials(request.credentials, agent::granted(&document))?;
+    let credentials = resolved.credentials(request.credentials, agent::granted(&document))?;
     let artifacts = artifacts(origin, &base_tree, &document)?;
     let references = references(origin, &base_tree, &document)?;
     let digest = contract::digest(&document);
@@ -134,8 +130,8 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         base_tree,
         object_format: origin.format(),
         target: Some(target),
-        agent: hired.argv,
-        adapted: hired.adapted,
+        agent: resolved.argv,
+        adapted: resolved.adapted,
         agent_typed: matches!(request.agent, Agent::Typed(_)),
         credentials,
         review,
@@ -157,7 +153,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     })
 }
 
-/// Refuses a branch that is called like the directory of all results: git has no room for both.
+/// Refuses a branch called `provost`: git cannot hold both it and `provost/RUN`.
 fn no_branch_in_the_way(origin: &dyn Origin) -> Result<(), PortError> {
     if origin.has_branch(refs::BRANCHES.trim_end_matches('/'))? {
         let reason = "the branch `provost` is in the way of `provost/RUN`, where results go";
@@ -167,7 +163,7 @@ fn no_branch_in_the_way(origin: &dyn Origin) -> Result<(), PortError> {
     Ok(())
 }
 
-/// In what a contract from a file goes beyond what the policy at its base lets pass unasked.
+/// Where a contract from a file exceeds what the policy at its base permits without a question.
 fn widenings(
     origin: &dyn Origin,
     document: &Document,
@@ -178,7 +174,7 @@ fn widenings(
         let path = scope::parse_entry(entry);
         path.is_ok_and(|path| !path.as_str().contains('/'))
     };
-    // Reading a tree takes a while where it is large.
+    // Reading a large tree takes a while.
     let directories = if document.allowed_paths.iter().any(at_top) {
         origin.directories(tree)?
     } else {
@@ -189,12 +185,13 @@ fn widenings(
     Ok(approval::widenings(document, unasked, named, &is_directory))
 }
 
-/// The commit that the work starts from.
+/// The commit that the run starts from.
 pub(crate) fn base(origin: &dyn Origin, revision: &str) -> Result<Oid, PortError> {
     let commit = origin
         .resolve(revision)
         .map_err(|error| error.hint("commit something first, or name a revision"))?;
-    // The sealed contract is held against the commit; the id of a tag would look like another base.
+    // The sealed contract is compared with the commit; the id of a tag would look like another
+    // base.
     if Oid::try_from(revision).is_ok_and(|id| id != commit) {
         let reason = format!("the base `{revision}` is no commit; it leads to {commit}");
         return Err(PortError::new(Code::UsageError, reason).hint("name the commit"));
@@ -202,8 +199,8 @@ pub(crate) fn base(origin: &dyn Origin, revision: &str) -> Result<Oid, PortError
     Ok(commit)
 }
 
-/// The digests of the files that `document` refers to, as they are in the base; the gate holds them
-/// against the contract.
+/// The digests of the files that `document` refers to, as they are in the base; the gate compares
+/// them with the contract.
 fn artifacts(
     origin: &dyn Origin,
     tree: &Oid,
@@ -224,7 +221,7 @@ fn artifacts(
     Ok(found)
 }
 
-/// What the role of `document` refers to, as it is in the base.
+/// The files that the role of `document` refers to, as they are in the base.
 fn references(
     origin: &dyn Origin,
     tree: &Oid,
@@ -242,7 +239,7 @@ fn references(
     trouble.into_inner().map_or(Ok(found), Err)
 }
 
-/// Refuses a secret for a place that the contract does not grant.
+/// Refuses a credential for an endpoint that the contract does not grant.
 fn granted(credentials: &[Credential], places: &[String]) -> Result<(), PortError> {
     for Credential { endpoint, .. } in credentials {
         if !agent::is_granted(endpoint, places) {

@@ -1,9 +1,9 @@
-//! Lets a planner make a document of a request, and keeps what was asked and what came of it.
+//! Has a planner turn a request into a document, and seals the request with its result.
 //!
 //! # Invariants
 //!
-//! - Nothing that a planner proposes is done.
-//! - What was asked is on disk before the planner begins; the record is sealed whatever it answers.
+//! - Nothing that a planner proposes is carried out.
+//! - The request is on disk before the planner starts; the record is sealed whatever the answer.
 
 use provost_core::bundle::report::{Sha256, Time};
 use provost_core::bundle::sealed::{RecordPredicate, SEAL};
@@ -26,40 +26,36 @@ use serde::Serialize;
 use crate::opening::{self, Agent, Origin, agent};
 use crate::ports::{Bundle, Clock, PortError, Signer, Watch};
 
-/// Lets somebody look at a tree.
+/// Runs a planner.
 pub trait PlannerHost {
-    /// Lets whoever `order` names look until it ends or `watch` ends it, in a sandbox that a probe tried
-    /// to get out of. A command is `told` what it has to know. When the call returns, every process
-    /// of the sandbox is dead.
+    /// Runs the planner of `order` until it exits or `watch` ends it, in a sandbox that passed its
+    /// self-test. A planner that is a plain command gets `input` on its standard input. When the
+    /// call returns, every process of the sandbox is dead.
     fn look(
         &mut self,
         order: &ReadOnlyRun,
         papers: &[InputFile],
-        told: &[u8],
+        input: &[u8],
         watch: &mut dyn Watch,
     ) -> Result<ReviewRun, PortError>;
 }
 
-/// What a person wants planned.
+/// The plan that a user asks for.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// How the plan is called.
     pub plan_id: String,
-    /// What is to be done.
     pub task: Task,
     /// The revision that the planner reads.
     pub revision: String,
-    /// Who plans.
     pub agent: Agent,
-    /// The places of the network that are granted.
+    /// The endpoints that are granted.
     pub net: Vec<Endpoint>,
-    /// The secrets that the proxy is to add, by name.
+    /// The credentials that the proxy adds, by name.
     pub credentials: Vec<Credential>,
-    /// How workspaces are to be made, whatever the policy says.
+    /// How workspaces are made, instead of what the policy says.
     pub workspace: Option<WorkspaceChoice>,
-    /// When the planner is ended, in seconds.
+    /// The time limit of the planner, in seconds.
     pub timeout_sec: u64,
-    /// The version of Provost.
     pub version: String,
 }
 
@@ -67,18 +63,18 @@ pub struct Request {
 #[derive(Debug, Clone)]
 pub struct Opened {
     pub asked: Asked,
-    /// The policy of the base commit.
     pub policy: Policy,
 }
 
-/// How the plan begins that `request` asks for.
+/// Resolves and pins everything that `request` refers to.
 pub fn open(origin: &dyn Origin, clock: &dyn Clock, request: Request) -> Result<Opened, PortError> {
     let base_commit = opening::base(origin, &request.revision)?;
     let base_tree = origin.tree(&base_commit)?;
     let policy = origin.policy(&base_tree)?;
     let net: Vec<String> = request.net.iter().map(ToString::to_string).collect();
     let answer = request.task.answer();
-    let planner = agent::looker(&request.agent, &policy, &request.credentials, &net, answer)?;
+    let planner =
+        agent::reading_agent(&request.agent, &policy, &request.credentials, &net, answer)?;
     let asked = Asked {
         plan_id: request.plan_id,
         task: request.task,
@@ -95,48 +91,45 @@ pub fn open(origin: &dyn Origin, clock: &dyn Clock, request: Request) -> Result<
     Ok(Opened { asked, policy })
 }
 
-/// What a plan is made through.
+/// The ports that a plan is made through.
 pub struct Ports<'a> {
-    /// Lets the planner look.
+    /// Runs the planner.
     pub desk: &'a mut dyn PlannerHost,
-    /// Keeps the record.
+    /// The directory of the plan.
     pub bundle: &'a mut dyn Bundle,
-    /// Signs it.
     pub signer: &'a dyn Signer,
-    /// Tells the time.
     pub clock: &'a dyn Clock,
-    /// Looks after the planner.
+    /// Can end the planner early.
     pub watch: &'a mut dyn Watch,
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Debug, Clone)]
 pub struct Planned {
-    /// What is said about it.
     pub verdict: Verdict,
-    /// The document, if there is one that keeps every rule.
+    /// The document, if the answer stands for one that keeps every rule.
     pub made: Option<Made>,
-    /// How the planner ended, if it began.
+    /// How the planner ended, if it started.
     pub looked: Option<ReviewRun>,
 }
 
-/// A document that a planner's answer stands for.
+/// The document that a planner's answer stands for.
 #[derive(Debug, Clone)]
 pub enum Made {
     Contract(Box<Document>),
     Chain(Box<chain::Document>),
 }
 
-/// Has the plan made, and seals what was asked and what came of it.
+/// Makes the plan, and seals the request with its result.
 pub fn plan(ports: &mut Ports<'_>, opened: &Opened) -> Result<Planned, PortError> {
     let asked = &opened.asked;
     put(ports.bundle, layout::REQUEST, asked)?;
     let limits = Limits::of(&opened.policy.limits, &opened.policy.limits);
     let paper = asked.paper();
-    let told = paper.bytes.clone();
+    let input = paper.bytes.clone();
     let mut order = asked.look(limits);
     order.loopback = !opened.policy.loopback_off;
-    let looked = ports.desk.look(&order, &[paper], &told, ports.watch);
+    let looked = ports.desk.look(&order, &[paper], &input, ports.watch);
     let planned = match looked {
         Err(error) => Planned {
             verdict: error.verdict(),
@@ -172,7 +165,7 @@ pub fn plan(ports: &mut Ports<'_>, opened: &Opened) -> Result<Planned, PortError
     Ok(planned)
 }
 
-/// The document that the answer `text` stands for, judged by the rules of every other one.
+/// The document that the answer `text` stands for, judged by the same rules as any other document.
 fn make(opened: &Opened, text: &str, now: i64) -> Result<(Verdict, Made), Verdict> {
     let asked = &opened.asked;
     let bug = |error: &dyn std::fmt::Display| Verdict::deny(Code::Bug, error.to_string());
@@ -187,7 +180,7 @@ fn make(opened: &Opened, text: &str, now: i64) -> Result<(Verdict, Made), Verdic
         Task::Plan { .. } => {
             let document = plan::contract::contract(asked, text, now)?;
             let value = serde_json::to_value(&document).map_err(|error| bug(&error))?;
-            // It refers to no file of the repository.
+            // The proposed contract refers to no file of the repository.
             let verdict = check::judge(&value, &rules, &|_| None);
             if verdict.allow {
                 Ok((verdict, Made::Contract(Box::new(document))))
@@ -209,7 +202,6 @@ fn put(bundle: &mut dyn Bundle, name: &str, value: &impl Serialize) -> Result<()
     bundle.put(name, &text)
 }
 
-/// Signs what the record holds.
 fn seal(ports: &mut Ports<'_>, asked: &Asked, verdict: &Verdict) -> Result<(), PortError> {
     let (kind, id) = (asked.task.record(), asked.plan_id.clone());
     let predicate = RecordPredicate {

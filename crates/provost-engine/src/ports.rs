@@ -1,4 +1,4 @@
-//! The doors to everything outside: machine, memory, time, keys and whoever looks on.
+//! The ports of the engine: machine, memory, time, keys and the observer.
 //!
 //! A port is named for its role, an implementation for its technology.
 
@@ -23,16 +23,15 @@ use provost_core::structure::{Report, Settings};
 use provost_core::verdict::Verdict;
 use serde_json::json;
 
-/// Why a port could not do what it was asked.
+/// Why a port could not carry out a call.
 #[derive(Debug)]
 pub struct PortError {
-    /// The rule behind it.
+    /// The rule behind the failure; `provost explain CODE` prints its page.
     pub code: Code,
-    /// What is wrong.
     pub reason: String,
-    /// What to do about it, when that is more than reading the page behind the code.
+    /// What to do about it, when the page of the code does not say enough.
     pub hint: Option<String>,
-    /// The error it stands for, with everything that led to it.
+    /// The error behind it, with its sources.
     error: Option<Box<dyn Error + Send + Sync>>,
 }
 
@@ -50,7 +49,6 @@ impl Error for PortError {
 }
 
 impl PortError {
-    /// A failure by the rule `code`.
     pub fn new(code: Code, reason: impl fmt::Display) -> Self {
         Self {
             code,
@@ -70,7 +68,6 @@ impl PortError {
         }
     }
 
-    /// The same failure with what to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -93,38 +90,38 @@ impl PortError {
     }
 }
 
-/// Does things to the machine, for one run.
+/// Carries out effects on the machine, for one run.
 ///
-/// Everything but [`Host::agent`] may be done twice: after a crash nobody knows whether it had
-/// been done. When a call that runs a sandbox returns, every process of that sandbox is dead.
+/// Everything but [`Host::agent`] may be called twice: after a crash the driver cannot know whether
+/// a call took effect. When a call that runs a sandbox returns, every process of it is dead.
 pub trait Host {
-    /// Keeps the base commit of a run by a ref of ours, before any record names it.
+    /// Keeps the base commit of a run by a ref of Provost, before any record names it.
     fn keep_base(&mut self, run_id: &str, base: &Oid) -> Result<(), PortError>;
 
-    /// Gets hold of the prepared layers of a tree, and makes those that are not there.
+    /// Takes hold of the prepared layers of a tree, and builds those that are missing.
     fn prepare(
         &mut self,
         order: &effect::Prepare,
         watch: &mut dyn Watch,
     ) -> Result<Vec<Layered>, PortError>;
 
-    /// Makes the private directory of an attempt at the base commit, anew if it is there.
+    /// Makes the private directory of an attempt at the base commit; an existing one is replaced.
     fn workspace(&mut self, order: &effect::Workspace) -> Result<Placed, PortError>;
 
-    /// Lets probes try to get out of the sandboxes of the run, through the same profiles.
+    /// Runs probes that try to get out of the sandboxes of the run, with the same profiles.
     fn selftest(&mut self, order: &effect::Selftest) -> Result<SandboxTest, PortError>;
 
-    /// Lets the agent work until it ends or `watch` ends it.
+    /// Runs the agent until it exits or `watch` ends it.
     fn agent(
         &mut self,
         agent: &effect::Agent,
         watch: &mut dyn Watch,
     ) -> Result<AgentRun, PortError>;
 
-    /// Turns what the agent left into a tree that a ref of ours keeps.
+    /// Turns the files that the agent left into a tree that a ref of Provost keeps.
     fn capture(&mut self, order: &effect::Capture) -> Result<Capture, PortError>;
 
-    /// Lets the reviewer look at exactly one tree until it ends or `watch` ends it.
+    /// Runs the reviewer on exactly one tree until it exits or `watch` ends it.
     fn review(
         &mut self,
         order: &effect::Review,
@@ -138,19 +135,18 @@ pub trait Host {
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError>;
 
-    /// Lets `time` pass, or less if `watch` ends it; says which.
+    /// Waits for `time`, or less if `watch` ends it; says which.
     fn pause(&mut self, time: Duration, watch: &mut dyn Watch) -> Result<Control, PortError>;
 
-    /// Leaves a branch of ours with one commit of exactly the candidate.
+    /// Makes a branch of Provost with one commit of exactly the candidate.
     fn publish(&mut self, order: &effect::Publish) -> Result<Published, PortError>;
 
-    /// Saves what no ref keeps yet, then removes what is to go.
+    /// Saves what no ref keeps, then removes the workspaces and refs that are listed.
     fn clean(&mut self, order: &effect::Clean) -> Result<Cleaned, PortError>;
 
-    /// `text` without the secrets that this machine knows; nothing if it holds none.
+    /// `text` without the secrets that this machine knows; `None` if it contains none.
     fn hide(&self, text: &str) -> Option<String>;
 
-    /// The patch from one tree to another.
     fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError>;
 
     /// The part of that patch that is about `paths`.
@@ -171,34 +167,32 @@ pub trait Host {
     ) -> Result<Vec<u8>, PortError>;
 }
 
-/// Looks after a long effect while it lasts.
+/// Watches a long effect, and can end it.
 pub trait Watch {
     /// Called several times a second.
     fn tick(&mut self, progress: &Progress) -> Control;
 }
 
-/// How far a long effect is.
+/// The progress of a long effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// What is at work.
+    /// The program or step that is running.
     pub what: String,
-    /// For how long.
     pub elapsed_ms: u64,
-    /// The last line it printed.
+    /// The last line that it printed.
     pub last_line: String,
 }
 
-/// What is to become of a long effect.
+/// Whether a long effect continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// It may go on.
     Continue,
-    /// Somebody cancelled the run.
+    /// The run is cancelled.
     Cancel,
     LeaseLost,
 }
 
-/// Remembers what happened. What `append` confirmed survives a crash.
+/// The append-only ledger. A record that `append` confirmed survives a crash.
 pub trait Ledger {
     /// All records, oldest first.
     fn records(&self) -> &[Record];
@@ -206,11 +200,10 @@ pub trait Ledger {
     /// Adds `event` after the last record; it is on disk when this returns.
     fn append(&mut self, event: Event) -> Result<(), PortError>;
 
-    /// The end of the chain.
     fn head(&self) -> Head;
 }
 
-/// Knows who holds what now.
+/// Knows which run holds which scope.
 pub trait Registry {
     /// Asks for a scope, all or nothing; asking again for the same run changes nothing.
     fn acquire(&mut self, request: &LeaseRequest) -> Result<Acquired, PortError>;
@@ -218,71 +211,63 @@ pub trait Registry {
     /// Prolongs the lease; false if it is lost.
     fn renew(&mut self, run_id: &str, fence: u64, expires_at: i64) -> Result<bool, PortError>;
 
-    /// Gives the scope back; nothing happens if it is not held.
+    /// Gives the scope back; does nothing if it is not held.
     fn release(&mut self, run_id: &str) -> Result<(), PortError>;
 
-    /// Notes the end of a sealed chain, so that cutting it off later is seen.
+    /// Stores the end of a sealed chain, so that cutting the chain is detected.
     fn pin(&mut self, run_id: &str, head: &Head) -> Result<(), PortError>;
 
-    /// Notes the end of the chain after the seal, which only moves forward.
+    /// Stores the end of the chain after the seal; it only moves forward.
     fn pin_after(&mut self, run_id: &str, head: &Head) -> Result<(), PortError>;
 
-    /// The ends that were noted.
+    /// The ends that were stored.
     fn pinned(&mut self, run_id: &str) -> Result<Pins, PortError>;
 }
 
-/// Keeps the files of one run.
+/// The files of one run.
 ///
 /// A file that was confirmed survives a crash, whole; writing the same file again replaces it.
 pub trait Bundle {
-    /// Writes these files. After a failure some of them may be there, each of them whole.
+    /// Writes these files. After a failure some of them may exist, each of them whole.
     fn put_all(&mut self, files: &[(String, Vec<u8>)]) -> Result<(), PortError>;
 
-    /// Writes the file `name`.
     fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {
         self.put_all(&[(name.to_owned(), bytes.to_vec())])
     }
 
-    /// The file `name`, if it is there.
+    /// The file `name`; `None` if there is none.
     fn get(&self, name: &str) -> Result<Option<Vec<u8>>, PortError>;
 
-    /// Every file that is there, with its length and SHA-256, sorted by name.
+    /// Every file with its length and SHA-256, sorted by name.
     fn list(&self) -> Result<Vec<Kept>, PortError>;
 
-    /// Removes what a crash left of files that never were whole.
+    /// Removes incomplete files that a crash left.
     fn tidy(&mut self) -> Result<(), PortError>;
 }
 
-/// One file of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Its name in the bundle.
     pub name: String,
-    /// Its length.
     pub bytes: u64,
-    /// SHA-256 of its bytes.
     pub sha256: String,
 }
 
-/// Signs statements.
 pub trait Signer {
     /// The envelope that holds `statement` and the signature.
     fn sign(&self, statement: &[u8]) -> Result<Vec<u8>, PortError>;
 
-    /// The keys whose statements count here: our own, and those that the user trusts.
+    /// The keys whose statements count: this machine's own, and those that the user trusts.
     fn trusted(&self) -> &[PublicKey];
 }
 
-/// Sees the structure of source code.
+/// Analyses the structure of source code.
 ///
-/// Reads what git tracks below `root`, and new files that it does not ignore, from disk. Equal
-/// trees and settings give equal reports.
+/// Reads from disk what git tracks below `root`, and new files that it does not ignore. Equal trees
+/// and settings give equal reports.
 pub trait Lens {
-    /// Analyses the tree at `root`.
     fn analyze(&self, root: &Path, settings: &Settings) -> Result<Report, PortError>;
 }
 
-/// Tells the time.
 pub trait Clock {
     /// RFC 3339 in UTC.
     fn timestamp(&self) -> String;
@@ -291,25 +276,24 @@ pub trait Clock {
     fn millis(&self) -> i64;
 }
 
-/// Looks on, for a person.
+/// Shows the progress of a run to a user, and passes on the user's cancel request.
 pub trait Observer {
-    /// Something is about to begin; the answer says whether somebody wants it not to.
+    /// `step` is about to begin; the answer says whether the user cancels it.
     fn begins(&mut self, state: &State, step: Step) -> ObserverChoice;
 
-    /// Who wants the run to end, once somebody does.
+    /// The cancel request, once there is one.
     fn cancel(&mut self) -> Option<Cancel>;
 
-    /// A gate has spoken.
+    /// A gate has given its verdict.
     fn judged(&mut self, gate: Gate, verdict: &Verdict);
 
-    /// A long effect goes on; the answer says whether somebody wants it to end.
+    /// A long effect is still active; the answer says whether the user cancels it.
     fn goes_on(&mut self, progress: &Progress) -> ObserverChoice;
 }
 
-/// What the person who looks on wants.
+/// The choice of the user who watches a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObserverChoice {
     GoOn,
-    /// Cancel the run.
     Cancel,
 }

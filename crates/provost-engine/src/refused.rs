@@ -1,9 +1,9 @@
-//! Keeps a sealed record of a request that was refused before there was a run.
+//! Seals a record of a request that was refused before there was a run.
 //!
 //! # Invariants
 //!
-//! - Of the document only its digest and its length are kept: nobody checked what it holds.
-//! - Words of the refusal are short and hold no secret that can be recognised.
+//! - Of the document only its digest and its length are stored: its content was not checked.
+//! - The text of the refusal is short and contains no secret that can be recognised.
 
 use provost_core::bundle::layout::LEDGER;
 use provost_core::bundle::sealed::{RecordKind, RecordPredicate};
@@ -22,14 +22,13 @@ use serde_json::Value;
 use crate::plan::{seal_record, time};
 use crate::ports::{Bundle, Clock, PortError, Signer};
 
-/// The file that says what was asked and what came of it.
+/// The file that holds the request and the refusal.
 pub const REQUEST: &str = "request.json";
 /// The longest text of a refusal, in bytes.
 const LONGEST: usize = 2048;
-/// The most entries of a list of a refusal.
+/// The most entries of a list in a refusal.
 const MOST: usize = 64;
 
-/// A request that was refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refused {
@@ -38,25 +37,19 @@ pub struct Refused {
     pub refused_at: String,
     /// SHA-256 of the document, as it was given.
     pub document_sha256: String,
-    /// Its length, in bytes.
     pub document_bytes: u64,
-    /// Why.
     pub verdict: Verdict,
 }
 
-/// What a record is kept through.
 pub struct Ports<'a> {
-    /// Keeps it.
     pub bundle: &'a mut dyn Bundle,
-    /// Signs it.
     pub signer: &'a dyn Signer,
-    /// Tells the time.
     pub clock: &'a dyn Clock,
-    /// Marks it as this user's own.
+    /// Marks the record as this user's own.
     pub secret: &'a Secret,
 }
 
-/// Keeps that the request for the run `names`, given as `document`, was refused by `verdict`.
+/// Stores that the request for the run `names`, given as `document`, was refused by `verdict`.
 pub fn keep(
     ports: &mut Ports<'_>,
     names: &Names,
@@ -95,7 +88,7 @@ pub fn keep(
     Ok(refused)
 }
 
-/// The verdict in short words, without what looks like a secret.
+/// The verdict with shortened text, and without anything that looks like a secret.
 fn tame(verdict: Verdict) -> Verdict {
     let Verdict {
         code,

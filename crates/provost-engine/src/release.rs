@@ -1,8 +1,8 @@
-//! Takes a lease away from a run that has it, because a person said so.
+//! Takes a lease away from the run that holds it, because a person said so.
 //!
-//! The run notices when it renews its lease, ends what is under way, keeps the work and is refused
-//! with `LEASE_LOST`. Who took it away stands in a chain of its own, because only the driver of a run
-//! writes its ledger.
+//! The run notices when it renews its lease. It then ends its agent, keeps the work and is refused
+//! with `LEASE_LOST`. A chain of its own says who took the lease away, because only the driver of a
+//! run writes its ledger.
 
 use provost_core::approval::Person;
 use provost_core::approval::release::Release;
@@ -10,21 +10,20 @@ use provost_core::code::Code;
 
 use crate::ports::{Clock, Ledger, PortError};
 
-/// What somebody wants taken away.
+/// The lease that a person wants taken away.
 pub struct LeaseRelease<'a> {
-    /// The lease as it is now.
+    /// The lease as it is at the time of the request.
     pub release: Release<'a>,
-    /// The digest of what the person has seen.
+    /// The digest of what was shown to the person.
     pub seen: &'a str,
-    /// Whose word it is.
+    /// The person who decides.
     pub by: &'a Person,
-    /// Why.
     pub reason: &'a str,
 }
 
-/// Records the word, has the lease taken away by `take`, and records what came of it.
+/// Records the decision, calls `take` to remove the lease, and records the result.
 ///
-/// `take` says whether a lease of that run and number was there.
+/// `take` returns whether a lease of that run and number existed.
 pub fn release(
     ledger: &mut dyn Ledger,
     clock: &dyn Clock,

@@ -1,10 +1,10 @@
-//! Builds the files of a sealed run again, or does its gates and acceptance commands again.
+//! Rebuilds the files of a sealed run, or repeats its gates and acceptance commands.
 //!
 //! # Invariants
 //!
 //! - Nothing is compared with evidence that does not verify.
-//! - No sealed file is touched: what comes of a replay lies in the directory of its own, named by a
-//!   record of the second chain that is written before it.
+//! - No sealed file is touched. The result of a replay is in a directory of its own; a record of
+//!   the second chain names it before it is written.
 //! - What could not be compared is never called equal.
 
 use std::collections::BTreeMap;
@@ -30,12 +30,12 @@ use crate::land::Changed;
 use crate::ports::{Bundle, Clock, Kept, PortError, Watch};
 use crate::seal::{self, Made};
 
-/// Does on this machine what a sealed run did on some machine.
+/// Repeats on this machine what a sealed run did on any machine.
 pub trait ReplayHost {
-    /// Makes sure that the trees of the run are there; `pack` has what only the run has.
+    /// Makes sure that the trees of the run exist; `pack` holds the objects that only the run has.
     fn trees(&mut self, base: &Oid, tree: &Oid, pack: Vec<u8>) -> Result<(), PortError>;
 
-    /// What `tree` changes in the commit `base`, with everything the diff gate looks at.
+    /// What `tree` changes in the commit `base`, with everything that the diff gate needs.
     fn changes(&mut self, base: &Oid, tree: &Oid) -> Result<Changed, PortError>;
 
     /// Runs the contract's commands in a fresh workspace of exactly one tree.
@@ -45,7 +45,6 @@ pub trait ReplayHost {
         watch: &mut dyn Watch,
     ) -> Result<TestRun, PortError>;
 
-    /// The patch from one tree to another.
     fn patch(&mut self, before: &Oid, after: &Oid) -> Result<Vec<u8>, PortError>;
 
     /// The part of that patch that is about `paths`.
@@ -56,28 +55,26 @@ pub trait ReplayHost {
         paths: &[RawPath],
     ) -> Result<Vec<u8>, PortError>;
 
-    /// The kernel that makes the sandboxes.
+    /// The version of the kernel that makes the sandboxes.
     fn kernel(&mut self) -> Result<String, PortError>;
 
     /// Removes what the replay left in the cache.
     fn tidy(&mut self) -> Result<(), PortError>;
 }
 
-/// The ports that a replay goes through.
 pub type ReplayPorts<'a> = AfterPorts<'a, dyn ReplayHost + 'a>;
 
-/// What came of building a bundle again.
+/// Result of rebuilding a bundle.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rehydrated {
-    /// The files that were built and compared.
+    /// The files that were rebuilt and compared.
     pub built: Vec<String>,
-    /// The files that hold what was measured, and so are only what they are.
+    /// The files that hold measurements, which cannot be rebuilt.
     pub measured: Vec<String>,
-    /// What differs.
     pub report: ReexecReport,
 }
 
-/// Builds every file of the sealed run `run_id` again that follows from its ledger and its trees.
+/// Rebuilds every file of the sealed run `run_id` that follows from its ledger and its trees.
 pub fn rehydrate(
     bench: &mut dyn ReplayHost,
     evidence: &dyn after::Sealed,
@@ -118,7 +115,7 @@ pub fn rehydrate(
     })
 }
 
-/// What only the machine can make, made again; objects are proven by verification.
+/// Makes again what only the machine can make; verification proves the objects.
 fn made(
     bench: &mut dyn ReplayHost,
     sealed: &Sealed,
@@ -132,7 +129,7 @@ fn made(
     }
     for attempt in last.into_iter().chain(attempts::earlier(state)) {
         let name = attempt.patch();
-        // One that was left out, or of before attempts were kept.
+        // A patch that was left out, or a bundle from before attempts were kept.
         if sealed.named.contains_key(&name) {
             let patch = made_again(bench, sealed, state, (&attempt, &name), found);
             made.patches.push((name, patch));
@@ -158,7 +155,7 @@ fn made_again(
             Some(paths) => bench.patch_of(before, &captured.tree, &paths),
         });
     patch.unwrap_or_else(|error| {
-        // The rest can still be compared, with the patch that was sealed.
+        // The other files can still be compared, with the patch that was sealed.
         found.errors.push(format!("{name}: {error}"));
         sealed.bytes(name).unwrap_or_default().to_vec()
     })
@@ -167,7 +164,7 @@ fn made_again(
 const PACK: &str = "git/objects.pack";
 const PATCH: &str = "patch.diff";
 
-/// The files of a sealed run that its manifest names, with what is beside them.
+/// The files of a sealed run that its manifest names, and those beside them.
 struct Sealed {
     bytes: BTreeMap<String, Vec<u8>>,
     named: BTreeMap<String, Kept>,
@@ -196,7 +193,6 @@ impl Sealed {
         Ok(Self { bytes, named })
     }
 
-    /// The bytes of a file, if it is there.
     fn bytes(&self, name: &str) -> Option<&[u8]> {
         self.bytes.get(name).map(Vec::as_slice)
     }
@@ -210,7 +206,7 @@ fn kept(name: &str, bytes: &[u8]) -> Kept {
     }
 }
 
-/// A bundle in memory: what is built again, on top of what was measured.
+/// A bundle in memory: rebuilt files on top of the measured ones.
 struct Rebuilt<'a> {
     sealed: &'a Sealed,
     made: BTreeMap<String, Vec<u8>>,
@@ -240,24 +236,23 @@ impl Bundle for Rebuilt<'_> {
     }
 }
 
-/// What came of doing a run again.
+/// Result of repeating a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reexecuted {
-    /// What differs.
     pub report: ReexecReport,
-    /// Where the bundle keeps it.
+    /// Where the bundle stores the report.
     pub replay: Replay,
 }
 
-/// Does the gates and the acceptance commands of the sealed run `run_id` again, which this process
-/// holds the lock of.
+/// Repeats the gates and the acceptance commands of the sealed run `run_id`, whose lock this
+/// process holds.
 pub fn reexecute(ports: &mut ReplayPorts<'_>, run_id: &str) -> Result<Reexecuted, PortError> {
-    let (mut chapter, _) = after::AfterSeal::begin(ports, run_id, |_| Ok(()))?;
-    let start = ReplayStart::next(chapter.after.records());
-    chapter.note(REPLAY_STARTED, &start)?;
-    let found = again(&mut chapter, &start);
-    let tidied = chapter.ports.target.tidy();
-    let report = found?.report(run_id, chapter.now()?);
+    let (mut after_seal, _) = after::AfterSeal::begin(ports, run_id, |_| Ok(()))?;
+    let start = ReplayStart::next(after_seal.after.records());
+    after_seal.note(REPLAY_STARTED, &start)?;
+    let found = again(&mut after_seal, &start);
+    let tidied = after_seal.ports.target.tidy();
+    let report = found?.report(run_id, after_seal.now()?);
     tidied?;
     let mut bytes =
         serde_json::to_vec_pretty(&report).map_err(|error| PortError::of(Code::Bug, error))?;
@@ -268,23 +263,26 @@ pub fn reexecute(ports: &mut ReplayPorts<'_>, run_id: &str) -> Result<Reexecuted
         hard_equal: report.hard_equal_pass,
         soft_equal: report.soft_equal_pass,
     };
-    chapter.ports.sealed.put_later(&replay.report, &bytes)?;
-    chapter.replayed(&replay)?;
+    after_seal.ports.sealed.put_later(&replay.report, &bytes)?;
+    after_seal.replayed(&replay)?;
     Ok(Reexecuted { report, replay })
 }
 
 /// One replay of one run.
-type Chapter<'p, 'a> = after::AfterSeal<'p, 'a, dyn ReplayHost + 'a>;
+type ReplayAfterSeal<'p, 'a> = after::AfterSeal<'p, 'a, dyn ReplayHost + 'a>;
 
-fn again(chapter: &mut Chapter<'_, '_>, start: &ReplayStart) -> Result<Differences, PortError> {
+fn again(
+    after_seal: &mut ReplayAfterSeal<'_, '_>,
+    start: &ReplayStart,
+) -> Result<Differences, PortError> {
     let mut found = Differences::default();
-    let state = chapter.state.clone();
-    let changes = changes(chapter, &state, &mut found)?;
+    let state = after_seal.state.clone();
+    let changes = changes(after_seal, &state, &mut found)?;
     let mut tests = Vec::new();
     // Without its trees nothing can be tested, and that is an error already.
     let there = found.errors.is_empty();
     for (side, sealed) in state.tests.iter().filter(|_| there) {
-        let run = test(chapter, *side, sealed, start.side(*side))?;
+        let run = test(after_seal, *side, sealed, start.side(*side))?;
         found.tests(*side, sealed, &run);
         tests.push(run);
     }
@@ -292,25 +290,25 @@ fn again(chapter: &mut Chapter<'_, '_>, start: &ReplayStart) -> Result<Differenc
         found.gates(&state, &with_facts(&state, changes, tests));
     }
     if let Some(test) = &state.tested {
-        let kernel = chapter.ports.target.kernel()?;
+        let kernel = after_seal.ports.target.kernel()?;
         found.soft("sandbox kernel", &json!(test.kernel), &json!(kernel));
     }
     Ok(found)
 }
 
-/// What the sealed tree changes in its base, looked at once more.
+/// What the sealed tree changes in its base, computed again.
 fn changes(
-    chapter: &mut Chapter<'_, '_>,
+    after_seal: &mut ReplayAfterSeal<'_, '_>,
     state: &State,
     found: &mut Differences,
 ) -> Result<Option<Vec<provost_core::change::Change>>, PortError> {
     let Some(captured) = &state.captured else {
         return Ok(None);
     };
-    let files = chapter.ports.sealed.files()?;
+    let files = after_seal.ports.sealed.files()?;
     let pack = files.read(&RawPath::new(PACK)).unwrap_or_default();
     let (base, tree) = (&state.opened.base_commit, &captured.tree);
-    let bench = &mut *chapter.ports.target;
+    let bench = &mut *after_seal.ports.target;
     let changed = bench
         .trees(base, tree, pack)
         .and_then(|()| bench.changes(base, tree));
@@ -326,20 +324,20 @@ fn changes(
     }
 }
 
-/// Runs the acceptance commands on the tree of one side, and writes down what they did.
+/// Runs the acceptance commands on the tree of one side, and records the result.
 fn test(
-    chapter: &mut Chapter<'_, '_>,
+    after_seal: &mut ReplayAfterSeal<'_, '_>,
     side: Side,
     sealed: &TestRun,
     logs: String,
 ) -> Result<TestRun, PortError> {
-    // Nothing is taken from a memory, and every log has a place of its own.
-    let order = chapter.state.accept_anew(sealed.tree.clone(), logs);
+    // No cached result is used, and every log has a place of its own.
+    let order = after_seal.state.accept_anew(sealed.tree.clone(), logs);
     let order = order.map_err(|error| PortError::of(Code::Bug, error))?;
-    let mut watch = UnleasedWatch(&mut *chapter.ports.observer);
-    let mut run = chapter.ports.target.accept(&order, &mut watch)?;
+    let mut watch = UnleasedWatch(&mut *after_seal.ports.observer);
+    let mut run = after_seal.ports.target.accept(&order, &mut watch)?;
     run.side = side;
-    chapter.note(TEST_RESULT, &run)?;
+    after_seal.note(TEST_RESULT, &run)?;
     let cancelled = |ending: Ending| ending == Ending::Cancelled;
     if run.commands.iter().any(|ran| cancelled(ran.ending)) {
         return Err(PortError::new(Code::Cancelled, "the replay was cancelled"));

@@ -22,31 +22,29 @@ use serde_json::json;
 use crate::drive::Ports;
 use crate::ports::{Bundle, Host, PortError};
 
-/// Whether the run is sealed.
 pub(crate) fn is_sealed(ports: &Ports<'_>) -> Result<bool, PortError> {
     Ok(ports.bundle.get(ATTESTATION)?.is_some())
 }
 
-/// Seals the run.
 pub(crate) fn seal(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> {
     ports.bundle.tidy()?;
     let made = Made::of(ports.host, state)?;
     let head = ports.ledger.head();
     let statement = write(ports.bundle, state, &made, &head)?;
-    // The pin comes before the seal: a sealed run without a pin could lose its end unseen.
+    // The pin comes before the seal: the end of a sealed run without a pin could be cut unnoticed.
     ports.registry.pin(&state.names.run_id, &head)?;
     let envelope = ports.signer.sign(statement.as_bytes())?;
     ports.bundle.put(ATTESTATION, &envelope)
 }
 
-/// What of a bundle only the machine can make.
+/// The files of a bundle that only the machine can make.
 #[derive(Default)]
 pub(crate) struct Made {
     /// The patch; empty if nothing was captured.
     pub(crate) patch: Vec<u8>,
     /// The patch of every attempt, by the name of its file.
     pub(crate) patches: Vec<(String, Vec<u8>)>,
-    /// The objects that prove them.
+    /// The objects that prove the patches.
     pub(crate) objects: Option<Vec<u8>>,
 }
 
@@ -78,8 +76,8 @@ impl Made {
         Ok(made)
     }
 
-    /// Adds the objects of the attempts `held`, newest first, as many as one file of a bundle takes;
-    /// an attempt that nothing proves has no patch either.
+    /// Adds the objects of the attempts `held`, newest first, as many as one file of a bundle can
+    /// hold; an attempt without objects has no patch either.
     fn add_objects(
         &mut self,
         host: &mut dyn Host,
@@ -106,7 +104,7 @@ impl Made {
     }
 }
 
-/// Writes every file of the bundle that follows from the ledger, and gives what is to be signed.
+/// Writes every file of the bundle that follows from the ledger, and gives the statement to sign.
 pub(crate) fn write(
     bundle: &mut dyn Bundle,
     state: &State,
@@ -139,7 +137,7 @@ fn bug(error: ComposeError) -> PortError {
     PortError::of(Code::Bug, error)
 }
 
-/// The files the manifest is to name.
+/// The files that the manifest names.
 fn files(bundle: &dyn Bundle) -> Result<Files, PortError> {
     let named = bundle
         .list()?
@@ -205,13 +203,13 @@ fn evidence(
     Ok(files)
 }
 
-/// The places of the network that the contract grants, if any.
+/// The endpoints that the contract grants, if any.
 fn granted(state: &State) -> Option<&[String]> {
     let extension = state.opened.contract.x_provost.as_ref()?;
     Some(extension.net.as_slice()).filter(|net| !net.is_empty())
 }
 
-/// The logs of all acceptance commands joined, as the layout of the bundle wants them.
+/// The logs of all acceptance commands joined, as the bundle layout requires.
 fn test_logs(bundle: &dyn Bundle, state: &State) -> Result<Vec<(String, Vec<u8>)>, PortError> {
     let Some(run) = state.tests.get(&Side::Candidate) else {
         return Ok(Vec::new());
@@ -229,7 +227,7 @@ fn test_logs(bundle: &dyn Bundle, state: &State) -> Result<Vec<(String, Vec<u8>)
     ])
 }
 
-/// A log that a record names; one that is gone is not made up.
+/// A log that a record names; a missing one is an error.
 fn log(bundle: &dyn Bundle, name: &str) -> Result<Vec<u8>, PortError> {
     let missing = || PortError::new(Code::EvidenceIncomplete, format!("`{name}` is missing"));
     bundle.get(name)?.ok_or_else(missing)

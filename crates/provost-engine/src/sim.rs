@@ -1,4 +1,4 @@
-//! A machine, a memory and a clock in one process, with a power switch.
+//! A simulated machine, memory and clock in one process, with a power switch.
 //!
 //! Every call of every port counts. The power can be cut at any of them, before or after the call
 //! took effect; from then on every call fails, as if the process were gone. What a real disk, git
@@ -28,7 +28,7 @@ use crate::ports::{Clock, Observer, ObserverChoice, PortError, Progress, Signer}
 pub enum Cut {
     /// It did not.
     Before,
-    /// It did, and nobody learned of it.
+    /// It did, and the caller got no answer.
     After,
     /// It did not, and the power comes back at once: only this call fails.
     Flicker,
@@ -78,19 +78,19 @@ impl Power {
         self.out.set(true);
     }
 
-    /// The machine starts again, and this time the power stays.
+    /// The machine starts again, and the power stays on.
     pub fn restore(&self) {
         self.out.set(false);
         self.cut.set(None);
         self.starts.set(self.starts.get() + 1);
     }
 
-    /// How often the machine was started again; what a process held before is not held any more.
+    /// How often the machine was started again; a process from before holds nothing afterwards.
     fn starts(&self) -> u32 {
         self.starts.get()
     }
 
-    /// Does `effect` under power.
+    /// Carries out `effect` if there is power.
     pub fn call<T>(&self, effect: impl FnOnce() -> T) -> Result<T, PortError> {
         let gone = || PortError::new(Code::HostFailed, "the power is out");
         if self.is_out() {
@@ -111,7 +111,7 @@ impl Power {
     }
 }
 
-/// A signature that is none.
+/// A signer without a key: the envelope is the statement itself.
 #[derive(Debug)]
 pub struct SimSigner;
 
@@ -125,7 +125,7 @@ impl Signer for SimSigner {
     }
 }
 
-/// A clock that moves when it is looked at.
+/// A clock that moves when it is read.
 #[derive(Debug)]
 pub struct SimClock {
     millis: Cell<i64>,
@@ -159,15 +159,14 @@ impl Clock for SimClock {
     }
 }
 
-/// Somebody who looks on and remembers what the gates said.
+/// An observer that stores the verdicts of the gates.
 #[derive(Debug, Default)]
 pub struct SimObserver {
-    /// The gates and their answers, in order.
     pub gates: RefCell<Vec<(Gate, bool)>>,
     /// The step before which the run is cancelled.
     pub cancels: Option<Step>,
-    /// Whose wish that is, from the beginning on.
-    pub wish: Option<Cancel>,
+    /// The cancel request that exists from the beginning on.
+    pub cancel_request: Option<Cancel>,
 }
 
 impl Observer for SimObserver {
@@ -180,7 +179,7 @@ impl Observer for SimObserver {
     }
 
     fn cancel(&mut self) -> Option<Cancel> {
-        self.wish.clone()
+        self.cancel_request.clone()
     }
 
     fn judged(&mut self, gate: Gate, verdict: &Verdict) {

@@ -1,4 +1,4 @@
-//! Decides which branch a result is meant for, before any work is done for it.
+//! Decides which branch a result lands on, before any work is done.
 
 use provost_core::code::Code;
 
@@ -6,7 +6,7 @@ use crate::ports::PortError;
 
 /// The branch that the contract names, else the one that is checked out, as a full ref name.
 ///
-/// Work that has nowhere to go is refused at once: an agent's time is dearer than a question.
+/// A missing branch is refused at once, before an agent spends time on the work.
 pub(crate) fn choose(
     named: Option<&str>,
     checked_out: Option<String>,

@@ -61,7 +61,7 @@ mod tests {
                 let mut ledger = SimLedger::new(&power);
                 assert!(walk(&mut ledger).is_err(), "{cut:?} {call}");
                 power.restore();
-                // The whole course again: what had been granted changes nothing.
+                // Repeats every request: those that were granted before change nothing.
                 assert_eq!(walk(&mut ledger).unwrap(), whole, "{cut:?} {call}");
             }
         }

@@ -1,4 +1,4 @@
-//! Chains whose driver dies at any call, and goes on.
+//! Chains whose driver crashes at any call, and is started again.
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
@@ -17,24 +17,24 @@ use provost_engine::chain::{
 use provost_engine::ports::{Bundle as _, Ledger as _, ObserverChoice, PortError};
 use provost_engine::sim::{Cut, Power, SimBundle, SimClock, SimLedger, SimSigner, oid};
 
-/// People who do every run at once when somebody waits for it.
+/// A part runner that ends a run as soon as the chain waits for it.
 #[derive(Default)]
-struct SimCrew {
+struct SimPartRunner {
     names: u32,
-    /// What was begun, by run: its node.
+    /// The runs that were begun, with the node of each.
     begun: BTreeMap<String, String>,
-    /// Runs that somebody waits for.
+    /// The runs that the chain waits for.
     awaited: VecDeque<(String, String)>,
-    /// The node that is refused, and by which rule.
+    /// The node that is refused, and the code of the refusal.
     refuses: Option<(&'static str, Code)>,
-    /// The node whose needs do not go together.
+    /// Whether the results that a node needs conflict.
     clashes: bool,
-    /// Whether the results fail together.
+    /// Whether the results fail when they are tested together.
     apart: bool,
     cancelled: bool,
 }
 
-impl PartRunner for SimCrew {
+impl PartRunner for SimPartRunner {
     fn name(&mut self) -> Result<String, PortError> {
         self.names += 1;
         Ok(format!("run_{}", self.names))
@@ -96,7 +96,7 @@ impl PartRunner for SimCrew {
     }
 }
 
-fn hands(agent: &str, review: Option<&str>) -> NodeAgents {
+fn node_agents(agent: &str, review: Option<&str>) -> NodeAgents {
     NodeAgents {
         agent: agent.to_owned(),
         review: review.map(str::to_owned),
@@ -160,7 +160,7 @@ fn chain_of(parent: Option<Written>) -> Chain {
 }
 
 struct Ground {
-    crew: SimCrew,
+    runner: SimPartRunner,
     ledger: SimLedger,
     bundle: SimBundle,
     hands: NodeAgents,
@@ -170,10 +170,10 @@ struct Ground {
 impl Ground {
     fn new(power: &Power) -> Self {
         Self {
-            crew: SimCrew::default(),
+            runner: SimPartRunner::default(),
             ledger: SimLedger::new(power),
             bundle: SimBundle::new(power),
-            hands: hands("ada", None),
+            hands: node_agents("ada", None),
             again: false,
         }
     }
@@ -189,7 +189,7 @@ impl Ground {
             hands: &self.hands,
         };
         let mut ports = Ports {
-            crew: &mut self.crew,
+            crew: &mut self.runner,
             ledger: &mut self.ledger,
             bundle: &mut self.bundle,
             signer: &SimSigner,
@@ -209,17 +209,17 @@ fn a_chain_survives_a_crash_at_any_call() {
             let first = ground.drive(&chain);
             if !power.is_out() {
                 assert!(first.unwrap().finished.unwrap().allow);
-                assert_eq!(ground.crew.begun.len(), 4);
+                assert_eq!(ground.runner.begun.len(), 4);
                 break;
             }
             assert!(first.is_err(), "call {call}");
             power.restore();
             // The threads are gone with their process; their runs are where they were.
-            ground.crew.awaited.clear();
+            ground.runner.awaited.clear();
             let state = ground.drive(&chain).unwrap();
             assert!(state.finished.unwrap().allow, "call {call} {cut:?}");
             assert_eq!(
-                ground.crew.begun.len(),
+                ground.runner.begun.len(),
                 4,
                 "call {call} {cut:?}: no node twice"
             );
@@ -231,23 +231,26 @@ fn a_chain_survives_a_crash_at_any_call() {
 #[test]
 fn what_is_refused_or_clashes_ends_a_chain_with_its_own_code() {
     let chain = sample();
-    let verdict = |change: fn(&mut SimCrew)| {
+    let verdict = |change: fn(&mut SimPartRunner)| {
         let mut ground = Ground::new(&Power::steady());
-        change(&mut ground.crew);
+        change(&mut ground.runner);
         let state = ground.drive(&chain).unwrap();
         let rows = state.nodes.values();
         let run = rows.filter(|it| matches!(it, Standing::Ended(_))).count();
         (state.finished.unwrap().code, run)
     };
-    let refused = verdict(|crew| crew.refuses = Some(("a", Code::EmptyDiff)));
+    let refused = verdict(|runner| runner.refuses = Some(("a", Code::EmptyDiff)));
     assert_eq!(refused, (Code::EmptyDiff, 3), "c is not run");
-    let held = verdict(|crew| crew.refuses = Some(("d", Code::LeaseHeld)));
+    let held = verdict(|runner| runner.refuses = Some(("d", Code::LeaseHeld)));
     assert_eq!(held, (Code::LeaseHeld, 4));
     assert_eq!(
-        verdict(|crew| crew.clashes = true),
+        verdict(|runner| runner.clashes = true),
         (Code::ChainConflict, 3)
     );
-    assert_eq!(verdict(|crew| crew.cancelled = true), (Code::Cancelled, 0));
+    assert_eq!(
+        verdict(|runner| runner.cancelled = true),
+        (Code::Cancelled, 0)
+    );
 }
 
 #[test]
@@ -257,7 +260,7 @@ fn parts_of_one_contract_are_accepted_together_or_not_at_all() {
     let state = ground.drive(&chain).unwrap();
     assert!(state.finished.unwrap().allow && state.tested.unwrap().allow);
     let mut ground = Ground::new(&Power::steady());
-    ground.crew.apart = true;
+    ground.runner.apart = true;
     for _ in 0..2 {
         let state = ground.drive(&chain).unwrap();
         let finished = state.finished.unwrap();
@@ -266,14 +269,14 @@ fn parts_of_one_contract_are_accepted_together_or_not_at_all() {
             (false, Code::AcceptanceFailed)
         );
     }
-    // Somebody may ask once more, and every part stays as it is.
-    ground.crew.apart = false;
+    // The user may ask once more, and every part stays as it is.
+    ground.runner.apart = false;
     ground.again = true;
     assert!(ground.drive(&chain).unwrap().finished.unwrap().allow);
-    assert_eq!(ground.crew.begun.len(), 4);
-    // What needs nothing of each other may still not go together.
+    assert_eq!(ground.runner.begun.len(), 4);
+    // Parts that do not need each other may still conflict.
     let mut ground = Ground::new(&Power::steady());
-    ground.crew.clashes = true;
+    ground.runner.clashes = true;
     let state = ground.drive(&chain).unwrap();
     assert_eq!(state.finished.unwrap().code, Code::ChainConflict);
 }
@@ -282,13 +285,13 @@ fn parts_of_one_contract_are_accepted_together_or_not_at_all() {
 fn a_call_that_asks_for_others_than_the_runs_have_is_refused() {
     let chain = sample();
     let mut ground = Ground::new(&Power::steady());
-    ground.crew.refuses = Some(("d", Code::ApprovalNeeded));
+    ground.runner.refuses = Some(("d", Code::ApprovalNeeded));
     ground.drive(&chain).unwrap();
     let records = ground.ledger.records().len();
-    let reviewed = hands("ada", Some("bob"));
-    let mut secret = hands("ada", None);
+    let reviewed = node_agents("ada", Some("bob"));
+    let mut secret = node_agents("ada", None);
     secret.credentials = vec!["KEY".to_owned()];
-    for other in [hands("eve", None), reviewed.clone(), secret] {
+    for other in [node_agents("eve", None), reviewed.clone(), secret] {
         ground.hands = other;
         let error = ground.drive(&chain).unwrap_err();
         assert_eq!(error.verdict().code, Code::UsageError);
@@ -298,15 +301,15 @@ fn a_call_that_asks_for_others_than_the_runs_have_is_refused() {
             "nothing was written"
         );
     }
-    // Another agent for what was refused is a wish that can be fulfilled; a review of what was
-    // accepted without one is not.
+    // Another agent for a refused node is possible; a review of a node that was accepted without
+    // one is not.
     ground.again = true;
     ground.hands = reviewed;
     assert!(ground.drive(&chain).is_err());
-    ground.crew.refuses = Some(("d", Code::EmptyDiff));
-    ground.hands = hands("ada", None);
+    ground.runner.refuses = Some(("d", Code::EmptyDiff));
+    ground.hands = node_agents("ada", None);
     ground.drive(&chain).unwrap();
-    ground.crew.refuses = None;
-    ground.hands = hands("eve", None);
+    ground.runner.refuses = None;
+    ground.hands = node_agents("eve", None);
     assert!(ground.drive(&chain).unwrap().finished.unwrap().allow);
 }

@@ -77,7 +77,7 @@ fn everything_a_run_refers_to_is_pinned() {
 }
 
 #[test]
-fn the_person_has_the_last_word_on_agent_and_workspace() {
+fn the_user_overrides_the_agent_and_the_workspace_of_the_policy() {
     let mut request = request(typed(), Agent::Typed("other 'a b'".to_owned()));
     request.workspace = Some(WorkspaceChoice::Copy);
     let opened = open(request).unwrap();
@@ -108,7 +108,7 @@ fn the_reviewer_is_the_one_of_the_person_or_else_of_the_policy() {
     assert_eq!(claude.credentials.len(), 1, "its own key");
     assert!(claude.argv.iter().any(|word| word.contains("BLOCKED")));
     assert!(!claude.argv.iter().any(|word| word.contains("Edit")));
-    let unknown = reviewer(Some("nobody"), None).unwrap_err();
+    let unknown = reviewer(Some("unknown"), None).unwrap_err();
     assert_eq!(unknown.code, Code::NotFound);
 }
 
@@ -159,7 +159,11 @@ fn what_cannot_begin_is_refused_with_what_to_do() {
             command("a 'b"),
             Some((Code::UsageError, "for a shell, quote it")),
         ),
-        ("no words", command(" "), Some((Code::UsageError, ""))),
+        (
+            "an empty command",
+            command(" "),
+            Some((Code::UsageError, "")),
+        ),
         (
             "a secret for a place of the contract",
             secret("https://api.example.com authorization: $TOKEN"),
@@ -224,10 +228,10 @@ fn a_known_program_is_an_agent_without_a_policy() {
 }
 
 #[test]
-fn no_policy_sends_a_key_to_a_place_that_nobody_named() {
+fn no_policy_sends_a_key_to_a_place_that_was_not_named() {
     let key = "https://models.example.com Authorization: Bearer $OPENAI_API_KEY";
     let wants = [
-        // Where the model is, how the agent logs in, what is granted and given, and what is missed.
+        // Endpoint of the model, login of the agent, grants, credentials, and what is missing.
         (
             Login::Brokered,
             None,
@@ -268,8 +272,8 @@ fn no_policy_sends_a_key_to_a_place_that_nobody_named() {
         request.credentials = credential.iter().map(|it| it.parse().unwrap()).collect();
         let refusal = opening(&origin, request).err();
         assert_eq!(refusal.is_some(), want.is_some(), "{login:?} {refusal:?}");
-        let words = refusal.map(|it| (it.code, it.reason.clone()));
-        if let (Some((code, reason)), Some(want)) = (words, want) {
+        let refused = refusal.map(|it| (it.code, it.reason.clone()));
+        if let (Some((code, reason)), Some(want)) = (refused, want) {
             assert_eq!(code, Code::UsageError);
             assert!(reason.contains(want), "{reason}");
         }

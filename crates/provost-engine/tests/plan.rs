@@ -1,7 +1,7 @@
-//! Plans and divisions that fail or die at any call.
+//! Plans and divisions that fail or crash at any call.
 //!
-//! Nobody goes on with a plan: it is asked for again, under another name. So what a crash leaves must
-//! never be taken for one.
+//! A plan is never resumed: the user asks again, under another id. So what a crash leaves must not
+//! be mistaken for a plan.
 
 #[cfg(test)]
 mod tests {
@@ -19,13 +19,13 @@ mod tests {
     use serde_json::{Value, json};
 
     /// A planner that answers at once.
-    struct SimDesk {
+    struct SimPlannerHost {
         power: Power,
         answer: Value,
         looked: u32,
     }
 
-    impl PlannerHost for SimDesk {
+    impl PlannerHost for SimPlannerHost {
         fn look(
             &mut self,
             order: &ReadOnlyRun,
@@ -87,7 +87,7 @@ mod tests {
         }
     }
 
-    /// What is asked, and what the planner says to it.
+    /// A task, and the answer of the planner to it.
     fn asked(task: &str) -> (Task, Value) {
         let typed = Typed {
             objective: "Fix it".to_owned(),
@@ -135,11 +135,11 @@ mod tests {
         open(&SimOrigin::default(), &SimClock::default(), request).unwrap()
     }
 
-    /// One plan on a machine with this power; what is on its disk afterwards.
+    /// Makes one plan on a machine with this power; also gives the files on its disk afterwards.
     fn attempt(task: &str, power: &Power) -> (Result<Planned, PortError>, SimBundle, u32) {
         let (task, answer) = asked(task);
         let opened = opened(task);
-        let mut desk = SimDesk {
+        let mut desk = SimPlannerHost {
             power: power.clone(),
             answer,
             looked: 0,
@@ -158,7 +158,7 @@ mod tests {
         (planned, bundle, desk.looked)
     }
 
-    /// What is sealed is whole: every file, as it is, with the verdict that was given.
+    /// A sealed plan is whole: every file, unchanged, with the verdict that was given.
     fn check_seal(bundle: &SimBundle, place: &str) -> Option<Value> {
         // The simulated signature is the statement itself.
         let seal = bundle.files.get(SEAL)?;
@@ -192,7 +192,7 @@ mod tests {
             let (planned, bundle, looked) = attempt(task, &power);
             let place = format!("{task}, cut {cut:?} call {call}");
             let sealed = check_seal(&bundle, &place);
-            assert!(looked <= 1, "{place}: somebody was asked twice");
+            assert!(looked <= 1, "{place}: a planner was asked twice");
             if !power.has_struck() {
                 let planned = planned.unwrap();
                 assert_eq!(planned.verdict.code, Code::Ok, "{:?}", planned.verdict);

@@ -1,74 +1,69 @@
-//! Reads what Claude Code and Codex hand to a hook, and says what the tool call would write.
+//! Reads the hook events of Claude Code and Codex, and says what the tool call would write.
 //!
 //! Both programs send one object on standard input, with `hook_event_name`, `cwd` and, about a
-//! tool, `tool_name` and `tool_input`. What cannot be read, and a tool that nobody here knows, is
-//! an error, because a hook that guesses lets things through.
+//! tool, `tool_name` and `tool_input`. An event that cannot be read and an unknown tool are errors,
+//! because a hook that guesses lets forbidden writes pass.
 
 mod patch;
 mod shell;
 
 use serde_json::{Map, Value};
 
-/// What a program asks or tells.
+/// A hook event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The directory that relative paths are seen from.
+    /// The directory that relative paths start from.
     pub cwd: String,
-    /// What happens.
     pub what: What,
 }
 
-/// What happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// A session begins.
     Begin,
-    /// A tool is about to write these paths; none if it writes nothing that can be seen.
+    /// A tool is about to write these paths; none if it writes nothing that can be recognised.
     Before(Vec<String>),
-    /// A tool was used, or the agent is done: nothing is left to decide.
+    /// A tool was used, or the agent finished: nothing is left to decide.
     After,
 }
 
 /// Why an event cannot be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
-    /// A field is missing or of another kind.
+    /// A field is missing or has another type.
     #[error("the event has no readable `{0}`")]
     Field(&'static str),
-    /// Nobody knows such an event.
     #[error("the event `{0}` is unknown")]
     Unknown(String),
-    /// Nobody knows what the tool writes.
-    #[error("nobody knows what the tool `{0}` writes")]
+    /// A tool that is in no table of this module.
+    #[error("the tool `{0}` is unknown, so what it writes cannot be judged")]
     Tool(String),
-    /// A command writes somewhere that only a shell finds out.
+    /// A command writes to a path that only a shell can compute.
     #[error("the command writes to `{0}`, and only a shell knows where that is")]
     Target(String),
-    /// A path whose directory only a shell finds out.
+    /// A command writes to a relative path, and only a shell can compute the directory.
     #[error("the command writes to `{0}`, and only a shell knows from which directory")]
     Directory(String),
-    /// What is run is computed.
+    /// The name of the program is computed.
     #[error("the command runs `{0}`, and only a shell knows what that is")]
     Program(String),
-    /// A program that does not say what it writes.
+    /// A program whose arguments do not name what it writes.
     #[error("`{0}` writes files that the command does not name")]
     Obscure(String),
     /// A setting or a variable that may make a program run others.
     #[error("`{0}` may make a program run another one, or look elsewhere")]
     Setting(String),
-    /// Something that loosens what the agent is held to.
-    #[error("`{0}` changes what agents are held to, and is a person's")]
+    /// A command that loosens the restrictions of the agent.
+    #[error("`{0}` changes the restrictions of agents, and only a person may do that")]
     Guard(String),
-    /// Scripts inside of scripts.
+    /// Scripts inside of scripts, nested too deep.
     #[error("the command has scripts inside of scripts, too deep to look into")]
     Deep,
-    /// A patch does not say which files it touches.
     #[error("the patch does not say which files it touches")]
     Patch,
 }
 
 impl EventError {
-    /// What an agent can do instead.
+    /// What the agent can do instead.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Target(_) | Self::Directory(_) | Self::Obscure(_) | Self::Patch => Some(
@@ -134,7 +129,6 @@ const HARMLESS: &[&str] = &[
     "web_search",
 ];
 
-/// Reads an event.
 pub fn parse(event: &Value) -> Result<Event, EventError> {
     let text = |name: &'static str| {
         let value = event.get(name).and_then(Value::as_str);
@@ -154,7 +148,7 @@ pub fn parse(event: &Value) -> Result<Event, EventError> {
     Ok(Event { cwd, what })
 }
 
-/// The paths that a tool call writes, as it names them.
+/// The paths that a tool call writes, as the call names them.
 fn writes(tool: &str, input: &Map<String, Value>) -> Result<Vec<String>, EventError> {
     let field = |name: &'static str| {
         let value = input.get(name).and_then(Value::as_str);
@@ -167,7 +161,7 @@ fn writes(tool: &str, input: &Map<String, Value>) -> Result<Vec<String>, EventEr
         "Bash" | "shell" | "exec_command" | "shell_command" => {
             shell::writes(&command(input).ok_or(EventError::Field("command"))?)
         }
-        // What goes into a program that runs already is not read; its start was.
+        // Input for a running program is not read; its start was judged.
         "write_stdin" => Ok(Vec::new()),
         tool if HARMLESS.contains(&tool) || tool.starts_with("mcp__provost__") => Ok(Vec::new()),
         tool => Err(EventError::Tool(short(tool))),

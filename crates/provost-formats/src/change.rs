@@ -1,7 +1,7 @@
-//! Reads what tools of change control are asked, and writes what they answer.
+//! Reads the arguments of change-control tools, and writes their answers.
 //!
-//! Names of tools and fields are those of the document that fixed them; what it does not have is
-//! added beside them and never instead.
+//! Names of tools and fields are fixed by the format (`docs/change-control.md`); fields of Provost
+//! are added beside them and never replace them.
 
 pub mod arguments;
 mod finish;
@@ -22,10 +22,10 @@ use provost_core::intent::receipt::inside;
 use provost_core::path::{RawPath, RepoPath};
 use serde_json::{Value, json};
 
-/// How much a caller wants to see; anything but `full` is a summary (R117).
+/// How much a caller wants to see; any word but `full` asks for a summary.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Detail {
-    /// Numbers, and what is in the way.
+    /// Numbers, and what blocks the change.
     #[default]
     Summary,
     /// Every path.
@@ -33,7 +33,6 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// The detail that a word asks for.
     pub fn of(word: Option<&str>) -> Self {
         match word {
             Some("full") => Self::Full,
@@ -49,7 +48,7 @@ impl Detail {
     }
 }
 
-/// Paths as a caller sees them, from its analysed root.
+/// Paths as a caller sees them, relative to its analysed root.
 fn raw<'a>(root: &str, paths: impl IntoIterator<Item = &'a RawPath>) -> Value {
     let text = |path: &RawPath| inside(root, &path.to_string());
     json!(paths.into_iter().map(text).collect::<Vec<String>>())

@@ -1,13 +1,14 @@
-//! Child packages, version 1: what a helper agent may do, taken from what its parent may do.
+//! Child packages, version 1: what a child agent may do, taken from what its parent may do.
 //!
-//! The format, its checks and its hashes belong to somebody else and are kept to the byte, holes
-//! included: `read_only` removes nothing, because a capability does not say what it does. The
-//! model without those holes is [`provost_core::package`]; [`convert`] reads this format into it.
+//! The format, its checks and its hashes are fixed by others and kept to the byte, holes included:
+//! `read_only` removes nothing, because a capability does not say what it does. The model without
+//! those holes is [`provost_core::package`]; [`convert`] reads this format into it. See
+//! `docs/PACKAGES.md`.
 //!
 //! # Invariants
 //!
 //! - Any payload gives an answer or a [`Refusal`] with a code.
-//! - Lists where an object belongs are refused, although the format's own reader takes them.
+//! - A list where an object belongs is refused, although the reference reader accepts it.
 
 #![expect(
     clippy::struct_field_names,
@@ -40,7 +41,6 @@ use capability::Capability;
 pub use convert::convert;
 use request::{DepthBudget, Handoff};
 
-/// Does `operation` on `payload`.
 pub fn answer(operation: Operation, payload: &Value) -> Result<Value, Refusal> {
     match operation {
         Operation::Derive => derive::derive(&request(payload)?),
@@ -70,7 +70,7 @@ pub fn answer(operation: Operation, payload: &Value) -> Result<Value, Refusal> {
     }
 }
 
-/// A refusal as this format tells it: our code, and the three words its users sort errors by.
+/// A refusal in this format: Provost's code, and the three words that its users sort errors by.
 pub fn render(refusal: &Refusal) -> Value {
     let mut rendered = refusal.render();
     if refusal.stage == Stage::Contract {
@@ -118,7 +118,6 @@ fn request(payload: &Value) -> Result<derive::Request, Refusal> {
     })
 }
 
-/// Reads the member `name` of the payload.
 fn field<T: DeserializeOwned + Serialize>(payload: &Value, name: &str) -> Result<T, Refusal> {
     let Some(value) = payload.get(name) else {
         return Err(Refusal::malformed(name, "is missing"));

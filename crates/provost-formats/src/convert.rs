@@ -1,15 +1,15 @@
-//! Turns one way to hand out work into another: task card, assignment, task contract.
+//! Converts between formats for handing out work: task card, assignment, task contract.
 //!
-//! The three say much of the same in different places; [`table`] has which. A source is read by
-//! the reader of its dialect, and the result by that of its own, so that neither is half understood.
+//! The three say much of the same in different places; [`table`] lists which. The reader of its
+//! format reads the source, and the reader of the target checks the result.
 //!
 //! # Invariants
 //!
-//! - A result keeps every rule of its dialect, looked at strictly, or there is none.
-//! - What the target has no place for is listed; so is everything in the result that the source did
+//! - A result keeps every rule of its format, checked strictly, or there is none.
+//! - What the target has no field for is listed; so is everything in the result that the source did
 //!   not say.
-//! - What is carried both ways is the same after a way there and back.
-//! - Words that a dialect calls data never become a command.
+//! - What is carried both ways is the same after a conversion there and back.
+//! - Text that a format calls data never becomes a command.
 
 mod place;
 pub mod table;
@@ -33,7 +33,7 @@ use crate::packet::alone::{self, File};
 use crate::yaml;
 use table::Kind;
 
-/// A way to hand out work.
+/// A format for handing out work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dialect {
     /// The task card of a control packet.
@@ -47,7 +47,7 @@ pub enum Dialect {
 impl Dialect {
     pub const ALL: [Self; 3] = [Self::Card, Self::Assignment, Self::Contract];
 
-    /// What it is called in a sentence.
+    /// The name of the format in a sentence.
     pub fn words(self) -> &'static str {
         match self {
             Self::Card => "a task card",
@@ -56,7 +56,7 @@ impl Dialect {
         }
     }
 
-    /// What its documents are written in when nothing else is said.
+    /// The file format of its documents by default.
     pub fn format(self) -> Format {
         match self {
             Self::Card => Format::Yaml,
@@ -64,7 +64,6 @@ impl Dialect {
         }
     }
 
-    /// A document of it as text.
     pub fn render(self, document: &Value) -> String {
         match self {
             Self::Card => yaml::render(document),
@@ -72,7 +71,7 @@ impl Dialect {
         }
     }
 
-    /// Judges a document by the rules of its dialect.
+    /// Judges a document by the rules of its format.
     pub fn check(self, document: &Value, policy: &CommandPolicy, closeness: Closeness) -> Verdict {
         let (strictness, profile) = match closeness {
             Closeness::Letter => (Strictness::Literal, Profile::Literal),
@@ -107,38 +106,37 @@ impl Dialect {
     }
 }
 
-/// How closely a document is looked at.
+/// How strictly a document is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Closeness {
-    /// By the letter of its format.
+    /// By the text of its format.
     Letter,
-    /// Also refused: what the letter lets pass although it cannot be meant.
+    /// Also refuses what the text permits although it cannot be intended.
     Strict,
 }
 
-/// Something about one place of a document.
+/// A remark about one place of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// The place, as a JSON pointer.
     pub path: String,
-    /// What is to be known about it.
     pub reason: String,
 }
 
-/// A document in another dialect.
+/// A document in another format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Converted {
     pub document: Value,
-    /// Places of the source that are not in it.
+    /// Places of the source that are not in the result.
     pub lost: Vec<Note>,
-    /// Places of it that are not from the source.
+    /// Places of the result that are not from the source.
     pub given: Vec<Note>,
 }
 
-/// Values that a person gives for places of the target, by their names, as in `task.task_id`.
+/// Values that a user gives for places of the target, by their names, as in `task.task_id`.
 pub type Settings = BTreeMap<String, Vec<String>>;
 
-/// Says in the words of `to` what `source` says in those of `from`.
+/// Converts `source`, a document of the format `from`, to the format `to`.
 pub fn convert(
     (from, to): (Dialect, Dialect),
     source: &Value,
@@ -183,13 +181,13 @@ pub fn convert(
     })
 }
 
-/// The same verdict, with what it is about in front of its reason.
+/// The same verdict, with its subject in front of the reason.
 fn about(mut verdict: Verdict, words: &str) -> Verdict {
     verdict.reason = format!("{words}: {}", verdict.reason);
     verdict
 }
 
-/// A document on its way.
+/// A document during its conversion.
 struct Work {
     to: Dialect,
     document: Value,
@@ -198,7 +196,7 @@ struct Work {
 }
 
 impl Work {
-    /// Takes what the person gives.
+    /// Takes what the user gives.
     fn set(&mut self, settings: &Settings) -> Result<(), Verdict> {
         for (name, values) in settings {
             let mut all = table::settable(self.to).iter();
@@ -221,7 +219,7 @@ impl Work {
         Ok(())
     }
 
-    /// Takes what the source says and the person does not.
+    /// Takes what the source says and the user does not give.
     fn carry(&mut self, from: Dialect, source: &Value, settings: &Settings) {
         let mut taken = Vec::new();
         for (at, target) in table::pairs(from, self.to) {
@@ -260,7 +258,7 @@ impl Work {
         format!("{} has no field for it{looser}", self.to.words())
     }
 
-    /// Gives what is still missing and has a usual value.
+    /// Adds default values for places that are still missing.
     fn fill(&mut self) {
         for (at, value) in table::defaults(self.to, &self.document) {
             if self.document.pointer(at).is_none() {
@@ -309,7 +307,7 @@ impl Kind {
     }
 }
 
-/// A name that is not one of a place that can be given.
+/// The refusal of a name that is no settable place.
 fn unknown(to: Dialect, name: &str) -> Verdict {
     let names: Vec<String> = table::settable(to)
         .iter()

@@ -1,7 +1,7 @@
 //! Reads and writes a document that may be JSON, YAML or TOML.
 //!
-//! All three become the same kind of value, so that contracts and task cards have one reader
-//! whatever people wrote them in.
+//! All three become the same kind of value, so that contracts and task cards have one reader for
+//! every file format.
 
 mod write;
 
@@ -12,7 +12,7 @@ use crate::toml::{self, TomlError};
 use crate::yaml::{self, YamlError};
 pub use write::render;
 
-/// What a document is written in.
+/// The file format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `.json`
@@ -24,7 +24,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// How the names of such files end.
+    /// The extension of such files.
     pub fn ending(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -33,7 +33,7 @@ impl Format {
         }
     }
 
-    /// The format that the end of a file name tells, in either case; `None` for all others.
+    /// The format of a file name by its extension, in either case; `None` for any other.
     pub fn of_name(name: &str) -> Option<Self> {
         let (_, ending) = name.rsplit_once('.')?;
         match ending.to_ascii_lowercase().as_str() {
@@ -45,21 +45,16 @@ impl Format {
     }
 }
 
-/// Why a document was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// By the reader of JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// By the reader of YAML.
     #[error(transparent)]
     Yaml(#[from] YamlError),
-    /// By the reader of TOML.
     #[error(transparent)]
     Toml(#[from] TomlError),
 }
 
-/// Reads one document.
 pub fn parse(format: Format, bytes: &[u8]) -> Result<Value, DocumentError> {
     Ok(match format {
         Format::Json => json::parse(bytes)?,

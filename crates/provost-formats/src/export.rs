@@ -1,9 +1,9 @@
-//! Says what a sealed run came to in formats that other tools read.
+//! Writes the result of a sealed run in formats that other tools read.
 //!
 //! # Invariants
 //!
-//! - Everything follows from the ledger and the logs that it names; nothing is looked up elsewhere.
-//! - What a format has no word for is left out, never bent until it fits.
+//! - Everything follows from the ledger and the logs that it names.
+//! - What a format cannot express is left out, never bent until it fits.
 
 mod cases;
 pub mod junit;

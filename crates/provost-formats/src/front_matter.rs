@@ -1,15 +1,15 @@
 //! Splits Markdown from the YAML in front of it.
 //!
-//! Front matter begins with a line `---` that is the very first of the file and ends with the
-//! next line that is `---` or `...`. Blanks after the dashes are forgiven, and so are a byte
-//! order mark and CRLF. What begins and does not end is refused: a reader that took it for plain
-//! Markdown would not see the fields at all.
+//! Front matter begins with a line `---` that is the very first of the file and ends with the next
+//! line that is `---` or `...`. Blanks after the dashes, a byte order mark and CRLF are accepted.
+//! Front matter without an end is refused: a reader that took it for plain Markdown would not see
+//! its fields.
 
 use serde_json::Value;
 
 use crate::yaml::{self, YamlError};
 
-/// Markdown, and what stood in front of it.
+/// Markdown, and the YAML in front of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<'a> {
     /// The front matter; `null` when it is empty.
@@ -24,20 +24,20 @@ pub enum FrontMatterError {
     /// Not UTF-8.
     #[error("the document is not UTF-8 (byte {0})")]
     NotText(usize),
-    /// The first line is something else.
+    /// The first line is not `---`.
     #[error("line 1, column 1: no front matter, the first line is not `---`")]
     Absent,
     /// No second `---`.
     #[error("line 1, column 1: the front matter does not end with a line `---`")]
     Open,
-    /// What stands between is not good YAML.
+    /// The text between is not valid YAML.
     #[error(transparent)]
     Yaml(#[from] YamlError),
 }
 
 /// Splits `bytes`; lines and columns in errors count from the first line of the whole file.
 pub fn parse(bytes: &[u8]) -> Result<Page<'_>, FrontMatterError> {
-    // The limit comes first, so that no more than that is looked through.
+    // The limit comes first, so that no more than that is searched.
     if bytes.len() > provost_core::json::LARGEST {
         return Err(YamlError::TooLarge(bytes.len()).into());
     }
@@ -52,7 +52,7 @@ pub fn parse(bytes: &[u8]) -> Result<Page<'_>, FrontMatterError> {
     let mut end = first.len();
     for line in lines {
         if matches!(line.trim_end(), "---" | "...") {
-            // The first line goes along: `---` is YAML too, and the line numbers stay true.
+            // The first line is included: `---` is YAML as well, and the line numbers stay true.
             let front = yaml::parse(&text.as_bytes()[..end])?;
             let body = &text[end + line.len()..];
             return Ok(Page { front, body });

@@ -1,4 +1,4 @@
-//! Reads and writes the payload formats that somebody else fixed.
+//! Reads and writes the payload formats that others fixed.
 //!
 //! Control packets, operator contracts, child packages and change-control payloads are parsed
 //! into the core model here and rendered out of it. Only the surfaces know this crate.

@@ -1,7 +1,7 @@
-//! Finds the lines of a text that the parts of its document stand on.
+//! Finds the line of each part of a document in its text.
 //!
-//! For people who look for a place in what they wrote: a document that cannot be read has no
-//! lines, and nothing is decided here.
+//! The lines help people to find a place in their file; nothing is decided by them. A document that
+//! cannot be read has no lines.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl Lines {
         let text = std::str::from_utf8(bytes).ok();
         let text = text.filter(|text| text.len() <= LARGEST);
         let lines = text.and_then(|text| match format {
-            // Outside of texts JSON may be indented by tabs, which YAML does not take for blanks.
+            // Outside of texts JSON may be indented by tabs, which YAML does not accept.
             Format::Json => events(&text.replace('\t', " ")),
             Format::Yaml => events(text),
             Format::Toml => tables(text),
@@ -30,7 +30,7 @@ impl Lines {
         Self(lines.unwrap_or_default())
     }
 
-    /// The line of the part at `pointer`, or of what it would be a part of.
+    /// The line of the part at `pointer`, or of its nearest parent.
     pub fn line(&self, pointer: &str) -> Option<usize> {
         let mut pointer = pointer;
         loop {
@@ -81,7 +81,7 @@ fn events(text: &str) -> Option<BTreeMap<String, usize>> {
                 (Some(pointer), _) => pointer,
                 (None, Event::Scalar(name, ..)) => {
                     let pointer = format!("{above}/{}", escaped(name));
-                    // A part stands where its key does, wherever its value begins.
+                    // A part stands on the line of its key, wherever its value begins.
                     lines.insert(pointer.clone(), span.start.line());
                     *key = Some(pointer);
                     continue;
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_format_tells_its_lines() {
+    fn every_format_has_lines() {
         let json = "{\n\t\"allow\": [\n\t\t\"src\",\n\t\t\"docs\"\n\t],\n\t\"x\": {\"net\": [],\n\
                     \"permit\": {}}\n}\n";
         let yaml = "allow:\n  - src\n  # more\n  - docs\nx:\n  net: []\n  permit: {}\n";
@@ -166,7 +166,7 @@ mod tests {
             let lines = Lines::of(format, text.as_bytes());
             let found = pointers.map(|pointer| lines.line(pointer).unwrap_or_default());
             assert_eq!(found, want, "{format:?}");
-            // What is not there stands where it would be.
+            // A missing part has the line of its parent.
             assert_eq!(lines.line("/x/permit/oracle"), Some(want[5]), "{format:?}");
             assert_eq!(lines.line("/elsewhere"), None, "{format:?}");
         }

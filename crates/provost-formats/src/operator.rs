@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - Any bytes give a verdict; only a payload in which every rule was checked and held is allowed.
-//! - Every finding names the field it is about as a JSON pointer, and one code of the fourteen.
-//! - The rules are those of `provost_core::board`; in here is only how payloads spell them.
+//! - Every finding names its field as a JSON pointer, and one of the fourteen codes of the format.
+//! - The rules are those of `provost_core::board`; this module only knows how payloads spell them.
 
 use provost_core::code::Code;
 use provost_core::json::{self, Node};
@@ -35,26 +35,26 @@ mod worklog;
 pub use finding::{Finding, Findings};
 pub use worklog::lines;
 
-/// What a payload is for.
+/// The kind of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A task for a worker.
     Assignment,
-    /// What a worker reports.
+    /// The report of a worker.
     Result,
-    /// What the planner decides in one round.
+    /// The decisions of the planner in one round.
     OrchestratorOutput,
     /// The log of a task.
     Worklog,
-    /// The log of a task before and after somebody wrote to it.
+    /// The log of a task before and after an append.
     WorklogAppend,
-    /// What a planner needs to go on after losing its memory.
+    /// What a planner needs to continue after losing its memory.
     Handoff,
     /// Changes of a board, as one batch.
     LedgerDelta,
     /// Changes of a board, by several writers.
     LedgerDeltaStreams,
-    /// Locks side by side.
+    /// Locks that are held at the same time.
     Locks,
     /// Locks taken and released in order.
     LockLifecycle,
@@ -64,9 +64,9 @@ pub enum Kind {
     Transition,
     /// The heartbeats of tasks.
     Watchdog,
-    /// A result, held against what its task might touch.
+    /// A result, compared with the scope of its task.
     PostExecution,
-    /// The checks of a task, held against what was asked for.
+    /// The checks of a task, compared with the required criteria.
     PreComplete,
 }
 
@@ -90,23 +90,22 @@ impl Kind {
     ];
 }
 
-/// How closely a payload is looked at.
+/// How strictly a payload is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strictness {
-    /// By the letter of the contract.
+    /// By the text of the contract.
     Literal,
-    /// Also refused: unknown fields, and what the letter lets pass although it cannot be meant.
+    /// Also refuses unknown fields, and what the text permits although it cannot be intended.
     Strict,
 }
 
-/// What cannot be seen in a payload.
+/// What a check needs to know beyond the payload.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// Whether the file that a payload names is there.
+    /// Whether the file that a payload names exists.
     pub file_exists: &'a dyn Fn(&str) -> bool,
 }
 
-/// Judges a payload.
 pub fn check(
     kind: Kind,
     bytes: &[u8],
@@ -149,10 +148,10 @@ pub fn unreadable(why: &str) -> Verdict {
     Verdict::deny(Code::SchemaInvalid, why)
 }
 
-/// What a check has to say beside its findings.
+/// What a check says beside its findings.
 #[derive(Debug, Default)]
 struct Answer {
-    /// What holds, when everything does.
+    /// The reason of the verdict if there is no finding.
     reason: &'static str,
     /// Facts for `details`.
     details: Vec<(&'static str, Value)>,
@@ -181,7 +180,7 @@ fn read(bytes: &[u8]) -> Result<Node<'_>, String> {
     json::read(bytes).map_err(|error| error.to_string())
 }
 
-/// A result comes as JSON, or as Markdown with the fields in front of it.
+/// A result is JSON, or Markdown with its fields in front matter.
 fn read_result<'a>(bytes: &'a [u8], found: &mut Findings) -> Result<Node<'a>, String> {
     let begins = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     if !begins.starts_with(b"---") {

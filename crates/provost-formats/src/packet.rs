@@ -1,17 +1,17 @@
-//! Judges control packets: what a planner allowed, what a worker says it did, what a validator
-//! concluded, and the evidence for it.
+//! Judges control packets: the planner's permissions, the worker's report, the validator's
+//! conclusion, and the evidence for it.
 //!
-//! A packet is a directory of three YAML files. A hardened one has two snapshots of the workspace
-//! and a log of the acceptance commands as well, and then the files are held against those. The
-//! files are read by somebody else and handed in as [`Source`]s.
+//! A packet is a directory of three YAML files. A hardened one also has two snapshots of the
+//! workspace and a log of the acceptance commands, and the files are compared with those. The
+//! caller reads the files and passes them as [`Source`]s.
 //!
 //! # Invariants
 //!
 //! - Every violation is listed with its file and field; one does not hide another.
-//! - What is missing, unreadable or of the wrong type never counts as empty.
+//! - A missing or unreadable field, or one of the wrong type, never counts as empty.
 //! - A path with `..`, an absolute one, and two spellings of one path are refused.
-//! - An acceptance command was run only if exactly that command was run.
-//! - What the text of the format permits and a careful reader would not is a finding in the
+//! - An acceptance command counts as run only if exactly that command was run.
+//! - What the text of the format permits although it weakens the evidence is a finding in the
 //!   strict profile and a warning otherwise.
 
 pub mod alone;
@@ -43,33 +43,32 @@ use rule::Effort;
 pub use snapshot::{Difference, Snapshot, render as render_snapshot};
 pub(crate) use validator::CHECKS;
 
-/// The task card, always there.
+/// The task card; required.
 pub const TASK_CARD: &str = "task_card.yaml";
-/// The worker's report, always there.
+/// The worker's report; required.
 pub const EXECUTOR_REPORT: &str = "executor_report.yaml";
-/// The validator's report, always there.
+/// The validator's report; required.
 pub const VALIDATOR_REPORT: &str = "validator_report.yaml";
 
-/// The largest YAML file of a packet that is read, in bytes; what people and agents write is small,
-/// and a longer text only takes time. Evidence may be as large as any JSON.
+/// The largest YAML file of a packet that is read, in bytes. Files of people and agents are small;
+/// a longer one only costs time. Evidence may be as large as any JSON.
 pub const LARGEST_YAML: usize = 4 * 1024 * 1024;
 
-/// What reading a file came to.
+/// The content of a file, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     Bytes(Vec<u8>),
-    /// There is none.
     Missing,
-    /// There is something, but its bytes cannot be had, for this reason.
+    /// The file exists, but cannot be read, for this reason.
     Unreadable(String),
 }
 
-/// How the rules are read.
+/// How strictly the rules are applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     /// As the text of the format has them.
     Literal,
-    /// As they must be meant if evidence shall show something.
+    /// As they must be intended if evidence is to prove something.
     Strict,
 }
 
@@ -87,7 +86,6 @@ pub enum Evidence {
 impl Evidence {
     pub const ALL: [Self; 3] = [Self::Before, Self::After, Self::Log];
 
-    /// Its key in `evidence_files`.
     pub fn key(self) -> &'static str {
         match self {
             Self::Before => "workspace_before",
@@ -97,24 +95,23 @@ impl Evidence {
     }
 }
 
-/// A piece of evidence that the card names, looked for in both places it can be.
+/// A piece of evidence that the card names, with both places where it can be.
 #[derive(Debug, Clone)]
 pub struct Found {
     pub evidence: Evidence,
     /// Its path, as [`wanted`] gave it.
     pub path: RepoPath,
-    /// What is there from the root of the repository.
+    /// The file relative to the root of the repository.
     pub in_repository: Source,
-    /// What is there from the directory of the packet.
+    /// The file relative to the directory of the packet.
     pub in_packet: Source,
 }
 
-/// A packet as it was found.
 #[derive(Debug)]
 pub struct Packet<'a> {
-    /// The phase that was asked for.
+    /// The phase that the caller asks for.
     pub phase_id: &'a str,
-    /// The packet's directory, from the root of the repository; none if it lies outside.
+    /// The packet's directory, from the root of the repository; `None` if it is outside.
     pub directory: Option<RepoPath>,
     /// [`TASK_CARD`]
     pub task_card: Source,
@@ -122,13 +119,13 @@ pub struct Packet<'a> {
     pub executor_report: Source,
     /// [`VALIDATOR_REPORT`]
     pub validator_report: Source,
-    /// What [`wanted`] asked for.
+    /// The evidence that [`wanted`] lists.
     pub evidence: Vec<Found>,
-    /// What there is of a seal; none if nobody looked for one.
+    /// The seal and the files it may cover; `None` if the caller did not look for one.
     pub seal: Option<seal::Sealed>,
 }
 
-/// The evidence that a task card names, as far as it can be read: what has to be looked for.
+/// The evidence that a task card names, as far as it can be read; the caller looks for it.
 pub fn wanted(task_card: &Source) -> Vec<(Evidence, RepoPath)> {
     let mut nothing = Findings::default();
     match card::read(task_card, "", &mut nothing) {
@@ -138,7 +135,7 @@ pub fn wanted(task_card: &Source) -> Vec<(Evidence, RepoPath)> {
 }
 
 /// The directory of a phase's packet below the packet root, or the verdict about a phase id that
-/// would lead out of it.
+/// leads out of it.
 pub fn directory(phase_id: &str) -> Result<RepoPath, Verdict> {
     RepoPath::try_from(phase_id.trim()).map_err(|why| {
         let mut findings = Findings::default();
@@ -204,7 +201,7 @@ pub fn judge(packet: &Packet<'_>, profile: Profile, gate: Option<&Gate>) -> Verd
     verdict(findings, profile, &card, actual.as_ref(), accepted)
 }
 
-/// A packet that Provost made is as it was sealed.
+/// Checks the seal of a packet that Provost made.
 fn is_sealed(packet: &Packet<'_>, card: &Card, findings: &mut Findings) {
     let Some(sealed) = &packet.seal else {
         return;
@@ -214,7 +211,7 @@ fn is_sealed(packet: &Packet<'_>, card: &Card, findings: &mut Findings) {
     }
 }
 
-/// Every acceptance command is one of those that the worker says it ran.
+/// Checks that the worker's report lists every acceptance command.
 fn commands_are_reported(card: &Card, run: &BTreeSet<String>, findings: &mut Findings) {
     for command in &card.commands {
         if !run.contains(command) {
@@ -224,7 +221,7 @@ fn commands_are_reported(card: &Card, run: &BTreeSet<String>, findings: &mut Fin
     }
 }
 
-/// `path` is one that the card allows.
+/// Checks that the card allows `path`.
 fn in_scope(
     card: &Card,
     path: &str,
@@ -240,7 +237,7 @@ fn in_scope(
     }
 }
 
-/// What the gate says beside the packet.
+/// The result of the gate beside the packet.
 struct Accepted {
     findings: Findings,
     docs: &'static str,
@@ -275,7 +272,7 @@ fn verdict(
         findings.append(gate.findings);
     }
     if findings.holds(profile) {
-        let words = match docs {
+        let reason = match docs {
             "not_checked" => "the packet holds; docs and black-box checks were not looked at",
             _ => "the packet holds, the docs were updated, the black-box checks pass",
         };
@@ -283,18 +280,18 @@ fn verdict(
         if !warnings.is_empty() {
             details["warnings"] = json!(warnings);
         }
-        return Verdict::allow(words).with(details);
+        return Verdict::allow(reason).with(details);
     }
     refuse(&findings, profile, details)
 }
 
 fn refuse(findings: &Findings, profile: Profile, mut details: Value) -> Verdict {
     let rows = findings.rows(profile);
-    let words = |row: &Value| {
+    let describe = |row: &Value| {
         let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
         format!("{}: {}", text("path"), text("problem"))
     };
-    let first = rows.first().map(words).unwrap_or_default();
+    let first = rows.first().map(describe).unwrap_or_default();
     let reason = match findings.count(profile) {
         0 | 1 => first,
         count => format!("{count} rules are broken; {first}"),

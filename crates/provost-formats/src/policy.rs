@@ -2,10 +2,9 @@
 
 use provost_core::policy::{Flaw, Policy, Written};
 
-/// The largest policy we read, in bytes.
+/// The largest policy that is read, in bytes.
 pub const LARGEST: usize = 256 * 1024;
 
-/// Why a policy was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// More than [`LARGEST`] bytes.
@@ -14,7 +13,7 @@ pub enum PolicyError {
     /// Not UTF-8.
     #[error("provost.toml: is not UTF-8")]
     NotText,
-    /// Not TOML, or with fields that a policy has not.
+    /// Not TOML, or with unknown fields.
     #[error("provost.toml: {0}")]
     Syntax(String),
     /// A value that breaks a rule.
@@ -22,7 +21,6 @@ pub enum PolicyError {
     Flaw(Flaw),
 }
 
-/// Reads a policy.
 pub fn parse(bytes: &[u8]) -> Result<Policy, PolicyError> {
     if bytes.len() > LARGEST {
         return Err(PolicyError::TooLarge);
@@ -91,7 +89,7 @@ mod tests {
             ("adapter = \"codex\"\nmodel = \"--x\"", "model"),
             ("adapter = \"codex\"\nbase_url = \"x\"", "base_url"),
             ("adapter = \"codex\"\nmax_tokens = 0", "max_tokens"),
-            // What nobody could count cannot be bounded.
+            // Tokens that cannot be counted cannot be limited.
             (
                 "adapter = \"codex\"\nlogin = \"none\"\nmax_tokens = 9",
                 "max_tokens",

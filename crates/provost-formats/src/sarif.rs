@@ -1,7 +1,7 @@
-//! SARIF 2.1.0 about the structure of source code, as code scanners and their viewers read it.
+//! Writes SARIF 2.1.0 about the structure of source code, for code scanners and their viewers.
 //!
 //! A rule is a category of findings; a result is one finding, with all its places. The id of a
-//! finding is its fingerprint, because it survives moves.
+//! finding is its fingerprint, because it survives moves of the code.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +44,7 @@ fn rule(category: Category) -> Value {
     json!({
         "id": id(category),
         "name": category.word(),
-        "shortDescription": { "text": words(category) },
+        "shortDescription": { "text": describe(category) },
         "properties": { "decides": category.gates() },
     })
 }
@@ -53,13 +53,13 @@ fn id(category: Category) -> String {
     format!("structure/{}", category.word())
 }
 
-fn words(category: Category) -> &'static str {
+fn describe(category: Category) -> &'static str {
     match category {
         Category::Function => "Functions that do the same",
         Category::Block => "Runs of statements that do the same",
         Category::Near => "Functions that do nearly the same",
-        Category::UnusedFunction => "A function that nobody uses",
-        Category::UnusedClass => "A class that nobody uses",
+        Category::UnusedFunction => "A function that is not used",
+        Category::UnusedClass => "A class that is not used",
         Category::Complexity => "A function with too many branches",
         Category::Coupling => "A class that uses too many others",
         Category::Cohesion => "A class whose methods have too little to do with each other",
@@ -73,7 +73,7 @@ fn words(category: Category) -> &'static str {
 fn result(finding: &Finding, rules: &[Category]) -> Value {
     let rule = rules.iter().position(|one| *one == finding.category);
     let level = match finding.severity {
-        // What is not sure enough to decide is not shown as if it were.
+        // A finding that is not certain enough to decide is only a note.
         _ if !finding.gates() => "note",
         Severity::Info => "note",
         Severity::Warning => "warning",

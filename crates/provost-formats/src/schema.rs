@@ -1,12 +1,12 @@
-//! Says as JSON Schema what the formats of others look like.
+//! Gives JSON Schemas of the formats that others fixed.
 //!
-//! Names, lists of words and limits come from the readers. The schemas describe what the readers
-//! take when they look strictly; what must hold between fields is theirs alone.
+//! Names, enumerations and limits come from the readers. The schemas describe what the readers
+//! accept in strict mode; only the readers check rules between fields.
 //!
 //! # Invariants
 //!
-//! - What a schema refuses, its reader refuses, and what a reader refuses for its shape, the schema
-//!   refuses: a test changes every value of every example and compares.
+//! - What a schema refuses, its reader refuses. What a reader refuses for its shape, the schema
+//!   refuses. A test changes every value of every example and compares.
 
 mod build;
 mod operator;
@@ -23,7 +23,7 @@ use crate::packet::Profile;
 use crate::packet::alone::{self, File};
 use crate::yaml;
 
-/// A format of others: its schema, its reader and an example.
+/// A format that others fixed: its schema, its reader and an example.
 #[derive(Debug, Clone, Copy)]
 pub struct Foreign {
     pub format: Format,
@@ -33,7 +33,7 @@ pub struct Foreign {
     pub judge: fn(&Value) -> Verdict,
 }
 
-/// Every format of others that has a schema.
+/// Every such format that has a schema.
 pub const FOREIGN: &[Foreign] = &[
     Foreign {
         format: Format::made("operator_assignment.v1", operator::assignment),
@@ -87,7 +87,7 @@ pub const FOREIGN: &[Foreign] = &[
     },
 ];
 
-/// Every format there is a schema of, our own first.
+/// Every format that has a schema, Provost's own first.
 pub fn formats() -> impl Iterator<Item = &'static Format> {
     let foreign = FOREIGN.iter().map(|foreign| &foreign.format);
     FORMATS.iter().chain(foreign)

@@ -1,14 +1,14 @@
-//! Reads YAML so that it has one meaning, and writes it so.
+//! Reads YAML so that it has one meaning, and writes it in the same way.
 //!
 //! Untagged plain text is typed by the core schema of YAML 1.2: `no`, `yes`, `on` and dates are
-//! text, `017` is seventeen, `0o17` fifteen. Whatever readers disagree about is refused: repeated
+//! text, `017` is seventeen, `0o17` fifteen. What readers disagree about is refused: repeated
 //! keys, keys that are not text, merge keys (`<<`), a second document, a `%YAML` version other
 //! than 1.2, every tag that is not of the core schema, numbers that JSON cannot hold.
 //!
 //! # Invariants
 //!
-//! - The limits of [`provost_core::json`] hold here as well, also for what aliases multiply.
-//! - An empty document is `null`, as YAML says; who wants a mapping refuses it.
+//! - The limits of [`provost_core::json`] hold here as well, including what aliases multiply.
+//! - An empty document is `null`, as YAML says; a caller that wants a mapping refuses it.
 //! - Anchors and aliases mean a copy; an alias inside of its own anchor is refused.
 
 use std::collections::BTreeMap;
@@ -46,7 +46,6 @@ pub enum YamlError {
     },
 }
 
-/// Reads one document of any shape.
 pub fn parse(bytes: &[u8]) -> Result<Value, YamlError> {
     if bytes.len() > LARGEST {
         return Err(YamlError::TooLarge(bytes.len()));
@@ -80,11 +79,11 @@ fn at(place: Marker, what: String) -> YamlError {
     }
 }
 
-/// Builds the value from the events of the parser; a refusal is said in words.
+/// Builds the value from the events of the parser; an error is a message without its place.
 struct Reader {
     /// The lists and mappings that have begun and not ended, outermost first.
     open: Vec<Open>,
-    /// What the anchors so far stand for.
+    /// The values of the anchors so far.
     anchors: BTreeMap<usize, Value>,
     /// How many more values may come, copies included.
     values_left: usize,
@@ -146,7 +145,7 @@ impl Reader {
             Event::SequenceEnd | Event::MappingEnd => self.end(),
             Event::Alias(anchor) => self.copy(anchor),
             Event::StreamStart | Event::StreamEnd => Ok(()),
-            // The parser was asked for no others; a new kind of event must not pass unread.
+            // The parser is asked for no others; a new kind of event must not pass unread.
             other => Err(format!("unexpected {other:?}")),
         }
     }
@@ -202,7 +201,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Remembers what `anchor` stands for; 0 is no anchor.
+    /// Stores the value of `anchor`; 0 is no anchor.
     fn keep(&mut self, anchor: usize, value: &Value) -> Result<(), String> {
         if anchor != 0 {
             self.charge(value)?;
@@ -223,7 +222,7 @@ impl Reader {
         self.place(value)
     }
 
-    /// Pays for a copy of `value`, and says how deep it is.
+    /// Takes a copy of `value` from what is left, and gives its depth.
     fn charge(&mut self, value: &Value) -> Result<usize, String> {
         let weight = Weight::of(value);
         self.spend(weight.values)?;

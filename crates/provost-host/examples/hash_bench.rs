@@ -1,6 +1,6 @@
 //! Measures the least that reading and hashing every file of a directory costs, on all cores.
 //!
-//! The files are listed before the clock runs. Prints the time of one go in microseconds. The
+//! The files are listed before the clock starts. Prints the time of one pass in microseconds. The
 //! argument is the directory; `.git` at its top is left out.
 
 use std::error::Error;

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A server that replies at once; where it is.
+/// Starts a server that replies at once; returns its address.
 fn serve() -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -73,7 +73,7 @@ fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// How long one request takes on a connection that is there.
+/// How long one request takes on an open connection.
 fn ask(stream: &mut TcpStream, request: &str) -> Result<Duration, Box<dyn Error>> {
     let begin = Instant::now();
     stream.write_all(request.as_bytes())?;

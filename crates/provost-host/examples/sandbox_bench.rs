@@ -1,9 +1,9 @@
 //! Measures the start of a sandbox against bubblewrap and against a bare start of the same program.
 //!
 //! Prints one line a measure: its name, the median and the quartiles in microseconds, and one with
-//! `-work` for the processor time it took on average, which other programs disturb less. The measures take turns, so
-//! that a change of the machine's mood hits all of them. The argument is the number of turns; names
-//! after it pick measures, for a profiler.
+//! `-work` for the average processor time, which other programs disturb less. The measures take
+//! turns, so that a change of the machine's load affects all of them. The argument is the number of
+//! turns; names after it pick measures, for a profiler.
 
 use std::error::Error;
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use provost_host::sandbox::{self, Command, Control, How, Launcher, Profile, Stdin, selftest};
 
-/// As close to a sandbox as bubblewrap comes without a list of what to let in.
+/// As close to a sandbox as bubblewrap comes without a list of mounts.
 const BUBBLEWRAP: &[&str] = &[
     "--unshare-all",
     "--die-with-parent",
@@ -31,7 +31,7 @@ const BUBBLEWRAP: &[&str] = &[
     "/bin/true",
 ];
 
-/// A tick of the kernel's books, in microseconds.
+/// One clock tick of the kernel's accounting, in microseconds.
 const TICK: f64 = 10_000.0;
 
 type Measure<'a> = Box<dyn FnMut() -> Result<(), Box<dyn Error>> + 'a>;
@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let turns = turns.max(1);
     for turn in 0..turns as usize {
         for place in 0..measures.len() {
-            // Everybody goes first now and then.
+            // Each measure is the first one in some turns.
             let at = (place + turn) % measures.len();
             let (begin, worked) = (Instant::now(), children()?);
             (measures[at].1)()?;
@@ -91,11 +91,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the children that ended have worked so far, in ticks.
+/// Processor time of the ended children so far, in ticks.
 fn children() -> Result<u32, Box<dyn Error>> {
     let text = std::fs::read_to_string("/proc/self/stat")?;
     let fields = text.rsplit(')').next().unwrap_or_default();
-    // After the name come state and ten numbers, then our own two times, then the children's.
+    // After the program name: state and ten numbers, then our own two times, then the children's.
     let fields = fields.split_whitespace().skip(13).take(2);
     Ok(fields.map(str::parse::<u32>).sum::<Result<_, _>>()?)
 }

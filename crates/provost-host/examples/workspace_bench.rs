@@ -77,7 +77,7 @@ impl Ground {
         let spread = files.keys().step_by(step).take(EDITS);
         let edited: Vec<String> = spread.map(ToString::to_string).collect();
         let lowers = Lowers::new(&scratch.join("cache"));
-        // The first one makes the checkout, which is not what is measured.
+        // The first one makes the checkout, which is not measured.
         lowers.hold(&repository, &base)?;
         for path in &edited {
             append(&checkout.join(path), &checkout.join(path))?;

@@ -1,11 +1,10 @@
-//! Finds the programs of adapters on this machine, and puts one into a sandbox.
+//! Finds the programs of adapters on this machine, and adds one to a sandbox.
 //!
 //! # Invariants
 //!
-//! - A program is looked for along the PATH of the person who runs this, by its one name: no file
-//!   of a repository chooses it.
-//! - Of its surroundings only its own package is there, read-only; never a home, a setting or a
-//!   login.
+//! - A program is looked up in the user's PATH, by its one name: no file of a repository chooses
+//!   it.
+//! - Only its own package is mounted, read-only; never a home, a setting or a login.
 
 mod stream;
 mod version;
@@ -22,19 +21,19 @@ use provost_engine::ports::PortError;
 use crate::sandbox::{Mount, Profile};
 pub(crate) use stream::{AgentControl, AgentStream};
 
-/// Where the certificates that vouch for servers are in a sandbox, if the person named some.
+/// Path of the server certificates in a sandbox, if the user named some.
 const CERTIFICATES: &str = "/run/provost/certificates.pem";
 
-/// The program of an adapter, as it is installed here.
+/// The installed program of an adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     /// The program itself; links are followed.
     pub program: PathBuf,
-    /// What it needs of the machine, at the path it has there.
+    /// The directory that it needs, mounted at the same path.
     pub package: PathBuf,
 }
 
-/// The program of `agent`, or why there is none; a command of its own is looked for in the sandbox.
+/// The program of `agent`; `None` for a command of the policy, which is looked up in the sandbox.
 pub fn find(agent: &Adapted) -> Result<Option<Installed>, PortError> {
     let Some(program) = agent.program() else {
         return Ok(None);
@@ -49,13 +48,13 @@ pub fn find(agent: &Adapted) -> Result<Option<Installed>, PortError> {
     found.map(Some)
 }
 
-/// What is executed for `agent`: its words, with the program in the place of its name.
+/// The command line of `agent`: `words`, with the path of the program instead of its name.
 pub(crate) fn argv(agent: &Adapted, words: &[String]) -> Result<Vec<String>, PortError> {
     let installed = find(agent)?;
     Ok(installed.map_or_else(|| words.to_vec(), |installed| installed.argv(words)))
 }
 
-/// Lets `profile` hold what `agent` needs to give such an `answer`.
+/// Adds to `profile` what `agent` needs to give such an `answer`.
 pub(crate) fn furnish(
     profile: &mut Profile,
     agent: &Adapted,
@@ -66,7 +65,7 @@ pub(crate) fn furnish(
         None => furnish_words(profile, agent, answer),
     }
     if agent.server.is_some() {
-        // Nothing that it says may be missed: an answer that is not heard is waited for.
+        // No message may be lost: the protocol waits for each answer.
         profile.limits.output_bytes = profile.limits.output_bytes.max(stream::LONGEST_TALK);
     }
     Ok(())
@@ -86,18 +85,18 @@ fn find_along(name: &str, path: &OsStr) -> Option<Installed> {
     Some(Installed { program, package })
 }
 
-/// The package of npm that a program belongs to. Parts for one kind of machine are packages beside
-/// it, of the same scope.
+/// The npm package that a program belongs to. Parts for one platform are packages beside it, of the
+/// same scope.
 fn package(program: &Path) -> Option<PathBuf> {
     let parts: Vec<Component<'_>> = program.components().collect();
     let modules = |part: &Component<'_>| part.as_os_str() == "node_modules";
     let at = parts.iter().position(modules)?;
     let whole = parts.get(at + 1)?;
-    // What lies directly in there is no package.
+    // A file directly in there is no package.
     (parts.len() > at + 2).then(|| parts[..at].iter().chain([&parts[at], whole]).collect())
 }
 
-/// Adds the variables and files that tell the program about its work.
+/// Adds the variables and files that configure the program for its task.
 fn furnish_words(profile: &mut Profile, agent: &Adapted, answer: Answer) {
     profile.env.extend(launch::environment(agent));
     for (target, content) in launch::files(agent, answer) {
@@ -107,12 +106,12 @@ fn furnish_words(profile: &mut Profile, agent: &Adapted, answer: Answer) {
 }
 
 impl Installed {
-    /// Lets `profile` hold the program and what `agent` needs around it to give such an `answer`.
+    /// Adds to `profile` the program and what `agent` needs to give such an `answer`.
     pub fn add_to(&self, profile: &mut Profile, agent: &Adapted, answer: Answer) {
         let is_host = |mount: &Mount| matches!(mount, Mount::ReadOnly { .. });
         let covers = |mount: &Mount| is_host(mount) && self.package.starts_with(mount.target());
         if !profile.mounts.iter().any(covers) {
-            // An outer tree stands for what lies in it.
+            // An outer tree includes the inner ones.
             profile
                 .mounts
                 .retain(|mount| !is_host(mount) || !mount.target().starts_with(&self.package));
@@ -134,7 +133,7 @@ impl Installed {
         }
     }
 
-    /// What is executed: the words of the run, with the program in the place of its name.
+    /// The command line: `words`, with the path of the program instead of its name.
     pub fn argv(&self, words: &[String]) -> Vec<String> {
         let program = self.program.display().to_string();
         std::iter::once(program)

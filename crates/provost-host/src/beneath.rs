@@ -17,18 +17,18 @@ const CAREFUL: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NOCTTY);
 
 impl Beneath {
-    /// Takes `path`, which must be a directory and not a link to one.
+    /// Opens `path`, which must be a directory and not a link to one.
     pub(crate) fn new(path: &Path) -> rustix::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | CAREFUL;
         rustix::fs::open(path, flags, Mode::empty()).map(Self)
     }
 
-    /// The directory below that lookups cannot leave either.
+    /// A directory below, which lookups cannot leave either.
     pub(crate) fn below(&self, path: &[u8]) -> rustix::io::Result<Self> {
         self.directory(path).map(Self)
     }
 
-    /// Writes the file `name` in this very directory, whole or not at all; whatever had the name
+    /// Writes the file `name` in this directory itself, whole or not at all. Whatever had the name
     /// before, a link too, is replaced and not written through.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
         use std::io::Write as _;
@@ -37,7 +37,7 @@ impl Beneath {
         let mode = Mode::from_raw_mode(0o644);
         let open = || self.open(beside.as_bytes(), flags, mode);
         let handle = match open() {
-            // Left by a process of the same number that was killed.
+            // Left by a killed process with the same id.
             Err(Errno::EXIST) => {
                 rustix::fs::unlinkat(&self.0, beside.as_str(), AtFlags::empty())?;
                 open()?
@@ -57,7 +57,6 @@ impl Beneath {
         self.open(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
     }
 
-    /// Opens `path`.
     pub(crate) fn open(
         &self,
         path: &[u8],
@@ -68,7 +67,7 @@ impl Beneath {
         let resolve =
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(&self.0, path, flags, mode, resolve) {
-            // Old kernels lack the call, and some containers refuse what they do not know.
+            // Old kernels lack the call, and some containers refuse unknown calls.
             Err(Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => {
                 self.step_by_step(path, flags, mode)
             }
@@ -76,7 +75,7 @@ impl Beneath {
         }
     }
 
-    /// The same by one lookup for each component.
+    /// Like [`Self::open`], with one lookup for each component.
     fn step_by_step(&self, path: &[u8], flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
         let mut parts = path.split(|byte| *byte == b'/').peekable();
         let mut here = None;

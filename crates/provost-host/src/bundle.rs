@@ -1,10 +1,10 @@
-//! Reads the directory of a bundle, which anybody may have made.
+//! Reads the directory of a bundle from an untrusted source.
 //!
 //! # Invariants
 //!
 //! - Only regular files are read, none through a symbolic link, and nothing outside the directory.
-//! - Nothing waits: a fifo is not opened for its bytes.
-//! - Count, depth and size are limited; what lies beyond is named with the reason, never skipped.
+//! - Reading never blocks: a fifo is not opened for its bytes.
+//! - Count, depth and size are limited; an entry beyond a limit is reported with the reason.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -20,23 +20,19 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
 use crate::beneath::Beneath;
 
-/// The most entries we look at.
+/// The most entries that are listed.
 pub const MOST_ENTRIES: usize = 20_000;
 
-/// The deepest directory we look into.
+/// The deepest directory that is listed.
 pub const DEEPEST: usize = 32;
 
-/// A directory that cannot be looked into at all.
 #[derive(Debug, thiserror::Error)]
 #[error("the directory `{}` cannot be read", path.display())]
 pub struct Unreadable {
-    /// Which.
     path: PathBuf,
-    /// Why.
     source: std::io::Error,
 }
 
-/// The directory of a bundle.
 #[derive(Debug)]
 pub struct Directory {
     root: Beneath,
@@ -46,13 +42,13 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Looks at every entry below `path`.
+    /// Lists every entry below `path`.
     pub fn open(path: &Path) -> Result<Self, Unreadable> {
         let unreadable = |source| Unreadable {
             path: path.to_owned(),
             source,
         };
-        // The caller may name the directory by a link; what is in it may not be one.
+        // The caller may name the directory by a link; its entries may not be links.
         let real = path.canonicalize().map_err(unreadable)?;
         let root = Beneath::new(&real).map_err(|error| unreadable(error.into()))?;
         let top = root
@@ -108,7 +104,7 @@ impl Directory {
     }
 }
 
-/// The entries of one directory with what they are, one more than `most` at most.
+/// The entries of one directory with their kinds, at most one more than `most`.
 fn list(
     directory: &OwnedFd,
     path: &RawPath,
@@ -148,7 +144,7 @@ impl Files for Directory {
             .open(name.as_bytes(), OFlags::RDONLY, Mode::empty())
             .map_err(|error| cannot(error.into()))?;
         let file = File::from(file);
-        // What it is may have changed since it was listed.
+        // Its kind may have changed since it was listed.
         if !file.metadata().map_err(cannot)?.is_file() {
             return Err("is no regular file".into());
         }

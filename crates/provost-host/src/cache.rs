@@ -1,18 +1,18 @@
-//! The names of what the cache of a repository holds.
+//! Names of the directories in the cache of a repository.
 
-/// Workspaces, one directory a run.
+/// Workspaces, one directory per run.
 pub const WORKSPACES: &str = "ws";
 /// Pristine checkouts, by tree.
 pub const CHECKOUTS: &str = "lower";
-/// Prepared layers, by what they follow from.
+/// Prepared layers, by the digest of their inputs.
 pub const LAYERS: &str = "layer";
-/// What the acceptance commands said about trees that runs started from.
+/// Results of acceptance commands on the base trees of runs.
 pub const RESULTS: &str = "tests";
-/// Logs of steps of preparation that no run asked for.
+/// Logs of preparation steps that no run asked for.
 pub const PREPARED: &str = "prepared";
-/// Self-tests that held, by the start of the machine.
+/// Self-tests that passed, by boot of the machine.
 pub const SANDBOXES: &str = "sandboxes";
-/// Directories on the way out; also in the runtime root.
+/// Directories that are being removed; also in the runtime root.
 pub const REMOVED: &str = "removed";
-/// Says that overlays work here, since this start of the machine.
+/// Marks that overlays work here, since this boot of the machine.
 pub const OVERLAYS_WORK: &str = "overlay-works";

@@ -1,29 +1,29 @@
 //! Turns the bytes an agent left on disk into a git tree.
 //!
-//! Git never looks at the agent's directory: our own walker reads raw bytes, and what the agent
-//! wrote into `.gitignore`, `.gitattributes`, configuration, index or refs decides nothing.
+//! Git never reads the agent's directory: our own walker reads raw bytes. What the agent wrote into
+//! `.gitignore`, `.gitattributes`, configuration, index or refs decides nothing.
 //!
 //! # Invariants
 //!
 //! - Symbolic links are never followed, nothing blocks, every number has a limit.
 //! - Only the ignore rules of the base commit count, and never for a path of the base commit.
-//! - What a tree cannot hold faithfully is a finding; an entry that is left out of the tree always
-//!   has one.
+//! - What a tree cannot represent faithfully is a finding; every entry left out of the tree has
+//!   one.
 //! - An untouched workspace gives the base tree and no change.
-//! - Every object named by the result is in the object store, unless only a comparison was asked
-//!   for; refs are not touched.
+//! - Every object named by the result is in the object store, except after a mere comparison. Refs
+//!   are not touched.
 //!
 //! # Decisions
 //!
-//! - The `.git` at the top is the workspace's own and skipped. Any other one, in any spelling, is a
-//!   finding about the directory that holds it, whose other files are captured.
-//! - A file with a second name among the captured paths is a finding at both. A file whose other
-//!   names are elsewhere is a finding unless it holds exactly what the base has at its path.
-//! - Set-id bits are findings on files; on a directory they only pass a group on.
-//! - Names that are bad or twins of each other in the base already are not the agent's doing.
-//! - Of an overlay only the upper layer is read; what it does not mention is the base's own, by its
-//!   tree ids, and no limit counts it. The result is that of reading the merged directory.
-//! - An empty directory vanishes, except where the base has a gitlink, which it stands for.
+//! - The `.git` at the top belongs to the workspace and is skipped. Any other one, in any spelling,
+//!   is a finding about its directory, whose other files are captured.
+//! - A file with a second name among the captured paths is a finding at both. A file with other
+//!   names elsewhere is a finding unless its content equals that of the base.
+//! - Set-id bits are findings on files; on a directory they only pass on the group.
+//! - Names that are bad or collide in the base already are not attributed to the agent.
+//! - Of an overlay only the upper layer is read. What it does not mention is taken from the base by
+//!   tree ids, and counts towards no limit. The result equals that of reading the merged directory.
+//! - An empty directory vanishes, except where the base has a gitlink, which it represents.
 
 mod base;
 mod colliding_names;
@@ -51,23 +51,23 @@ pub(crate) use colliding_names::name_twins;
 use masks::Masks;
 use read::Content;
 
-/// How much is read before it is too much.
+/// Limits of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Directories inside each other.
+    /// Nesting of directories.
     pub depth: usize,
     /// Files and directories.
     pub count: u64,
-    /// Files and directories that are ignored, and so only counted.
+    /// Ignored files and directories, which are only counted.
     pub ignored_count: u64,
     pub file_bytes: u64,
     /// Bytes of all files.
     pub total_bytes: u64,
     /// Bytes of all files whose content the base does not have.
     pub new_bytes: u64,
-    /// Paths that differ from the base, and findings; beyond that nothing is captured.
+    /// Paths that differ from the base, and findings; beyond that the capture fails.
     pub changes: usize,
-    /// Bytes of what differs, before and after together; beyond that nothing is captured.
+    /// Bytes of what differs, before and after together; beyond that the capture fails.
     pub changed_bytes: u64,
 }
 
@@ -104,12 +104,11 @@ impl Limits {
     }
 }
 
-/// Where the bytes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A directory that holds everything.
+    /// A directory that contains everything.
     Directory(PathBuf),
-    /// The upper layer of an overlay on a checkout of the base, which is not mounted any more.
+    /// The upper layer of an overlay on a checkout of the base; it must not be mounted.
     Upper(PathBuf),
 }
 
@@ -121,16 +120,16 @@ impl Source {
     }
 }
 
-/// What becomes of the objects.
+/// Whether a capture writes objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// They are written into the object store; copies and twins are looked for in the whole base.
+    /// Objects are written to the store; copies and colliding names are searched in the whole base.
     Record,
-    /// Only the ids are computed, to see whether anything changed.
+    /// Only ids are computed, to see whether anything changed.
     Compare,
 }
 
-/// What an agent left.
+/// Result of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Captured {
@@ -138,49 +137,37 @@ pub struct Captured {
     pub tree: Oid,
     /// What differs from the base, sorted by path.
     pub changes: Vec<Change>,
-    /// What a tree cannot hold faithfully, sorted by path.
+    /// What a tree cannot represent faithfully, sorted by path.
     pub findings: Vec<Finding>,
     /// What the base's ignore rules left out.
     pub ignored: Ignored,
-    /// How many objects the base does not have, as far as it was looked at.
+    /// Number of objects that the opened part of the base does not have.
     pub new_objects: usize,
 }
 
-/// Why nothing was captured.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The directory cannot be opened.
     #[error("cannot open the workspace `{}`", path.display())]
     Open {
-        /// The directory.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
     /// More differs than [`Limits::changes`].
     #[error("more than {most} paths changed")]
-    TooManyChanges {
-        /// The limit.
-        most: usize,
-    },
+    TooManyChanges { most: usize },
     /// More differs than [`Limits::changed_bytes`].
     #[error("the change has more than {most} bytes, before and after together")]
-    TooMuch {
-        /// The limit.
-        most: u64,
-    },
-    /// Git failed.
+    TooMuch { most: u64 },
     #[error("git failed during capture")]
     Git(#[from] GitError),
-    /// The captured files make no tree.
     #[error("the captured files make no tree")]
     Tree(#[from] TreeError),
 }
 
-/// Captures what is in `source`, compared with the tree `base_tree`.
+/// Captures the content of `source`, compared with the tree `base_tree`.
 ///
-/// Nothing may write there meanwhile; a file that changes under our hands is a finding.
+/// No process may write there meanwhile; a file that changes during the capture is a finding.
 pub fn capture(
     repo: &Repository,
     base_tree: &Oid,
@@ -198,7 +185,7 @@ pub fn capture(
     let kept = kept(&base, &walk.masks);
     let base_files = base.files();
     let mut findings = walk.findings;
-    // Names alone may tell already, before any file is read.
+    // The names alone may exceed the limit, before any file is read.
     let moved = came_and_gone(&walk.seen, kept.len(), base_files);
     limits.check(moved, findings.len())?;
     let known: HashSet<&Oid> = base.known_files().map(|(_, side)| &side.oid).collect();
@@ -224,7 +211,7 @@ pub fn capture(
     let after = differing.iter().filter_map(|path| sizes.get(*path)).sum();
     let (mut changes, before) = compare(repo, differing, base_files, &contents)?;
     limits.check_bytes(before, after)?;
-    // A base with modes of old repositories has another id than its own files make.
+    // A base with file modes of old repositories has another id than its files give today.
     let tree = if changes.is_empty() {
         base_tree.clone()
     } else {
@@ -250,7 +237,6 @@ pub fn capture(
     })
 }
 
-/// A finding about `path`.
 fn finding(path: &RawPath, kind: FindingKind, note: impl Into<String>) -> Finding {
     Finding {
         path: path.clone(),
@@ -259,27 +245,27 @@ fn finding(path: &RawPath, kind: FindingKind, note: impl Into<String>) -> Findin
     }
 }
 
-/// Opens and lists what of the base the rest of the capture must know.
+/// Opens and lists the parts of the base that the rest of the capture needs.
 fn open_for(
     base: &mut Base<'_>,
     walk: &walk::Walk,
     (limits, mode): (&Limits, Mode),
 ) -> Result<(), GitError> {
-    // What is gone is told file by file.
+    // Every removed file is reported by its own path.
     base.open_all(|path| walk.masks.hide(path))?;
     let is_new = |one: &walk::Seen| !base.files().contains_key(&one.path);
     let bytes = walk.seen.iter().map(|one| one.size);
     let bytes = bytes.fold(0, u64::saturating_add);
-    // A new path may be a copy, or the twin, of any other; a comparison does not ask.
+    // A new path may be a copy of any other, or collide with it; a comparison does not check that.
     let asks = mode == Mode::Record && walk.seen.iter().any(is_new);
-    // What is no new content is known only by looking at all of it.
+    // Which content is new is known only after listing the whole base.
     if asks || bytes > limits.new_bytes {
         base.list_all()?;
     }
     Ok(())
 }
 
-/// The files of the base that are still there, as far as they are not seen.
+/// The opened files of the base that the walk neither found nor saw removed.
 fn kept(base: &Base<'_>, masks: &Masks) -> BTreeMap<RawPath, Node> {
     let files = base.files().iter().filter(|(path, _)| !masks.hide(path));
     files
@@ -287,7 +273,7 @@ fn kept(base: &Base<'_>, masks: &Masks) -> BTreeMap<RawPath, Node> {
         .collect()
 }
 
-/// Makes the trees of `files` and of the directories that nobody looked into.
+/// Makes the trees of `files` and of the directories that were not opened.
 fn build(
     repo: &Repository,
     files: &BTreeMap<RawPath, Node>,
@@ -307,8 +293,8 @@ fn build(
     tree::build(&nodes, repo.format())
 }
 
-/// The tree `root` with these files, or without them, and the trees of it that are new; nothing if
-/// there can be no such tree.
+/// The tree `root` with `edits` applied, and its new tree objects; `None` if there can be no such
+/// tree.
 pub(crate) fn edited<'a>(
     repo: &Repository,
     root: &Oid,
@@ -319,7 +305,7 @@ pub(crate) fn edited<'a>(
     let places = edits
         .iter()
         .flat_map(|(path, _)| colliding_names::places(path.as_bytes()));
-    // The top is opened whatever is edited, because a tree is made of what is in it.
+    // The top is opened in any case, because the root tree is made from its entries.
     let places: BTreeSet<&[u8]> = places.chain([&b""[..]]).collect();
     base.open_all(|directory| places.contains(directory.as_bytes()))?;
     let mut files = base.files().clone();
@@ -336,19 +322,19 @@ pub(crate) fn edited<'a>(
     Ok(Some((made, trees)))
 }
 
-/// What stands at each captured path.
+/// The node at each captured path.
 fn sides(contents: &BTreeMap<RawPath, Content>) -> impl Iterator<Item = (RawPath, Node)> {
     contents
         .iter()
         .map(|(path, content)| (path.clone(), content.side.clone()))
 }
 
-/// How large each captured file is.
+/// Size of each captured file.
 fn sizes(seen: &[walk::Seen]) -> HashMap<&RawPath, u64> {
     seen.iter().map(|seen| (&seen.path, seen.size)).collect()
 }
 
-/// How many paths were seen that the base does not have, or the other way round.
+/// How many paths were added to or removed from the base.
 fn came_and_gone(seen: &[walk::Seen], kept: usize, base: &BTreeMap<RawPath, Node>) -> usize {
     let stayed = seen.iter().filter(|one| base.contains_key(&one.path));
     let stayed = stayed.count();
@@ -365,7 +351,7 @@ fn differing<'a>(
     files.keys().filter(differs).chain(gone).collect()
 }
 
-/// What differs at `paths`, with the facts that need the contents, and how many bytes it had before.
+/// The changes at `paths`, with facts that need the contents, and the bytes they had before.
 fn compare(
     repo: &Repository,
     paths: BTreeSet<&RawPath>,
@@ -383,7 +369,7 @@ fn compare(
         }
         changes.push(change);
     }
-    // Content that is gone counts too: a binary file may not be turned into text unseen.
+    // Removed content counts too: a binary file turned into text must show.
     let is_blob = |side: &&Node| side.mode != FileMode::Gitlink;
     let before = |change: &Change| {
         change

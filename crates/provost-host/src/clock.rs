@@ -1,6 +1,6 @@
-//! Tells the time.
+//! Reads the system clock.
 //!
-//! Times are milliseconds since 1970 in UTC; how they are written is `provost_core::time`.
+//! Times are milliseconds since 1970 in UTC; `provost_core::time` formats them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

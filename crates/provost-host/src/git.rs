@@ -1,4 +1,5 @@
-//! Reads and writes git repositories through the git program, believing little of them.
+//! Reads and writes git repositories through the git program, trusting their content as little as
+//! possible.
 //!
 //! # Invariants
 //!
@@ -58,136 +59,78 @@ pub(crate) use side_directory::config;
 use run::Place;
 use side_directory::SideGit;
 
-/// Why git could not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// There is no git program outside the repository.
     #[error("no git program is in PATH outside the repository")]
     NoProgram,
-    /// The directory is in no repository.
     #[error("`{}` is not inside a git repository", path.display())]
-    NotARepository {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// A file of the repository is not what git would write.
+    NotARepository { path: PathBuf },
     #[error("`{}` is not what git writes there", path.display())]
-    BadLayout {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The system refused something.
+    BadLayout { path: PathBuf },
+    /// A system call failed.
     #[error("cannot {what}")]
     System {
-        /// What was tried.
+        /// What was tried, after "cannot".
         what: String,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
-    /// A call did not end in time and was killed.
     #[error("`git {command}` took longer than {limit:?}")]
-    TimedOut {
-        /// The subcommand.
-        command: String,
-        /// The limit.
-        limit: Duration,
-    },
-    /// A call said more than we read.
+    TimedOut { command: String, limit: Duration },
     #[error("`git {command}` printed more than {most} bytes")]
-    TooMuch {
-        /// The subcommand.
-        command: String,
-        /// The limit.
-        most: u64,
-    },
-    /// A call failed.
+    TooMuch { command: String, most: u64 },
     #[error("`git {command}` failed ({status}): {words}")]
     Failed {
-        /// The subcommand.
         command: String,
-        /// How it ended.
         status: String,
-        /// What it said, cut.
+        /// What git printed on its error stream, cut.
         words: String,
     },
-    /// A call printed something we do not understand.
     #[error("`git {command}` printed something unexpected")]
-    Unexpected {
-        /// The subcommand.
-        command: String,
-    },
-    /// A revision that names no commit.
+    Unexpected { command: String },
     #[error("`{rev}` names no commit")]
-    NoCommit {
-        /// The revision.
-        rev: String,
-    },
-    /// An object the repository lacks.
+    NoCommit { rev: String },
     #[error("the repository has no object {oid}")]
-    Missing {
-        /// Its id.
-        oid: Oid,
-    },
-    /// An object of another kind than needed.
+    Missing { oid: Oid },
     #[error("the object {oid} is not a {}", wanted.word())]
-    WrongKind {
-        /// Its id.
-        oid: Oid,
-        /// The kind needed.
-        wanted: Kind,
-    },
-    /// An object whose bytes have another id.
-    #[error("the repository holds forged bytes for the object {oid}")]
+    WrongKind { oid: Oid, wanted: Kind },
+    /// An object whose bytes hash to another id.
+    #[error("the bytes of the object {oid} do not match its id")]
     Forged {
-        /// The id it is filed under.
+        /// The id it is stored under.
         oid: Oid,
     },
-    /// An object larger than we read.
-    #[error("the object {oid} has {size} bytes, more than we read")]
+    /// An object larger than the reader accepts.
+    #[error("the object {oid} has {size} bytes, more than the limit")]
     TooLarge {
-        /// Its id.
         oid: Oid,
-        /// Its size.
+        /// In bytes.
         size: u64,
     },
-    /// A tree that cannot be used.
     #[error("the tree {oid} cannot be used")]
     Tree {
-        /// Its id.
         oid: Oid,
-        /// Why.
         #[source]
         source: TreeError,
     },
-    /// Bytes made to collide.
+    /// Bytes that were made to collide under SHA-1.
     #[error(transparent)]
     Collision(#[from] Collision),
-    /// A ref that we do not write, or not a name of a ref.
+    /// A ref that Provost does not write, or a text that names no ref.
     #[error("`{name}` is not a ref that may be written here")]
-    RefRefused {
-        /// The name.
-        name: String,
-    },
-    /// A ref that is not where it was expected.
+    RefRefused { name: String },
     #[error("the ref `{name}` has moved: expected {expected}, found {}", words(found.as_ref()))]
     RefMoved {
-        /// The name.
         name: String,
-        /// Where it should have been.
         expected: String,
-        /// Where it is.
         found: Option<Oid>,
     },
-    /// A name or address that a commit cannot hold.
-    #[error("`{text}` cannot stand in a commit")]
-    BadPerson {
-        /// The text.
-        text: String,
-    },
+    /// A name or address that a commit cannot contain.
+    #[error("`{text}` cannot be written into a commit")]
+    BadPerson { text: String },
 }
 
-/// An id, or the word for none.
+/// The id as text, or the word that stands for no id.
 fn words(oid: Option<&Oid>) -> &str {
     oid.map_or("nothing", Oid::as_str)
 }
@@ -202,7 +145,6 @@ pub(crate) fn system<E: Into<std::io::Error>>(
     }
 }
 
-/// A repository on this machine.
 #[derive(Debug)]
 pub struct Repository {
     /// Before the rest, so that its process ends before its directory goes.
@@ -215,22 +157,20 @@ pub struct Repository {
     checkout: Option<PathBuf>,
     top: Option<PathBuf>,
     format: ObjectFormat,
-    /// The tree that was read last, with its id.
     last_tree: Mutex<Option<(Oid, Arc<TreeRead>)>>,
     last_seen: Mutex<Option<checkout_cache::Seen>>,
-    /// What keeps new objects until a ref leads to them.
+    /// Keeps new objects until a ref leads to them.
     held: keep_files::KeepFiles,
-    /// Whether refs are plain files of git's oldest layout.
+    /// Whether refs are plain files in git's oldest layout.
     is_plain: bool,
 }
 
 impl Repository {
-    /// The git program in use.
     pub fn git(&self) -> &Git {
         &self.git
     }
 
-    /// The git directory of the checkout it was found from.
+    /// The git directory of the checkout from which the repository was discovered.
     pub fn git_dir(&self) -> &std::path::Path {
         &self.git_dir
     }
@@ -240,27 +180,26 @@ impl Repository {
         &self.common_dir
     }
 
-    /// The object store.
     pub fn objects(&self) -> &std::path::Path {
         &self.objects
     }
 
-    /// The checkout it was found from; a bare repository has none.
+    /// The checkout from which the repository was discovered; a bare repository has none.
     pub fn checkout(&self) -> Option<&std::path::Path> {
         self.checkout.as_deref()
     }
 
-    /// The main checkout, also when it was found from a linked one; a bare repository has none.
+    /// The main checkout, also if a linked one was discovered; a bare repository has none.
     pub fn top(&self) -> Option<&std::path::Path> {
         self.top.as_deref()
     }
 
-    /// How its objects are named.
+    /// The hash function that names its objects.
     pub fn format(&self) -> ObjectFormat {
         self.format
     }
 
-    /// Where calls about objects happen: our settings, the repository's objects.
+    /// Place of calls about objects: our settings, the repository's objects.
     fn at_side(&self) -> Place<'_> {
         Place {
             git_dir: self.side.path(),
@@ -270,7 +209,7 @@ impl Repository {
         }
     }
 
-    /// Where calls about refs happen.
+    /// Place of calls about refs: the repository's own git directory.
     fn at_refs(&self) -> Place<'_> {
         Place {
             git_dir: &self.git_dir,

@@ -1,10 +1,10 @@
-//! Puts hooks of ours into a repository, and takes them out again.
+//! Installs Provost's git hooks in a repository, and uninstalls them.
 //!
 //! # Invariants
 //!
-//! - A hook that was there is kept beside ours, called after it, and put back when ours goes.
+//! - An existing hook is kept beside ours, called after it, and restored when ours is uninstalled.
 //! - A file that is not ours is never overwritten or removed.
-//! - A hook is there whole or not at all.
+//! - A hook is written atomically.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,7 +13,6 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The hooks we have.
 pub const HOOKS: [&str; 5] = [
     "pre-commit",
     "pre-merge-commit",
@@ -22,31 +21,30 @@ pub const HOOKS: [&str; 5] = [
     "reference-transaction",
 ];
 
-/// How the hook that git asks before every move of a ref finds out by itself what is no matter of ours.
+/// How the reference-transaction hook recognises by itself the moves of refs that do not matter.
 const HEAD: &str = include_str!("hooks/reference-transaction.sh");
 
-/// How each hook finds the repository that git asks about, and asks the program.
+/// How each hook finds its repository, and calls the program.
 const FIND: &str = include_str!("hooks/find.sh");
 
 /// What every hook of ours begins with.
 const MARK: &str = "#!/bin/sh\n# This hook was installed by provost.";
 
-/// The end of the name of a hook that was there before ours.
+/// Suffix of a hook that existed before ours.
 const BEFORE: &str = "before-provost";
 
-/// The largest hook that is looked at.
+/// The largest hook that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-/// What stands at the place of a hook.
+/// What is at the path of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing.
     Absent,
     /// Ours, alone.
     Ours,
-    /// Ours, and it calls one that was there before.
+    /// Ours, and it calls one that existed before.
     OursChained,
-    /// Somebody else's.
+    /// A hook of another program or of the user.
     Foreign,
 }
 
@@ -69,7 +67,7 @@ pub fn directory(top: &Path) -> io::Result<PathBuf> {
     Ok(top.join(text))
 }
 
-/// What stands at the place of the hook `name`.
+/// What is at the path of the hook `name`.
 pub fn standing(directory: &Path, name: &str) -> io::Result<Standing> {
     match read(&directory.join(name))? {
         None => Ok(Standing::Absent),
@@ -85,13 +83,13 @@ pub fn standing(directory: &Path, name: &str) -> io::Result<Standing> {
     }
 }
 
-/// Whether the hook `name` is ours and refuses what is bound to nothing.
+/// Whether the hook `name` is ours and refuses changes without a change session.
 pub fn requires(directory: &Path, name: &str) -> io::Result<bool> {
     let text = read(&directory.join(name))?.unwrap_or_default();
     Ok(text.starts_with(MARK) && text.lines().any(|line| line == "require='--require'"))
 }
 
-/// What the hooks of one repository ask, and about what.
+/// What the hooks of one repository call, and for which repository.
 #[derive(Debug, Clone, Copy)]
 pub struct Asks<'a> {
     pub program: &'a Path,
@@ -99,11 +97,11 @@ pub struct Asks<'a> {
     pub repository: &'a Path,
     /// The runtime root that has its bindings, whatever the environment says when git calls.
     pub root: &'a Path,
-    /// Further words for the program.
+    /// Further arguments of the program.
     pub words: &'a [&'a str],
 }
 
-/// The runtime root that the hook `name` reads bindings from; nothing if it is not ours, or was not
+/// The runtime root that the hook `name` reads bindings from; `None` if it is not ours, or was not
 /// installed for `repository`.
 pub fn root(directory: &Path, name: &str, repository: &Path) -> io::Result<Option<PathBuf>> {
     let text = read(&directory.join(name))?.unwrap_or_default();
@@ -116,7 +114,7 @@ pub fn root(directory: &Path, name: &str, repository: &Path) -> io::Result<Optio
     Ok(value("root=").filter(|_| ours))
 }
 
-/// Installs the hook `name`; a hook that is there is called after it.
+/// Installs the hook `name`; an existing hook is called after it.
 pub fn install(directory: &Path, name: &str, asks: &Asks<'_>) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let place = directory.join(name);
@@ -130,13 +128,13 @@ pub fn install(directory: &Path, name: &str, asks: &Asks<'_>) -> io::Result<()> 
     }
     let written = write(&place, &script(name, asks, &before));
     if written.is_err() && before.symlink_metadata().is_ok() && place.symlink_metadata().is_err() {
-        // Without ours, the one that was there goes on.
+        // Without ours, the earlier hook stays active.
         fs::rename(&before, &place)?;
     }
     written
 }
 
-/// Takes the hook `name` out and puts back what was there; false if it is not ours.
+/// Uninstalls the hook `name` and restores the earlier one; false if it is not ours.
 pub fn uninstall(directory: &Path, name: &str) -> io::Result<bool> {
     let place = directory.join(name);
     match standing(directory, name)? {
@@ -150,7 +148,7 @@ fn kept(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.{BEFORE}"))
 }
 
-/// The text of a hook; nothing if there is none. What is no plain file is somebody else's.
+/// The text of a hook; `None` if there is none. What is not a regular file is not ours.
 fn read(path: &Path) -> io::Result<Option<String>> {
     match path.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -180,7 +178,7 @@ fn script(name: &str, asks: &Asks<'_>, before: &Path) -> String {
     let [program, repository, root, before] =
         [asks.program, asks.repository, asks.root, before].map(|it| quoted(it.as_os_str()));
     let words = asks.words.join(" ");
-    // Who is asked before a commit is handed nothing; the others read what is about to happen.
+    // git gives the pre-commit hook no input; the others read from stdin what is about to happen.
     let (head, ask, chain) = match name {
         "pre-push" => (
             "find_root\ninput=$(cat)\n",
@@ -212,7 +210,7 @@ fn script(name: &str, asks: &Asks<'_>, before: &Path) -> String {
     )
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell.
 fn quoted(word: &OsStr) -> String {
     format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
 }
@@ -245,9 +243,9 @@ mod tests {
                 Standing::OursChained
             );
         }
-        let told = |repository: &str| root(&hooks, "pre-commit", Path::new(repository)).unwrap();
-        assert_eq!(told("/repo/.git").as_deref(), Some(asks.root));
-        assert_eq!(told("/other/.git"), None);
+        let root_of = |repository: &str| root(&hooks, "pre-commit", Path::new(repository)).unwrap();
+        assert_eq!(root_of("/repo/.git").as_deref(), Some(asks.root));
+        assert_eq!(root_of("/other/.git"), None);
         assert!(uninstall(&hooks, "pre-commit").unwrap());
         assert_eq!(fs::read_to_string(hooks.join("pre-commit")).unwrap(), own);
         assert_eq!(standing(&hooks, "pre-commit").unwrap(), Standing::Foreign);

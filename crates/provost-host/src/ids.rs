@@ -1,15 +1,15 @@
-//! Makes names that nobody has used before.
+//! Makes unique ids from time and random bytes.
 
 use provost_core::object::hex;
 use provost_core::time;
 
-/// The kernel has no random bytes for us.
+/// The kernel gives no random bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the system gives no random bytes")]
 pub struct NoRandomness(#[source] getrandom::Error);
 
 /// A new name for a run that begins at `now` (milliseconds since 1970), like
-/// `run_20260131_235959_999_0123456789ab`: sorted by time for people, told apart by chance.
+/// `run_20260131_235959_999_0123456789ab`: sorted by time, made unique by random digits.
 pub fn run_id(now: i64) -> Result<String, NoRandomness> {
     let civil = time::civil(now);
     Ok(format!(
@@ -25,11 +25,11 @@ pub fn run_id(now: i64) -> Result<String, NoRandomness> {
     ))
 }
 
-/// The digits of base 32 without letters that are taken for others.
+/// The digits of base 32 without letters that look like others.
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /// A new name for an intent that is declared at `now`, like `01JD3Z6Q8W4T0V9K2M5N7P1R3S` (a ULID):
-/// 48 bits of time, so that names sort by it, and 80 bits of chance.
+/// 48 bits of time, so that ids sort by it, and 80 random bits.
 pub fn ulid(now: i64) -> Result<String, NoRandomness> {
     let chance = random::<10>()?;
     let time = u128::try_from(now).unwrap_or(0) & 0xffff_ffff_ffff;
@@ -44,8 +44,8 @@ pub fn ulid(now: i64) -> Result<String, NoRandomness> {
     Ok((0..26).rev().map(digit).collect())
 }
 
-/// A new name that joins the records of one run across tools: 32 hexadecimal digits, as W3C trace
-/// context has them.
+/// A new id that joins the events of one run across tools: 32 hexadecimal digits, as in W3C trace
+/// context.
 pub fn trace_id() -> Result<String, NoRandomness> {
     Ok(hex(&random::<16>()?))
 }

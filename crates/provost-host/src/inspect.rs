@@ -1,15 +1,15 @@
-//! Finds out what an agent did to a checkout that is not ours.
+//! Finds out what an agent did to a checkout that Provost did not make.
 //!
-//! The checkout's git directory was writable for the agent, so nothing in it is believed: three
-//! trees (what is committed, what is staged, what is on disk) are compared with the base commit,
-//! and the files that steer git with a snapshot from before. The base's objects are read through a
-//! git directory of our own and have the ids that were asked for.
+//! The agent could write the checkout's git directory, so nothing in it is trusted. Three trees
+//! (what is committed, staged and on disk) are compared with the base commit. The files that
+//! control git are compared with a snapshot from before. The base's objects are read through a git
+//! directory of our own, and their ids are verified.
 //!
 //! # Invariants
 //!
 //! - Git runs neither in the checkout nor with its git directory, configuration or index.
 //! - Nothing is written to the repository.
-//! - What cannot be read becomes a sign against the change, never nothing.
+//! - What cannot be read counts against the change; it is never ignored.
 
 mod hidden;
 mod history;
@@ -31,47 +31,40 @@ use crate::snapshot::{self, Layout, Refs, Snapshot, SnapshotError};
 use layers::Layers;
 use store::Store;
 
-/// Why a checkout could not be inspected at all.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// The checkout is none.
+    /// The directory is no checkout.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
     /// Git failed in a way that says nothing about the change.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The files could not be captured.
     #[error(transparent)]
     Capture(#[from] CaptureError),
-    /// Our own directory could not be made.
     #[error("cannot make a private directory")]
     Scratch(#[source] std::io::Error),
 }
 
-/// What is inspected.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The base: a full commit id, or a name among the refs of the snapshot.
     pub base: &'a str,
-    /// The checkout.
     pub worktree: &'a Path,
     /// The checkout before the agent started.
     pub before: Option<&'a Snapshot>,
-    /// What the change is measured by.
+    /// The rules by which the change is judged.
     pub rules: Rules<'a>,
 }
 
-/// What was found.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Inspection {
     /// The verdict of the diff gate, with `base`, `tree` and `ignored` among its details.
     pub verdict: Verdict,
-    /// The patch from the base to what is on disk, if that could be captured.
+    /// The patch from the base to the files on disk, if these could be captured.
     pub patch: Option<Vec<u8>>,
 }
 
-/// Inspects a checkout and judges it.
 pub fn inspect(request: &Request<'_>) -> Result<Inspection, InspectError> {
     let mut found = Found::default();
     let outcome = match look(request, &mut found) {
@@ -99,7 +92,7 @@ pub fn inspect(request: &Request<'_>) -> Result<Inspection, InspectError> {
     })
 }
 
-/// Whether an error tells of objects that are missing or damaged, rather than of this machine.
+/// Whether an error is about missing or damaged objects, rather than about this machine.
 fn is_about_the_repository(error: &InspectError) -> bool {
     match error {
         InspectError::Git(error) | InspectError::Capture(CaptureError::Git(error)) => {
@@ -127,7 +120,7 @@ impl Found {
         });
     }
 
-    /// Something that cannot be judged.
+    /// Records something that cannot be judged.
     fn blind(&mut self, what: &str, problem: impl Into<String>) {
         self.sign(&RawPath::new(what), Reason::Unverifiable, problem);
     }
@@ -202,7 +195,7 @@ fn look(request: &Request<'_>, found: &mut Found) -> Result<Outcome, InspectErro
     Ok(outcome)
 }
 
-/// The git directories: those of the snapshot, because the live `.git` may lead elsewhere.
+/// The git directories of the snapshot, because the live `.git` may lead elsewhere.
 fn choose_layout(request: &Request<'_>, found: &mut Found) -> Result<Option<Layout>, InspectError> {
     let Some(before) = request.before else {
         return Ok(Some(Layout::find(request.worktree)?));
@@ -222,7 +215,7 @@ fn choose_layout(request: &Request<'_>, found: &mut Found) -> Result<Option<Layo
     Ok(Some(before.layout.clone()))
 }
 
-/// The commits that a merge would take: what `HEAD` names, and the branch of the work.
+/// The commits that a merge would take: that of `HEAD`, and that of the branch of the work.
 fn tips(before: Option<&Snapshot>, now: &Refs) -> Vec<Oid> {
     let branch = before
         .and_then(|before| before.refs.head_branch())
@@ -250,7 +243,7 @@ fn judge_history(
     Ok(())
 }
 
-/// The commit that `oid` stands for, through tags, and its tree.
+/// The commit that `oid` leads to, through tags, and its tree.
 fn peel(repo: &Repository, oid: Oid) -> Result<(Oid, Oid), GitError> {
     let mut oid = oid;
     for _ in 0..5 {
@@ -272,8 +265,8 @@ fn peel(repo: &Repository, oid: Oid) -> Result<(Oid, Oid), GitError> {
     })
 }
 
-/// Links of the base inside the scope that lead out of the repository: what is written through
-/// them is in no tree.
+/// Finds links of the base inside the scope that lead out of the repository. What is written
+/// through them is in no tree.
 fn links(layers: &Layers<'_>, rules: &Rules<'_>, found: &mut Found) -> Result<(), InspectError> {
     let open = layers.base.iter().filter(|(path, side)| {
         side.mode == Mode::Symlink
@@ -294,7 +287,7 @@ fn links(layers: &Layers<'_>, rules: &Rules<'_>, found: &mut Found) -> Result<()
     Ok(())
 }
 
-/// An error with what led to it.
+/// An error with its causes.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

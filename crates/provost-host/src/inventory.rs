@@ -1,15 +1,15 @@
-//! Takes the digest of every file in a directory.
+//! Hashes every file in a directory.
 //!
-//! A file is opened, looked at and read once, on all cores. With a [`Cache`] a file is not opened
-//! at all when its inode, size, times and mode are what they were when it was read, and those times
-//! lie so far before that reading that a later change must show in them. The change time counts, so
-//! a program that sets the modification time back gains nothing.
+//! A file is opened, stat'ed and read once, on all cores. With a [`Cache`], a file is not opened if
+//! its inode, size, times and mode are unchanged since it was read. Its times must also be old
+//! enough that every later change shows. The change time counts, so resetting the modification time
+//! hides nothing.
 //!
 //! # Invariants
 //!
-//! - Symbolic links are never followed: a link counts as its target's name, whatever that leads to.
+//! - Symbolic links are never followed: the digest of a link is that of its target path.
 //! - What is neither file, link nor directory counts by its kind and is never opened.
-//! - Whatever cannot be read or named stops the inventory; nothing is left out silently.
+//! - Anything that cannot be read or named stops the inventory; nothing is left out silently.
 //! - `.git` and `.provost` at the top are not part of the work and are skipped.
 
 mod cache;
@@ -32,81 +32,62 @@ use sha2::{Digest as _, Sha256};
 pub use cache::Cache;
 use cache::{Known, Remembered};
 
-/// The deepest directory that is looked into.
+/// The deepest directory that is read.
 pub const DEEPEST: usize = 128;
 
-/// The most files that are counted.
 pub const MOST: usize = 2_000_000;
 
-/// The most bytes that are read; a file may say that it has any number of them.
+/// The most bytes that are read; a sparse file may claim any size.
 pub const MOST_BYTES: u64 = 64 << 30;
 
-/// How much a file may grow while it is read.
+/// How many bytes a file may grow while it is read.
 const GROWTH: u64 = 64 << 20;
 
-/// How much is read at a time; most files are smaller.
+/// Bytes read at a time; most files are smaller.
 const BUFFER: usize = 128 * 1024;
 
-/// How much of a directory is listed at a time; a name has at most 255 bytes.
+/// Bytes of the buffer for directory entries; a name has at most 255 bytes.
 const LISTING: usize = 32 * 1024;
 
 /// A few small files are not worth a second thread.
 const TOGETHER: usize = 64;
 
-/// Not part of the work: where git and Provost keep their own things.
+/// Directories that git and Provost use themselves; not part of the work.
 const SKIPPED: [&[u8]; 2] = [b".git", b".provost"];
 
 pub type Sha = [u8; 32];
 
-/// Why a directory has no inventory.
 #[derive(Debug, thiserror::Error)]
 pub enum InventoryError {
-    /// The machine refuses a file or directory.
     #[error("`{path}` cannot be read")]
-    Unreadable {
-        /// Which.
-        path: RawPath,
-        /// Why.
-        source: io::Error,
-    },
-    /// A name that an inventory cannot hold.
+    Unreadable { path: RawPath, source: io::Error },
+    /// A name that an inventory cannot represent.
     #[error("`{path}` {why}, so it cannot be listed")]
-    Name {
-        /// Which.
-        path: RawPath,
-        /// What is wrong with it.
-        why: PathError,
-    },
-    /// More than [`DEEPEST`] directories inside each other.
+    Name { path: RawPath, why: PathError },
+    /// More than [`DEEPEST`] nested directories.
     #[error("`{0}` lies deeper than {DEEPEST} levels")]
     TooDeep(RawPath),
     /// More than [`MOST_BYTES`] in all files.
     #[error("`{0}` is beyond the {MOST_BYTES} bytes that are read in all")]
     TooLarge(RawPath),
-    /// More than [`MOST`] files.
     #[error("there are more than {MOST} files")]
     TooMany,
-    /// The directory itself.
+    /// The directory itself cannot be opened.
     #[error("`{}` cannot be opened", path.display())]
-    Open {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
 }
 
-/// Every file of a directory with the digest of what it holds.
+/// Every file of a directory with the digest of its content.
 pub type Files = BTreeMap<RepoPath, Sha>;
 
-/// Every file of a directory as it was found.
+/// Every file of a directory, at one time.
 #[derive(Debug)]
 pub struct Inventory {
     /// Sorted by path.
     rows: Vec<Row>,
-    /// When the first file was looked at.
+    /// When the first file was stat'ed.
     began: i128,
-    /// Whether the cache knew all of this, and nothing else.
+    /// Whether the cache has exactly these files, all unchanged.
     known: bool,
 }
 
@@ -122,8 +103,8 @@ impl Inventory {
     }
 }
 
-/// Takes the inventory of `directory`. A cache saves reading what did not change; it learns of the
-/// rest by [`Cache::keep`].
+/// Takes the inventory of `directory`. A cache saves reading unchanged files; [`Cache::keep`] adds
+/// the others to it.
 pub fn take(directory: &Path, cache: Option<&Cache>) -> Result<Inventory, InventoryError> {
     let open = |source: io::Error| InventoryError::Open {
         path: directory.to_owned(),
@@ -146,7 +127,6 @@ pub fn take(directory: &Path, cache: Option<&Cache>) -> Result<Inventory, Invent
     Ok(Inventory { rows, began, known })
 }
 
-/// A file that was found.
 #[derive(Debug)]
 struct Row {
     path: RepoPath,
@@ -162,7 +142,7 @@ struct Walk<'a> {
     known: Remembered<'a>,
 }
 
-/// An entry of a directory, and what it is as far as that says.
+/// An entry of a directory, and its kind as far as the listing says it.
 type Entry = (Vec<u8>, FileType);
 
 impl Walk<'_> {
@@ -177,7 +157,7 @@ impl Walk<'_> {
             return Err(InventoryError::TooDeep(path.clone()));
         }
         let mut entries = list(handle, depth).map_err(|error| unreadable(path, error))?;
-        // The order in which everything is sorted in the end, or near to it.
+        // Nearly the final order of the inventory, which makes its sorting cheap.
         entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let (below, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(_, kind)| {
             // Some file systems do not say what an entry is; it may be a directory.
@@ -242,7 +222,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reads one file once. What is told of it is what the opened file says, not its name.
+    /// Reads one file once. Its facts are those of the opened file, not of its name.
     fn read(
         &self,
         directory: &OwnedFd,
@@ -278,7 +258,6 @@ fn unreadable(path: &RawPath, error: Errno) -> InventoryError {
     }
 }
 
-/// What is in one directory.
 fn list(handle: &OwnedFd, depth: usize) -> rustix::io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let mut space = Vec::with_capacity(LISTING);
@@ -294,16 +273,16 @@ fn list(handle: &OwnedFd, depth: usize) -> rustix::io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The digest of a link is that of where it leads, not of what is there.
+/// The digest of a link is that of its target path, not of the file there.
 fn link(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<Sha> {
     let target = rustix::fs::readlinkat(directory, name, Vec::new())?;
     Ok(Sha256::digest([b"symlink\0", target.to_bytes()].concat()).into())
 }
 
-/// The digest of what is in `file`, which has said that it has `size` bytes.
+/// The digest of `file`, whose stat data gave `size` bytes.
 fn hash(file: &OwnedFd, size: u64) -> rustix::io::Result<Sha> {
     thread_local! {
-        // Fresh memory costs more than a small file.
+        // Allocating fresh memory costs more than reading a small file.
         static SPACE: RefCell<Vec<u8>> = RefCell::new(vec![0; BUFFER]);
     }
     SPACE.with_borrow_mut(|space| {
@@ -314,10 +293,10 @@ fn hash(file: &OwnedFd, size: u64) -> rustix::io::Result<Sha> {
             sha.update(&space[..count]);
             total += count as u64;
             if total > size.saturating_add(GROWTH) {
-                // It grows faster than it is read, or has no end at all.
+                // The file grows faster than it is read, or has no end at all.
                 return Err(Errno::FBIG);
             }
-            // A file of the size it had is at its end; asking again would double the calls.
+            // At the size from stat the file ends; another read would double the calls.
             if count == 0 || (total == size && count < BUFFER) {
                 return Ok(sha.finalize().into());
             }

@@ -7,7 +7,7 @@
 //! # Invariants
 //!
 //! - The secret is readable by its owner alone, from the moment it exists, and is never replaced.
-//! - Nobody but the owner can write in the directory, or the keys in it are not used.
+//! - Only the owner can write in the directory, or the keys in it are not used.
 //! - The directory does not lie in the repository an agent works on.
 
 mod place;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use provost_core::bundle::key::{self, NamedKey, SigningKey};
 use rustix::fs::OFlags;
 
-/// The most bytes we read of a file of keys.
+/// The most bytes that are read of a file of keys.
 const LARGEST: u64 = 1024 * 1024;
 
 const SECRET: &str = "signing.key";
@@ -30,7 +30,7 @@ const TRUSTED: &str = "trusted";
 /// Why keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
-    /// Nothing says where keys are kept.
+    /// No variable names a directory for keys.
     #[error("neither PROVOST_KEYS, XDG_CONFIG_HOME nor HOME names an absolute directory for keys")]
     NoPlace,
     /// An agent could reach the keys.
@@ -40,70 +40,45 @@ pub enum KeysError {
         repository.display()
     )]
     InsideRepository {
-        /// The keys.
         directory: PathBuf,
-        /// The repository.
         repository: PathBuf,
     },
-    /// Others could read the secret, or say whom to trust.
+    /// Other users could read the secret, or change the list of trusted keys.
     #[error(
         "`{}` has the mode {mode:03o}; others may get at it (chmod {wanted:03o} it)",
         path.display()
     )]
     Loose {
-        /// What.
         path: PathBuf,
-        /// How it is.
         mode: u32,
-        /// How it should be.
         wanted: u32,
     },
-    /// Somebody else could read the secret, or say whom to trust.
+    /// Another user owns the file, and could read the secret or change the list of trusted keys.
     #[error("`{}` belongs to the user {owner}, not to you", path.display())]
-    Foreign {
-        /// What.
-        path: PathBuf,
-        /// Whose it is.
-        owner: u32,
-    },
+    Foreign { path: PathBuf, owner: u32 },
     /// A link, fifo or directory in place of a file, or a file in place of the directory.
     #[error("`{}` is not a regular {wanted}", path.display())]
-    NotRegular {
-        /// What.
-        path: PathBuf,
-        /// What it should be.
-        wanted: &'static str,
-    },
+    NotRegular { path: PathBuf, wanted: &'static str },
     /// A line that is no key.
     #[error("line {line} of `{}` is no key", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// From 1.
         line: usize,
-        /// What is wrong with it.
         source: key::KeyError,
     },
     /// There is a key already, and keys are never replaced.
     #[error("there is a signing key already: `{}`", path.display())]
-    Exists {
-        /// The key.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// The name cannot be that of a key.
     #[error("the key cannot be made")]
     Name(#[source] key::KeyError),
-    /// No randomness is to be had.
+    /// The system gives no random bytes.
     #[error("the system gives no random bytes: {0}")]
     Random(getrandom::Error),
-    /// The machine refused a file.
+    /// A file cannot be read or written.
     #[error("`{}` cannot be read or written", path.display())]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 fn io_error(path: &Path) -> impl Fn(io::Error) -> KeysError + use<> {
@@ -118,7 +93,6 @@ fn io_error(path: &Path) -> impl Fn(io::Error) -> KeysError + use<> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     Found,
-    /// It was made just now.
     Made,
 }
 
@@ -134,7 +108,7 @@ pub fn load_or_create() -> Result<(SigningKey, Origin), KeysError> {
 }
 
 impl Keys {
-    /// The directory the environment names; it need not be there.
+    /// The directory the environment names; it need not exist.
     pub fn find() -> Result<Self, KeysError> {
         place::directory(|name| std::env::var_os(name)).map(Self::at)
     }
@@ -148,12 +122,12 @@ impl Keys {
         &self.directory
     }
 
-    /// Makes the directory, if it is not there, so that only its owner gets in.
+    /// Makes the directory if it does not exist, with access for its owner only.
     pub(crate) fn make(&self) -> Result<(), KeysError> {
         place::make(&self.directory)
     }
 
-    /// Refuses keys that lie in `repository`, where an agent's sandbox could hold them.
+    /// Refuses keys that lie in `repository`, where an agent's sandbox could contain them.
     pub fn outside(self, repository: &Path) -> Result<Self, KeysError> {
         let inside = place::resolved(&self.directory).starts_with(place::resolved(repository));
         if inside {
@@ -195,7 +169,7 @@ impl Keys {
         }
         match self.create("") {
             Ok(key) => Ok((key, Origin::Made)),
-            // Another process was faster; its key is as good as ours.
+            // Another process was faster; its key is used.
             Err(KeysError::Exists { path }) => match self.load()? {
                 Some(key) => Ok((key, Origin::Found)),
                 None => Err(KeysError::Exists { path }),
@@ -204,7 +178,7 @@ impl Keys {
         }
     }
 
-    /// Makes a signing key called `name`. A key that is there is never replaced.
+    /// Makes a signing key called `name`. An existing key is never replaced.
     pub fn create(&self, name: &str) -> Result<SigningKey, KeysError> {
         place::make(&self.directory)?;
         let path = self.directory.join(SECRET);
@@ -221,7 +195,7 @@ impl Keys {
         Ok(key)
     }
 
-    /// Keeps the public line of `key` beside it, so that nobody needs the secret to verify.
+    /// Writes the public line of `key` beside it, so that verifying does not need the secret.
     fn publish(&self, key: &SigningKey) -> Result<(), KeysError> {
         if self.own()?.is_some_and(|own| own.key == key.public()) {
             return Ok(());
@@ -229,7 +203,7 @@ impl Keys {
         self.replace(PUBLIC, &format!("{}\n", key.named()))
     }
 
-    /// The public key that checks what is signed here, if there is one.
+    /// The public key of the user's own signing key, if there is one.
     pub fn own(&self) -> Result<Option<NamedKey>, KeysError> {
         Ok(self.list(PUBLIC)?.into_iter().next())
     }
@@ -245,7 +219,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Puts `key` on the list of trusted keys; says whether it was not there before.
+    /// Adds `key` to the list of trusted keys; returns whether it was new.
     pub fn trust(&self, key: &NamedKey) -> Result<bool, KeysError> {
         place::make(&self.directory)?;
         if self.trusted()?.iter().any(|known| known.key == key.key) {
@@ -280,8 +254,8 @@ impl Keys {
         Ok(keys)
     }
 
-    /// The text of the file `name`, if it is there and nobody else can write it; with the mode
-    /// 600, nor read it.
+    /// The text of the file `name`, if it exists and no other user can write it; with the mode 600,
+    /// nor read it.
     pub(crate) fn read(&self, name: &str, wanted: u32) -> Result<Option<String>, KeysError> {
         if !place::check(&self.directory)? {
             return Ok(None);
@@ -312,7 +286,7 @@ impl Keys {
         Ok(Some(text))
     }
 
-    /// Writes a file that was not there before: whole or not at all.
+    /// Writes a new file, atomically; fails if it exists.
     pub(crate) fn place(&self, name: &str, text: &str, mode: u32) -> Result<(), KeysError> {
         let draft = self.draft(name, text, mode)?;
         // A link fails if the name is taken, which a rename does not.
@@ -324,7 +298,7 @@ impl Keys {
         self.sync()
     }
 
-    /// Writes a file of public keys, in place of what was there.
+    /// Replaces a file of public keys.
     pub(crate) fn replace(&self, name: &str, text: &str) -> Result<(), KeysError> {
         let draft = self.draft(name, text, 0o644)?;
         let path = self.directory.join(name);
@@ -332,7 +306,7 @@ impl Keys {
         self.sync()
     }
 
-    /// Writes `text` to a file beside `name` that nobody else uses.
+    /// Writes `text` to a file beside `name` that no other process uses.
     fn draft(&self, name: &str, text: &str, mode: u32) -> Result<PathBuf, KeysError> {
         let mut tag = [0; 8];
         getrandom::fill(&mut tag).map_err(KeysError::Random)?;
@@ -349,7 +323,7 @@ impl Keys {
             .write_all(text.as_bytes())
             .and_then(|()| file.sync_all());
         if let Err(error) = written {
-            // Half a secret is of no use to anybody; that it cannot be removed changes nothing.
+            // Half a secret is of no use, so a failed removal does not matter.
             let _ = fs::remove_file(&path);
             return Err(wrong(error));
         }

@@ -1,8 +1,8 @@
-//! Does things to the machine: sandboxes, git, capture, workspaces, processes.
+//! Everything that touches the machine: sandboxes, git, capture, workspaces, processes.
 //!
 //! # Invariants
 //!
-//! - Nothing an agent wrote is believed or executed outside a sandbox.
+//! - Nothing an agent wrote is trusted or executed outside a sandbox.
 //! - `unsafe` appears only in the sandbox.
 
 pub mod agent;

@@ -1,9 +1,9 @@
-//! Does the steps of one run on this machine: the engine's [`Host`].
+//! Carries out the steps of one run on this machine: the engine's [`Host`].
 //!
 //! # Invariants
 //!
-//! - Every sandbox's init is written down before its payload starts, so that after a crash the next
-//!   driver can see it buried before it touches the workspace.
+//! - Every sandbox's init is recorded before its payload starts. After a crash the next driver
+//!   reaps it before it touches the workspace.
 //! - Nothing is removed before a ref keeps what is in it.
 
 mod accept;
@@ -61,40 +61,40 @@ use profile::Places;
 /// The largest structured result an agent may leave, in bytes.
 const RESULT_LIMIT: u64 = 256 * 1024;
 
-/// How many changed paths one run may have: as many as a record can hold and a person can read.
+/// How many changed paths one run may have: as many as an event can hold and a user can read.
 const MOST_CHANGES: usize = 20_000;
 
-/// How long a sandbox that was left by a crash may take to die.
-const BURIAL: Duration = Duration::from_secs(30);
+/// How long a sandbox that a crashed driver left may take to die.
+const REAP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One run's hands.
+/// Carries out the steps of one run.
 #[derive(Debug)]
 pub struct Machine {
     repo: Arc<Repository>,
     places: Places,
     bundle: PathBuf,
     launcher: Launcher,
-    /// What the workspace of the attempt stands on, if it is an overlay.
+    /// The lower layer of the attempt's workspace, if it is an overlay.
     lower: Option<Arc<Lower>>,
-    /// The prepared layers of the base, once somebody asked for them.
+    /// The prepared layers of the base, once they were needed.
     ready: Option<Ready>,
-    /// Values that must not come into the bundle.
+    /// Values that must not appear in the bundle.
     known: Known,
-    /// The secrets that the user let this process send.
+    /// The secrets that the user permitted this process to send.
     sent: Vec<Credential>,
-    /// The patch of what was captured, under way.
+    /// The patch of what was captured, computed in the background.
     patch: Option<EarlyPatch>,
-    /// The shapes of sandboxes that this process knows to hold.
+    /// The shapes of sandboxes whose self-test held in this process.
     proven: RefCell<BTreeSet<String>>,
-    /// The files of a tree that were walled last, with the tree and the rules.
+    /// The write-protected files that were computed last, with their tree and rules.
     walled: RefCell<Option<(Oid, WriteProtection, BTreeSet<PathBuf>)>>,
 }
 
 impl Machine {
-    /// The hands of the run `run_id`, with workspaces below `cache` and evidence in `bundle`.
+    /// For the run `run_id`, with workspaces below `cache` and evidence in `bundle`.
     pub fn new(repo: Repository, cache: &Path, bundle: &Path, run_id: &str) -> Self {
         let launcher = Launcher::own();
-        // All repositories of this user are served by one program.
+        // All repositories of this user share one launcher program.
         sandbox::selftest::foresee(&launcher, cache.parent().unwrap_or(cache));
         Self {
             places: Places::new(cache, run_id),
@@ -111,23 +111,23 @@ impl Machine {
         }
     }
 
-    /// Ends the sandbox that an earlier driver may have left at work in `directory`.
-    fn bury(directory: &Path) -> Result<(), PortError> {
+    /// Ends the sandbox that an earlier driver may have left running in `directory`.
+    fn reap(directory: &Path) -> Result<(), PortError> {
         let Some(birth) = read_birth(directory).map_err(host("read the birth record"))? else {
             return Ok(());
         };
-        sandbox::bury(&birth, BURIAL)?;
+        sandbox::reap(&birth, REAP_TIMEOUT)?;
         Ok(())
     }
 
-    /// Removes one of our directories, with whatever sandbox was at work there.
+    /// Removes one of our directories, after ending a sandbox that runs there.
     fn remove(&self, directory: &Path) -> Result<(), PortError> {
-        Self::bury(directory)?;
+        Self::reap(directory)?;
         workspace::remove(&self.places.cache, directory)
             .map_err(|e| PortError::of(Code::HostFailed, e))
     }
 
-    /// Keeps `tree` by a commit that depends on nothing but the ledger.
+    /// Keeps `tree` by a commit that depends only on the ledger.
     fn keep(&self, tree: &Oid, keep: &Keep) -> Result<Oid, PortError> {
         let commit = self.commit(tree, &keep.parent, &keep.message, keep.seconds)?;
         self.point(&keep.name, &commit)?;
@@ -153,18 +153,16 @@ impl Machine {
             .map_err(git)
     }
 
-    /// Lets the ref `name` lead to `commit`.
+    /// Points the ref `name` at `commit`.
     fn point(&self, name: &str, commit: &Oid) -> Result<(), PortError> {
         self.repo.keep(name, commit, &Expected::Any).map_err(git)
     }
 }
 
-/// The failure of a port that a failure of git stands for.
 fn git(error: crate::git::GitError) -> PortError {
     PortError::of(Code::GitFailed, error)
 }
 
-/// The failure of a port that a failure of capture stands for.
 fn uncaptured(error: capture::CaptureError) -> PortError {
     let code = match error {
         capture::CaptureError::TooManyChanges { .. } | capture::CaptureError::TooMuch { .. } => {
@@ -175,17 +173,17 @@ fn uncaptured(error: capture::CaptureError) -> PortError {
     PortError::of(code, error)
 }
 
-/// The failure of a port that a refusal of the system stands for.
+/// Converts an I/O error; `doing` says what failed.
 fn host(doing: &'static str) -> impl Fn(io::Error) -> PortError {
     move |error| PortError::new(Code::HostFailed, format!("cannot {doing}: {error}"))
 }
 
 const BIRTH: &str = "sandbox.json";
 
-/// The file beside it that says what has passed to a model so far.
+/// The file beside it with the traffic to the model so far.
 const LIVE: &str = "live.json";
 
-/// Writes down who the init of a sandbox is; whole or not at all, so what is there can be believed.
+/// Records the init of a sandbox, atomically, so that a reader never sees half a record.
 fn write_birth(directory: &Path, birth: &ProcessIdentity) -> io::Result<()> {
     let beside = directory.join("sandbox.json.new");
     let file = fs::File::create(&beside)?;
@@ -194,14 +192,14 @@ fn write_birth(directory: &Path, birth: &ProcessIdentity) -> io::Result<()> {
     fs::rename(beside, directory.join(BIRTH))
 }
 
-/// Leaves word of what has passed to the model of the agent that works in `directory`.
+/// Writes the traffic to the model of the agent in `directory`, for `provost show`.
 fn write_live(directory: &Path, passed: &Passed) -> io::Result<()> {
     let beside = directory.join("live.json.new");
     fs::write(&beside, serde_json::to_vec(passed)?)?;
     fs::rename(beside, directory.join(LIVE))
 }
 
-/// What has passed so far to the model of the agent that is at work for the run, if it is one.
+/// The traffic so far to the model of the run's agent, if the agent has one.
 pub fn live(cache: &Path, run_id: &str, attempt: u32) -> Option<Passed> {
     let directory = Places::new(cache, run_id).attempt(attempt);
     let bytes = fs::read(directory.join(LIVE)).ok()?;
@@ -244,7 +242,7 @@ impl Host for Machine {
 
     fn selftest(&mut self, order: &effect::Selftest) -> Result<SandboxTest, PortError> {
         self.stand(&order.agent)?;
-        self.hand_out(&order.agent)?;
+        self.copy_evidence(&order.agent)?;
         self.prove(order)
     }
 
@@ -255,7 +253,7 @@ impl Host for Machine {
     ) -> Result<AgentRun, PortError> {
         let directory = self.places.attempt(order.attempt);
         self.stand(order)?;
-        self.hand_out(order)?;
+        self.copy_evidence(order)?;
         let profile = self.agent_profile(order)?;
         let run = sandboxed_command::SandboxedCommand {
             launcher: &self.launcher,
@@ -275,19 +273,19 @@ impl Host for Machine {
             let ended = run.follow(order.argv.clone(), Stdin::Bytes(contract), watch)?;
             return Ok(ended.of_agent(result(), None));
         };
-        let (ended, ears, told) = run.converse(known, &order.argv, watch)?;
+        let (ended, stream, claims) = run.converse(known, &order.argv, watch)?;
         let left = match result() {
             (ResultFile::Absent, _) if known.answer != Answer::Free => {
-                self.scrubbed(ears.result(&known.task_id, RESULT_LIMIT))
+                self.scrubbed(stream.result(&known.task_id, RESULT_LIMIT))
             }
             left => left,
         };
-        Ok(ended.of_agent(left, Some(told)))
+        Ok(ended.of_agent(left, Some(claims)))
     }
 
     fn capture(&mut self, order: &effect::Capture) -> Result<Capture, PortError> {
         let directory = self.places.attempt(order.attempt);
-        Self::bury(&directory)?;
+        Self::reap(&directory)?;
         let source = workspace::left_in(&directory)
             .ok_or_else(|| PortError::new(Code::HostFailed, "the workspace is gone"))?;
         let limits = Limits {
@@ -343,7 +341,7 @@ impl Host for Machine {
 
     fn clean(&mut self, order: &effect::Clean) -> Result<Cleaned, PortError> {
         let directory = self.places.attempt(order.attempt);
-        Self::bury(&directory)?;
+        Self::reap(&directory)?;
         let cleaned = match &order.salvage {
             Some(salvage) => self.salvage(salvage, &directory)?,
             None => Cleaned::default(),
@@ -389,7 +387,7 @@ impl Host for Machine {
 }
 
 impl Machine {
-    /// Keeps what is on disk and nowhere else.
+    /// Keeps work that exists only on disk.
     fn salvage(&self, order: &effect::Salvage, directory: &Path) -> Result<Cleaned, PortError> {
         let kept_by = order.keep.name.clone();
         let known = self.repo.ref_value(&kept_by).map_err(git)?;
@@ -403,7 +401,7 @@ impl Machine {
         let saved = workspace::salvage(&self.repo, &order.base, &source).map_err(uncaptured)?;
         let is_kept = saved.tree == order.base || order.captured.as_ref() == Some(&saved.tree);
         let commit = match known {
-            // An interrupted removal leaves half a tree; what was saved before it is the whole.
+            // An interrupted removal leaves half a tree; the commit from before it is complete.
             Some(commit) => Some(commit),
             None if is_kept => None,
             None => Some(self.keep(&saved.tree, &order.keep)?),
@@ -418,7 +416,7 @@ impl Machine {
         Ok(Cleaned { salvage, left })
     }
 
-    /// Removes everything of the run but the directories that `stay`.
+    /// Removes everything of the run except the directories in `stay`.
     fn clear(&self, stay: &BTreeSet<PathBuf>) -> Result<(), PortError> {
         if stay.is_empty() {
             return self.remove(&self.places.run);
@@ -434,7 +432,7 @@ impl Machine {
     }
 }
 
-/// Reads what an agent left as its result, without trusting what stands there.
+/// Reads the result file of an agent, which may be anything.
 fn read_result(path: &Path) -> ResultFile {
     use rustix::fs::{FileType, Mode as Bits, OFlags};
     use std::io::Read as _;

@@ -2,10 +2,10 @@
 //!
 //! # Invariants
 //!
-//! - The copy holds what the inventory says before the first command starts, or none starts.
-//! - A command runs in a sandbox without network and reaches nothing but the copy and the toolchain.
-//! - A command that changes a listed file spoils the trial: the next one would judge other files.
-//!   New files beside them are build output.
+//! - The copy equals the inventory before the first command starts, or none starts.
+//! - A command runs in a sandbox without network and reaches only the copy and the toolchain.
+//! - A command that changes a listed file invalidates the trial: the next one would judge other
+//!   files. New files beside them are build output.
 
 use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -22,50 +22,34 @@ use crate::machine::user_toolchain;
 use crate::sandbox::{Command, Control, How, Launcher, Mount, Profile, SandboxError, Stdin};
 use crate::workspace::{self, WorkspaceError};
 
-/// Where the copy is in a sandbox.
+/// Path of the copy in the sandbox.
 const TREE: &str = "/workspace";
 
-/// How much of the end of a stream is told.
+/// How many bytes of the end of a stream are reported.
 const TAIL: u64 = 2000;
 
-/// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    /// A file cannot be copied.
     #[error("`{path}` cannot be copied")]
-    Copy {
-        /// Which.
-        path: RepoPath,
-        /// Why.
-        source: io::Error,
-    },
-    /// The files are not what the inventory says any more.
+    Copy { path: RepoPath, source: io::Error },
+    /// The files differ from the inventory.
     #[error("the workspace changed while it was copied")]
     Changed,
     /// A command wrote into a file that it should judge.
     #[error("a command changed `{0}`, which it should judge")]
     Altered(RepoPath),
-    /// The copy cannot be listed.
     #[error("the copy cannot be listed")]
     Inventory(#[from] InventoryError),
-    /// No sandbox.
     #[error("the sandbox failed")]
     Box(#[from] SandboxError),
-    /// The directory for the copy cannot be made or removed.
     #[error("`{}` cannot be made", path.display())]
-    Scratch {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The directory of the copy cannot be removed.
+    Scratch { path: PathBuf, source: io::Error },
     #[error("the copy cannot be removed")]
     Remove(#[from] WorkspaceError),
 }
 
 impl TrialError {
-    /// The rule behind it.
+    /// The code of the verdict.
     pub fn code(&self) -> Code {
         match self {
             Self::Changed | Self::Altered(_) => Code::TreeChanged,
@@ -77,22 +61,21 @@ impl TrialError {
     }
 }
 
-/// What came of one command.
+/// Result of one command.
 #[derive(Debug)]
 pub struct Tried {
-    /// What it returned; the negative number of the signal that ended it; 127 if it is not there.
+    /// The exit code; the negative number of the signal that ended it; 127 if it does not exist.
     pub exit_code: i32,
-    /// When it began.
     pub started_at: String,
     pub ended_at: String,
-    /// The end of what it printed.
+    /// The end of its standard output.
     pub stdout_tail: String,
-    /// The end of what it complained.
+    /// The end of its standard error.
     pub stderr_tail: String,
 }
 
-/// Runs `commands` one after the other on a copy of `files` of `workspace`, made in `scratch`,
-/// which must not exist and is gone afterwards.
+/// Runs `commands` in order on a copy of `files` of `workspace`. The copy is made in `scratch`,
+/// which must not exist and is removed afterwards.
 pub fn run(
     workspace: &Path,
     files: &Files,
@@ -114,7 +97,7 @@ pub fn run(
         Some(parent) => workspace::remove(parent, scratch),
         None => Ok(()),
     };
-    // What went wrong first is what somebody wants to know.
+    // The first error is the cause; one of the removal comes second.
     let tried = result?;
     removed?;
     Ok(tried)
@@ -225,7 +208,7 @@ fn exit_code(how: How) -> i32 {
     }
 }
 
-/// The end of a stream, for the eye; one that cannot be read shows nothing.
+/// The end of a stream, for display; empty if it cannot be read.
 fn tail(path: &Path) -> String {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = fs::File::open(path)?;

@@ -1,23 +1,21 @@
 //! Reads what the kernel says about a process.
 
-/// Names the time since the machine started; another start has another name.
+/// The boot id; it differs for every boot of the machine.
 pub(crate) const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// What `/proc/<pid>/stat` says about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Status {
-    /// What it does, as the kernel's letter.
+    /// The kernel's letter, such as `S` or `Z`.
     pub(crate) state: u8,
-    /// Who waits for it.
     pub(crate) parent: i32,
-    /// How many threads it has.
     pub(crate) threads: u64,
-    /// When it started, in clock ticks since the machine did.
+    /// When it started, in clock ticks since boot.
     pub(crate) started: u64,
 }
 
 impl Status {
-    /// Reads a `stat` line; the name of the program may hold anything, so it ends at the last `)`.
+    /// Parses a `stat` line; the program name may contain any character and ends at the last `)`.
     pub(crate) fn parse(stat: &[u8]) -> Option<Self> {
         let end = stat.iter().rposition(|byte| *byte == b')')?;
         let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
@@ -38,7 +36,7 @@ impl Status {
         })
     }
 
-    /// Whether only its remains are left.
+    /// Whether it is a zombie or gone.
     pub(crate) fn is_dead(self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }

@@ -1,8 +1,8 @@
-//! Names this process, and says whether another one still lives.
+//! Identifies this process, and finds out whether another one is still alive.
 //!
-//! A process is dead only when that is certain: its machine has started anew, or its pid is free,
-//! a zombie, or taken by a later process. Whoever runs on another machine or counts pids
-//! differently cannot be asked, and counts as alive until its lease runs out.
+//! A process is dead only when that is certain: its machine has booted again, or its pid is free, a
+//! zombie, or taken by a later process. A process on another machine or in another pid namespace
+//! cannot be checked, and counts as alive until its lease runs out.
 
 use std::fs;
 use std::io;
@@ -15,23 +15,18 @@ use rustix::process::{Pid, test_kill_process};
 
 use crate::process::{self, Status};
 
-/// Why this process cannot be named.
+/// Why this process cannot be identified.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnerError {
-    /// A file of the kernel cannot be read.
+    /// A file of `/proc` or `/etc` cannot be read.
     #[error("cannot read {path}")]
     Unreadable {
-        /// Which file.
         path: &'static str,
-        /// What the system says.
         source: io::Error,
     },
-    /// A file of the kernel does not say what it should.
+    /// A file of `/proc` or `/etc` does not have the expected content.
     #[error("{path} does not say what it should")]
-    Unknown {
-        /// Which file.
-        path: &'static str,
-    },
+    Unknown { path: &'static str },
 }
 
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
@@ -40,7 +35,6 @@ const MACHINE: &str = "/etc/machine-id";
 const NAMESPACE: &str = "/proc/self/ns/pid";
 const SELF: &str = "/proc/self/stat";
 
-/// This process.
 pub fn current() -> Result<Owner, OwnerError> {
     let stat = fs::read(SELF).map_err(|source| OwnerError::Unreadable { path: SELF, source })?;
     let status = Status::parse(&stat).ok_or(OwnerError::Unknown { path: SELF })?;
@@ -53,7 +47,7 @@ pub fn current() -> Result<Owner, OwnerError> {
     })
 }
 
-/// The process that started this one: for commands, the shell of whoever typed them.
+/// The process that started this one: for commands, the shell of the user.
 pub fn parent() -> Result<Owner, OwnerError> {
     let unknown = || OwnerError::Unknown { path: SELF };
     let pid = rustix::process::getppid().ok_or_else(unknown)?;
@@ -67,9 +61,9 @@ pub fn parent() -> Result<Owner, OwnerError> {
     })
 }
 
-/// The person who runs this process, as the system knows them.
+/// The user who runs this process, from the system's list of accounts.
 ///
-/// The environment is not asked: everybody can say there who they are.
+/// The environment does not count: any program can set it.
 pub fn person() -> Result<Person, OwnerError> {
     let uid = rustix::process::getuid().as_raw();
     let accounts = fs::read_to_string(ACCOUNTS).unwrap_or_default();
@@ -91,7 +85,7 @@ fn account(accounts: &str, uid: u32) -> Option<String> {
     found.filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
-/// Whether `owner` may still be at work; `true` unless it is certainly dead.
+/// Whether `owner` may still be alive; `true` unless it is certainly dead.
 pub fn alive(owner: &Owner) -> bool {
     let (Ok(host), Ok(boot), Ok(pid_namespace)) = (host(), line(process::BOOT), namespace()) else {
         return true;
@@ -110,14 +104,14 @@ pub fn alive(owner: &Owner) -> bool {
             let same = |status: Status| status.started == owner.started && !status.is_dead();
             Status::parse(&stat).is_none_or(same)
         }
-        // Other users' processes may be hidden from us, so only the kernel's word counts.
+        // `/proc` may hide other users' processes, so only a signal test counts.
         Err(_) => !is_free(owner.pid),
     }
 }
 
 /// The machine: its id and its name, as far as it has them.
 ///
-/// Images of containers carry one id to many machines; the name tells those apart.
+/// Containers of one image share one id; the name distinguishes them.
 fn host() -> Result<String, OwnerError> {
     let name = line(HOSTNAME)?;
     match line(MACHINE) {
@@ -147,7 +141,7 @@ fn line(path: &'static str) -> Result<String, OwnerError> {
     }
 }
 
-/// Whether `/proc` numbers processes as we do; in a sandbox it may be that of another name space.
+/// Whether `/proc` shows the pid namespace of this process; in a sandbox it may show another one.
 fn proc_counts_as_we_do() -> bool {
     let own = std::process::id().to_string();
     fs::read_link("/proc/self").is_ok_and(|link| link == Path::new(&own))
@@ -198,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_is_certainly_dead_is_dead() {
+    fn only_a_process_that_is_certainly_dead_counts_as_dead() {
         type Change = fn(&mut Owner);
         let cases: [(&str, Change, bool); 9] = [
             ("ourselves", |_| (), true),
@@ -211,7 +205,7 @@ mod tests {
                 true,
             ),
             ("a pid that cannot be", |owner| owner.pid = u32::MAX, false),
-            ("a pid of nobody", |owner| owner.pid = 0, false),
+            ("pid 0", |owner| owner.pid = 0, false),
             (
                 "a pid beyond the last",
                 |owner| owner.pid = 4_194_305,
@@ -244,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_process_is_dead_before_and_after_somebody_waits_for_it() {
+    fn a_killed_process_is_dead_before_and_after_its_parent_waits_for_it() {
         let (mut child, owner) = sleeper(Path::new("sleep"));
         assert!(alive(&owner));
         child.kill().unwrap();

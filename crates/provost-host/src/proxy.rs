@@ -1,14 +1,15 @@
-//! The one way out of a sandbox: a proxy for HTTP that lets through what was granted.
+//! The only way out of a sandbox: an HTTP proxy that permits what was granted.
 //!
-//! Its listener was made inside the sandbox's network namespace and passed out, so that it accepts
-//! from the sandbox and dials from the host. It speaks HTTP/1: requests with a whole address, and
-//! tunnels by CONNECT. What is allowed is decided in [`provost_core::net`].
+//! Init made its listener inside the sandbox's network namespace and passed it out. So the proxy
+//! accepts from the sandbox and dials from the host. It speaks HTTP/1: requests with a whole
+//! address, and tunnels by CONNECT. [`provost_core::net`] decides what is allowed; see
+//! `docs/network.md`.
 //!
 //! # Invariants
 //!
-//! - Nothing is resolved or dialled before it is granted; what is dialled is the address that was
-//!   judged.
-//! - Every request is counted, with what became of it; of a request only method and place are kept.
+//! - No name is resolved and no address dialled unless it is granted; the dialled address is the
+//!   one that was checked.
+//! - Every request is counted with its result; of a request only method and place are kept.
 //! - Every wait has a limit and ends when the proxy is stopped; the number of connections, and the
 //!   memory of each, is bounded. When a [`Proxy`] is dropped its threads are gone.
 
@@ -53,15 +54,13 @@ const STACK: usize = 256 << 10;
 /// What a proxy needs from the host.
 #[derive(Debug, Clone)]
 pub struct Outlet {
-    /// Who resolves names.
     pub resolver: Arc<dyn Resolve>,
-    /// What is added to requests.
+    /// Added to requests.
     pub secrets: Vec<Secret>,
-    /// How long is waited for what.
     pub patience: Timeouts,
-    /// Who watches over what passes to the model of an agent.
+    /// Counts the traffic to the model of an agent.
     pub gauge: Option<Arc<TokenMeter>>,
-    /// Files of certificates that vouch for servers; the first one there counts.
+    /// Files of trusted server certificates; the first one that exists counts.
     pub trusted: Vec<PathBuf>,
 }
 
@@ -77,7 +76,7 @@ impl Default for Outlet {
     }
 }
 
-/// A credential with its secret, which is shown to nobody.
+/// A credential with its secret; `Debug` does not print the secret.
 #[derive(Clone)]
 pub struct Secret {
     credential: Credential,
@@ -98,7 +97,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// A proxy at work. Dropping it ends it.
+/// A running proxy. Dropping it ends it.
 #[derive(Debug)]
 pub struct Proxy {
     thread: Option<JoinHandle<()>>,
@@ -113,14 +112,14 @@ struct Shared {
     grants: Vec<Endpoint>,
     outlet: Outlet,
     stop: Stop,
-    /// How encrypted servers are spoken to, if a secret needs it.
+    /// For requests that a secret is added to, if one needs TLS.
     tls: Option<Arc<ClientConfig>>,
     book: Mutex<TrafficLog>,
     connections: AtomicUsize,
 }
 
 impl Proxy {
-    /// Serves who connects to `listener`, as far as `grants` go.
+    /// Serves the clients of `listener`, within `grants`.
     pub fn start(listener: TcpListener, grants: Vec<Endpoint>, outlet: Outlet) -> io::Result<Self> {
         let (stop, running) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         listener.set_nonblocking(true)?;
@@ -147,7 +146,7 @@ impl Proxy {
         })
     }
 
-    /// Ends it, and says what was asked of the network.
+    /// Ends it, and returns the requests.
     pub fn finish(mut self) -> Vec<Traffic> {
         self.stop();
         std::mem::take(&mut *self.shared.book()).into_lines()
@@ -178,7 +177,7 @@ impl Shared {
         std::thread::scope(|scope| {
             while self.stop.wait_for(listener, PollFlags::IN).is_ok() {
                 let Ok((client, _)) = listener.accept() else {
-                    // Somebody who left again, or no descriptor left: the others go on.
+                    // The client left again, or no descriptor is free: serve the others.
                     if self.stop.pause().is_err() {
                         break;
                     }

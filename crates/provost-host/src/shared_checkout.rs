@@ -1,4 +1,4 @@
-//! Sees the checkout that agents share.
+//! Reads the checkout that agents share, for change control (docs/change-control.md).
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,7 +17,6 @@ use crate::beneath::Beneath;
 use crate::git::{GitError, Repository};
 use crate::ids;
 
-/// A checkout of a repository.
 #[derive(Debug)]
 pub struct SharedCheckout {
     repo: Repository,
@@ -25,7 +24,6 @@ pub struct SharedCheckout {
 }
 
 impl SharedCheckout {
-    /// The checkout around `directory`.
     pub fn find(directory: &Path) -> Result<Self, GitError> {
         let repo = Repository::discover(directory)?;
         let checkout = repo.checkout().map(Path::to_owned);
@@ -141,7 +139,7 @@ impl Checkout for SharedCheckout {
                 Ok(found) if found.is_symlink() => return Ok(Some(part.to_owned())),
                 Ok(_) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-                // A file in the place of a directory: nothing stands below it.
+                // A file in the place of a directory: nothing is below it.
                 Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
                 Err(error) => {
                     let words = format!("`{part}` cannot be looked at: {error}");
@@ -157,7 +155,7 @@ impl Checkout for SharedCheckout {
     }
 }
 
-/// Names from the kernel's chance.
+/// Random names, from the kernel's generator.
 #[derive(Debug, Clone, Copy)]
 pub struct RandomNames;
 

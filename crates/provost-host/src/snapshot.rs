@@ -1,13 +1,13 @@
-//! Records the files of a git directory that steer git, so that a later change of them shows.
+//! Records the files of a git directory that control git, so that a later change of them shows.
 //!
-//! An agent in a shared checkout can write the git directory: point it elsewhere, hide files, name
+//! An agent in a shared checkout can write the git directory: redirect it, hide files, name
 //! programs to be started, move refs. A snapshot is taken before the agent starts and kept where
-//! the agent cannot write; [`Snapshot::compare`] tells what differs afterwards.
+//! the agent cannot write. [`Snapshot::compare`] lists what differs afterwards.
 //!
 //! # Invariants
 //!
 //! - No git is started and no link is followed; every file is read with a limit.
-//! - A file that cannot be read is recorded as such; it never counts as unchanged content.
+//! - A file that cannot be read is recorded as such; it never counts as unchanged.
 
 mod files;
 mod layout;
@@ -30,7 +30,6 @@ pub(crate) use files::read_file;
 pub use layout::Layout;
 pub use refs::{Refs, named};
 
-/// The version of the snapshot format.
 const VERSION: u32 = 1;
 
 /// The control files and refs of a checkout at one moment.
@@ -39,61 +38,48 @@ const VERSION: u32 = 1;
 #[non_exhaustive]
 pub struct Snapshot {
     version: u32,
-    /// Where the checkout and its git directories are.
+    /// Paths of the checkout and its git directories.
     pub layout: Layout,
-    /// `HEAD` and all refs.
     pub refs: Refs,
     /// The control files, by a name below `.git`.
     pub files: BTreeMap<String, Control>,
-    /// Paths that git was told not to look at, with whether they were on disk.
+    /// Paths that git skips (skip-worktree, assume-unchanged), with whether they were on disk.
     pub unwatched: BTreeMap<RawPath, Presence>,
     /// Whether our own runtime directory lies in the checkout.
     pub runtime: bool,
 }
 
-/// Whether a path was on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
     Present,
-    /// It was not.
     Absent,
 }
 
-/// Why there is no snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// The directory is no checkout.
     #[error("`{}` is not a git checkout", .0.display())]
     NoCheckout(PathBuf),
-    /// A file that is needed cannot be read.
     #[error("cannot read `{}`", path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: io::Error,
     },
-    /// A file is not what git writes.
     #[error("`{}` is not what git writes there", .0.display())]
     Malformed(PathBuf),
-    /// The refs are kept in a way we do not read.
+    /// The refs have a storage format that is not read here.
     #[error("the refs are kept as `{0}`, which is not read here")]
     RefFormat(&'static str),
-    /// There is more than we read.
-    #[error("`{}` holds more than we read", .0.display())]
+    #[error("`{}` is larger than the limit", .0.display())]
     TooMuch(PathBuf),
-    /// A snapshot that does not parse.
     #[error("the snapshot does not parse")]
     Syntax(#[from] JsonError),
-    /// A snapshot of another version.
     #[error("the snapshot has version {0}; this program reads version {VERSION}")]
     Version(u32),
 }
 
 impl Snapshot {
-    /// Records the checkout at `directory`.
     pub fn take(directory: &Path) -> Result<Self, SnapshotError> {
         Self::take_at(Layout::find(directory)?)
     }
@@ -127,7 +113,7 @@ impl Snapshot {
 
     /// What differs in `now`, a later snapshot of the same checkout.
     ///
-    /// The branch that was checked out may move: the commits on it are judged by themselves.
+    /// The branch that was checked out may move: its commits are judged separately.
     pub fn compare(&self, now: &Self) -> Vec<Sign> {
         let mut signs = Vec::new();
         let names = self.files.keys().chain(now.files.keys());
@@ -145,7 +131,7 @@ impl Snapshot {
             };
             signs.push(sign(name, Reason::RepoTamper, what));
             if name.ends_with("info/sparse-checkout") {
-                let what = "tells git to leave files out of the checkout";
+                let what = "makes git leave files out of the checkout";
                 signs.push(sign(name, Reason::HiddenChange, what));
             }
         }
@@ -192,7 +178,6 @@ fn sign(name: &str, reason: Reason, problem: impl Into<String>) -> Sign {
     }
 }
 
-/// The entries of the checkout's index.
 pub(crate) fn read_index(
     layout: &Layout,
     format: ObjectFormat,
@@ -209,7 +194,7 @@ pub(crate) fn read_index(
     })
 }
 
-/// An index that cannot be read hides nothing here: judging it will fail.
+/// Skipped paths of the index. An unreadable index yields none: judging it will fail.
 fn unwatched(layout: &Layout) -> BTreeMap<RawPath, Presence> {
     let formats = [ObjectFormat::Sha1, ObjectFormat::Sha256];
     let entries = formats
@@ -232,7 +217,6 @@ fn unwatched(layout: &Layout) -> BTreeMap<RawPath, Presence> {
         .collect()
 }
 
-/// A full object id, if `text` is one.
 pub(crate) fn full_id(text: &str) -> Option<Oid> {
     Oid::try_from(text).ok()
 }

@@ -1,9 +1,9 @@
-//! Reads single files below a directory that anybody may have written.
+//! Reads single files below a directory with untrusted content.
 //!
 //! # Invariants
 //!
 //! - Only regular files are read, none through a symbolic link, and nothing outside the directory.
-//! - Nothing waits: a fifo is not opened for its bytes. No more than a limit is read.
+//! - Reading never blocks: a fifo is not opened for its bytes. No more than a limit is read.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,10 +15,8 @@ use rustix::io::Errno;
 
 use crate::beneath::Beneath;
 
-/// Why a file has no bytes for us.
 #[derive(Debug, thiserror::Error)]
 pub enum ForeignError {
-    /// There is nothing of that name.
     #[error("there is no such file")]
     Missing,
     /// A directory, a fifo, a device.
@@ -27,25 +25,23 @@ pub enum ForeignError {
     /// A file, a link or something else where a directory should be.
     #[error("it is no directory")]
     NotADirectory,
-    /// A symbolic link, in the last place or on the way.
+    /// A symbolic link, as the last component or before it.
     #[error("it is a symbolic link or lies behind one")]
     Link,
-    /// More bytes than the limit.
     #[error("it is larger than the {0} bytes that are read")]
     TooLarge(usize),
-    /// The machine refuses.
+    /// A system call failed.
     #[error("{0}")]
     Refused(#[from] io::Error),
 }
 
-/// A directory whose files can be read.
 #[derive(Debug)]
 pub struct Below(Option<Beneath>);
 
 impl Below {
-    /// Takes `directory`, as the caller names it. One that is not there has no files.
+    /// Opens `directory`, as the caller names it. A missing one has no files.
     pub fn new(directory: &Path) -> Result<Self, ForeignError> {
-        // The caller may name the directory by a link; what is in it may not be one.
+        // The caller may name the directory by a link; its entries may not be links.
         let real = match directory.canonicalize() {
             Ok(real) => real,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self(None)),
@@ -55,7 +51,7 @@ impl Below {
         Ok(Self(Some(root)))
     }
 
-    /// The directory `path` below this one; one that is not there has no files.
+    /// The directory `path` below this one; a missing one has no files.
     pub fn below(&self, path: &RepoPath) -> Result<Self, ForeignError> {
         let Some(root) = &self.0 else {
             return Ok(Self(None));
@@ -64,7 +60,7 @@ impl Below {
             Ok(below) => Ok(Self(Some(below))),
             Err(Errno::NOENT) => Ok(Self(None)),
             Err(Errno::LOOP) => Err(ForeignError::Link),
-            // A link in the place of a directory is told as this by some kernels.
+            // Some kernels report a link in the place of a directory with this error.
             Err(Errno::NOTDIR) => Err(ForeignError::NotADirectory),
             Err(error) => Err(io::Error::from(error).into()),
         }
@@ -78,7 +74,7 @@ impl Below {
         }
     }
 
-    /// The names of what lies in this very directory, sorted, up to `most` of them.
+    /// The names in this directory itself, sorted, up to `most` of them.
     pub fn names(&self, most: usize) -> Result<Vec<String>, ForeignError> {
         let Some(root) = &self.0 else {
             return Ok(Vec::new());

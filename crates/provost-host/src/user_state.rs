@@ -1,7 +1,7 @@
-//! Keeps what makes things this user's own: a secret, and what the user agreed to.
+//! Keeps the state of this user: a secret, and what the user agreed to.
 //!
 //! The directory is `provost` in `$XDG_STATE_HOME` or `~/.local/state`. It holds `secret`, one
-//! empty file for each digest that the user agreed to, and notes that spare looking again.
+//! empty file for each digest that the user agreed to, and notes that save repeated work.
 //!
 //! # Invariants
 //!
@@ -18,24 +18,18 @@ use crate::keys::{Keys, KeysError};
 
 const SECRET: &str = "secret";
 
-/// Why nothing can be told to be this user's own.
+/// Why the user's state cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UserStateError {
-    /// Nothing says where.
+    /// No variable names a directory.
     #[error("neither XDG_STATE_HOME nor HOME names an absolute directory for the state of Provost")]
     NoPlace,
-    /// An agent could reach it.
+    /// An agent could reach the state.
     #[error("the state directory `{}` lies in the repository", directory.display())]
-    InsideRepository {
-        /// The state.
-        directory: PathBuf,
-    },
-    /// The secret is none.
+    InsideRepository { directory: PathBuf },
+    /// The file holds no secret.
     #[error("`{}` holds no secret of Provost", path.display())]
-    Secret {
-        /// Its file.
-        path: PathBuf,
-    },
+    Secret { path: PathBuf },
     /// The directory or a file in it cannot be used.
     #[error(transparent)]
     Files(#[from] KeysError),
@@ -49,8 +43,7 @@ pub struct UserState {
 }
 
 impl UserState {
-    /// The directory the environment names, which must not lie in `repository`; it need not be
-    /// there.
+    /// The directory the environment names, which must not lie in `repository`; it need not exist.
     pub fn find(repository: &Path) -> Result<Self, UserStateError> {
         let absolute = |name: &str| {
             let path = PathBuf::from(std::env::var_os(name)?);
@@ -82,7 +75,7 @@ impl UserState {
         self.directory.join(SECRET)
     }
 
-    /// Refuses a directory that is not there and cannot be made; nothing is made.
+    /// Refuses a directory that does not exist and cannot be made; makes nothing.
     pub fn can_be_made(&self) -> Result<(), UserStateError> {
         let mut parts = self.directory.ancestors();
         let Some(there) = parts.find(|part| part.symlink_metadata().is_ok()) else {
@@ -118,7 +111,7 @@ impl UserState {
         let secret = Secret::of(bytes);
         match self.files.place(SECRET, &(secret.line() + "\n"), 0o600) {
             Ok(()) => Ok(secret),
-            // Another process was faster; its secret is the one.
+            // Another process was faster; its secret is used.
             Err(error) if already(&error) => {
                 let path = self.directory.join(SECRET);
                 self.load()?.ok_or(UserStateError::Secret { path })
@@ -132,7 +125,7 @@ impl UserState {
         Ok(self.files.read(&agreed(digest), 0o600)?.is_some())
     }
 
-    /// Keeps that the user agrees to what has this `digest`.
+    /// Records that the user agrees to what has this `digest`.
     pub fn agree(&self, digest: &str) -> Result<(), UserStateError> {
         self.files.make()?;
         match self.files.place(&agreed(digest), "", 0o600) {
@@ -141,16 +134,16 @@ impl UserState {
         }
     }
 
-    /// What was kept under `name` to spare looking again.
+    /// The note under `name`, which saves repeated work.
     pub fn noted(&self, name: &str) -> Option<String> {
         self.files.read(&note(name), 0o600).ok().flatten()
     }
 
-    /// Keeps `text` under `name`; what cannot be kept is found out anew.
+    /// Stores `text` under `name`; errors are ignored, because the work can be repeated.
     pub fn note_down(&self, name: &str, text: &str) {
         let known = self.files.read(SECRET, 0o600);
         if known.is_ok_and(|secret| secret.is_some()) {
-            // Nothing but time is lost.
+            // A failure only costs time.
             let _ = self.files.replace(&note(name), text);
         }
     }

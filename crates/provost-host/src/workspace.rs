@@ -2,13 +2,12 @@
 //!
 //! # Invariants
 //!
-//! - A workspace is a copy of its own, or an overlay: a pristine checkout that many share, below a
-//!   layer that holds only what was written here.
-//! - The checkout is written from git objects, byte by byte: no filter, no line ending, no
-//!   attribute; capturing it untouched gives the same tree.
-//! - The git directory in it is a disposable one: it borrows objects, and nothing in it is
-//!   believed.
-//! - Removal never follows a link and never leaves the root it was given.
+//! - A workspace is a copy of its own or an overlay. An overlay is a shared pristine checkout below
+//!   a layer with only what was written in this workspace.
+//! - The checkout is written from git objects, byte by byte: no filter, no line ending conversion,
+//!   no attribute. Capturing it untouched gives the same tree.
+//! - Its git directory is disposable: it borrows objects, and its content is not trusted.
+//! - Removal never follows a link and never leaves the given root.
 
 mod checkout;
 mod delta;
@@ -39,34 +38,32 @@ pub use lower::{Lower, Lowers};
 pub use remove::remove;
 pub use size::size;
 
-/// A directory that an attempt or a command works in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Workspace {
-    /// The directory of it all, for nobody else to enter.
+    /// The directory that contains all of it; only its owner may enter.
     pub root: PathBuf,
-    /// The checkout; of an overlay, what was written on top of it.
+    /// The checkout; of an overlay, the upper layer.
     pub tree: PathBuf,
-    /// What an overlay stands on, the topmost first; a copy stands on nothing.
+    /// The lower layers of an overlay, the topmost first; empty for a copy.
     pub lowers: Vec<PathBuf>,
-    /// The private git directory, if it has one.
     pub git: Option<PathBuf>,
 }
 
 /// The checkout of a copy.
 const COPY: &str = "tree";
 
-/// What was written on top of the checkout, in an overlay.
+/// The upper layer of an overlay.
 const UPPER: &str = "upper";
 
-/// What differs from the shared checkout before anybody wrote, in an overlay.
+/// What differs from the shared checkout from the start, in an overlay.
 const DELTA: &str = "delta";
 
-/// The kernel's own place in an overlay.
+/// The work directory that the kernel needs for an overlay.
 const WORK: &str = "work";
 
 impl Workspace {
-    /// Where the bytes are that are left here.
+    /// Where the captured bytes are.
     pub fn source(&self) -> Source {
         let tree = self.tree.clone();
         if self.lowers.is_empty() {
@@ -76,7 +73,7 @@ impl Workspace {
         }
     }
 
-    /// The workspace that was made in `dir`, an overlay if there are `lowers`.
+    /// The workspace that was made in `dir`; an overlay if there are `lowers`.
     pub fn open(dir: &Path, lowers: Vec<PathBuf>) -> Self {
         let name = if lowers.is_empty() { COPY } else { UPPER };
         let tree = dir.join(name);
@@ -89,7 +86,7 @@ impl Workspace {
         }
     }
 
-    /// The workspace as a sandbox has it, at `target`.
+    /// The mount of the workspace in a sandbox, at `target`.
     pub fn mount(&self, target: &Path) -> Mount {
         let target = target.to_owned();
         if self.lowers.is_empty() {
@@ -107,7 +104,7 @@ impl Workspace {
     }
 }
 
-/// Where the bytes are that somebody left in the workspace `dir`, if there is one.
+/// Where the bytes are that an earlier attempt left in the workspace `dir`, if it exists.
 pub fn left_in(dir: &Path) -> Option<Source> {
     let (copy, upper) = (dir.join(COPY), dir.join(UPPER));
     if upper.exists() {
@@ -116,56 +113,40 @@ pub fn left_in(dir: &Path) -> Option<Source> {
     copy.exists().then_some(Source::Directory(copy))
 }
 
-/// The private git directory of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivateGit {
-    /// The commit that the workspace starts from.
     pub commit: Oid,
-    /// Where the repository's objects will be found by those who work there.
+    /// The path of the repository's objects as seen inside the sandbox.
     pub objects: PathBuf,
 }
 
-/// Why a workspace could not be made or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// The system refused something.
+    /// A system call failed.
     #[error("cannot {what} `{}`", path.display())]
     System {
-        /// What was tried.
+        /// What was tried, after "cannot".
         what: &'static str,
-        /// Where.
         path: PathBuf,
-        /// Why not.
         #[source]
         source: std::io::Error,
     },
-    /// A directory that is not ours to remove.
+    /// A directory outside the root, which must not be removed.
     #[error("`{}` does not lie below `{}`", path.display(), root.display())]
     Outside {
-        /// The directory.
         path: PathBuf,
-        /// Where it should be.
+        /// The directory it must lie below.
         root: PathBuf,
     },
-    /// Somebody else takes too long.
+    /// Another process holds the lock for longer than the wait.
     #[error("another process holds `{}` for too long", path.display())]
-    Busy {
-        /// The lock.
-        path: PathBuf,
-    },
-    /// Somebody removes or changes a checkout as soon as it is made.
+    Busy { path: PathBuf },
+    /// A cached checkout is removed or changed again and again, as soon as it is made.
     #[error("`{}` does not stay as it was made", path.display())]
-    Unsteady {
-        /// The checkout.
-        path: PathBuf,
-    },
-    /// A path for objects that git cannot be told.
+    Unsteady { path: PathBuf },
+    /// A path of objects that a git directory cannot name.
     #[error("`{}` cannot be named in a git directory", path.display())]
-    BadObjects {
-        /// The path.
-        path: PathBuf,
-    },
-    /// Git failed.
+    BadObjects { path: PathBuf },
     #[error("git failed while the workspace was made")]
     Git(#[from] GitError),
 }
@@ -176,7 +157,6 @@ impl From<WorkspaceError> for PortError {
     }
 }
 
-/// Wraps an error of the system.
 fn system<E: Into<std::io::Error>>(
     what: &'static str,
     path: &Path,
@@ -190,7 +170,7 @@ fn system<E: Into<std::io::Error>>(
 
 /// Makes the workspace `dir`, which must not exist, with a checkout of `tree`.
 ///
-/// What was written stays there when this fails; [`remove`] takes it away.
+/// On failure, what was written stays there until [`remove`].
 pub fn create(
     repo: &Repository,
     tree: &Oid,
@@ -220,7 +200,7 @@ pub fn create(
 
 /// Makes the workspace `dir`, which must not exist, as an overlay on `lower`.
 ///
-/// It can be used as long as `lower` is held.
+/// It is usable as long as `lower` is held.
 pub fn create_over(
     repo: &Repository,
     lower: &Lower,
@@ -231,10 +211,10 @@ pub fn create_over(
     overlay(repo, vec![lower.files()], dir, private, lower.index())
 }
 
-/// Makes the workspace `dir`, which must not exist, as an overlay that shows exactly `tree`, with
-/// `lower` below what differs from it.
+/// Makes the workspace `dir`, which must not exist, as an overlay that shows exactly `tree`. The
+/// layer with the differences lies on `lower`.
 ///
-/// It can be used as long as `lower` is held.
+/// It is usable as long as `lower` is held.
 pub fn create_between(
     repo: &Repository,
     lower: &Lower,
@@ -254,7 +234,6 @@ pub fn create_between(
     overlay(repo, vec![delta, lower.files()], dir, private, &index)
 }
 
-/// Makes an empty layer on `lowers` in the directory `dir`.
 fn overlay(
     repo: &Repository,
     lowers: Vec<PathBuf>,
@@ -304,7 +283,7 @@ fn make_git(
         make_private(&git.join(directory))?;
     }
     let user = "[user]\n\tname = agent\n\temail = agent@localhost\n[gc]\n\tauto = 0\n";
-    // In a sandbox the files have another owner than the index remembers.
+    // In a sandbox the files have another owner than the index records.
     let core = "bare = false\n\tlogAllRefUpdates = true\n\tcheckStat = minimal";
     let config = config(repo.format(), core) + user;
     let files: [(&str, &[u8]); 6] = [
@@ -328,7 +307,7 @@ fn make_git(
     Ok(git)
 }
 
-/// Makes a directory that only we may enter.
+/// Makes a directory that only its owner may enter.
 fn make_private(path: &Path) -> Result<(), WorkspaceError> {
     DirBuilder::new()
         .mode(0o700)
@@ -336,7 +315,7 @@ fn make_private(path: &Path) -> Result<(), WorkspaceError> {
         .map_err(system("make the directory", path))
 }
 
-/// Makes a directory that only we may enter, with those above it.
+/// Makes a directory that only its owner may enter, and its parents likewise.
 fn make_all_private(path: &Path) -> Result<(), WorkspaceError> {
     DirBuilder::new()
         .recursive(true)
@@ -345,19 +324,18 @@ fn make_all_private(path: &Path) -> Result<(), WorkspaceError> {
         .map_err(system("make the directory", path))
 }
 
-/// What was saved of a workspace before its removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Salvaged {
-    /// The tree of all that a tree can hold.
+    /// The tree of everything that a tree can represent.
     pub tree: Oid,
     /// What could not be saved faithfully, and why.
     pub findings: Vec<Finding>,
 }
 
-/// Saves what is in `source`, untracked files included, as a tree; ignored files are left out.
+/// Saves the content of `source`, untracked files included, as a tree; ignored files are left out.
 ///
-/// No finding makes it fail: what a tree cannot hold is listed. The tree has no ref yet.
+/// A finding is no failure: what a tree cannot represent is listed. The tree has no ref yet.
 pub fn salvage(
     repo: &Repository,
     base_tree: &Oid,

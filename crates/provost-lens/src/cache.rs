@@ -1,8 +1,8 @@
-//! Remembers facts by the digest of the bytes they are about, and digests by what the kernel says.
+//! Caches facts by the digest of their bytes, and digests by stat data.
 //!
-//! Everything here can be made again. A file that is damaged or of another version is as good as
-//! none; files are replaced whole, so of two processes the later one wins and neither reads half a
-//! file. Facts are spread over shards, so that one edited file costs the writing of one of them.
+//! Everything here can be made again. A damaged file, or one of another version, counts as none.
+//! Files are replaced whole, so of two processes the later one wins and neither reads half a file.
+//! Facts are spread over shards, so that one edited file costs the writing of one shard.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -20,37 +20,37 @@ use crate::facts::{Facts, Quick, bytes_hash, long_hash};
 use crate::language;
 use crate::tree::{Entry, Known, KnownFiles, Sha};
 
-/// What a file begins with; another version has another one.
+/// First bytes of a file; every version has its own.
 const MAGIC: &[u8; 16] = b"provost-lens-03\n";
 
-/// How long that is, with the hash of the rest behind it.
+/// Bytes of the header: magic, and the hash of the rest.
 const HEAD: usize = MAGIC.len() + size_of::<u64>();
 
 /// Over how many files facts are spread.
 const SHARDS: usize = 64;
 
-/// The largest shard; beyond it only what was needed last is kept.
+/// The largest shard, in bytes; beyond it only facts of the last report are kept.
 const LARGEST_SHARD: usize = 16 * 1024 * 1024;
 
-/// The largest list of files.
+/// The largest list of files, in bytes.
 const LARGEST_MANIFEST: u64 = 1 << 30;
 
-/// How many files about one root each are kept of one kind.
+/// How many files of one kind are kept, one per root.
 const MOST_MANIFESTS: usize = 32;
 
-/// What the names of files about one root begin with: what was known of its files, of the list of
-/// them, and of their imports.
+/// Prefixes of the files about one root: stat data of its files, memory of the file list, and
+/// memory of the imports.
 const FILES: &str = "files-";
 const LISTS: &str = "list-";
 const IMPORTS: &str = "imports-";
 
-/// After what time a file that was not finished belongs to nobody.
+/// After this time an unfinished file counts as abandoned.
 const ABANDONED: Duration = Duration::from_mins(10);
 
 /// The name under which files of no language are kept.
 const TEXT: &str = "text";
 
-/// Under what facts are kept: language and digest.
+/// Key of facts: language and digest.
 type Key = [u8; 40];
 
 fn key(place: Option<usize>, sha: &Sha) -> Key {
@@ -61,7 +61,6 @@ fn key(place: Option<usize>, sha: &Sha) -> Key {
     key
 }
 
-/// The facts of one cache directory.
 #[derive(Debug)]
 pub(crate) struct Cache {
     directory: Option<PathBuf>,
@@ -75,7 +74,7 @@ struct Shard {
 }
 
 impl Cache {
-    /// The cache kept in `directory`, which need not be there; without one nothing is remembered.
+    /// The cache in `directory`, which need not exist; without a directory nothing is remembered.
     pub(crate) fn open(directory: Option<&Path>) -> Self {
         let directory = directory.map(Path::to_owned);
         let shard = |number: usize| match &directory {
@@ -94,7 +93,7 @@ impl Cache {
         codec::decode(shard.bytes.get(from..to)?)
     }
 
-    /// Keeps what was found out about `entries`.
+    /// Keeps the facts of `entries`.
     pub(crate) fn save(&self, entries: &[Entry<'_>]) -> io::Result<()> {
         let Some(directory) = &self.directory else {
             return Ok(());
@@ -135,7 +134,7 @@ impl Shard {
         Self { bytes, places }
     }
 
-    /// The records of this shard and of `fresh`; if that is too much, only what is `used`.
+    /// The records of this shard and of `fresh`; if that is too much, only those `used`.
     fn with(&self, fresh: &[&Entry<'_>], used: &HashSet<Key>) -> Vec<u8> {
         let mut bytes = headed(self.bytes.len() + 4096);
         let mut seen = HashSet::new();
@@ -169,7 +168,7 @@ fn push(bytes: &mut Vec<u8>, key: &Key, text: &[u8]) {
     }
 }
 
-/// The record at `at`: its key, and where its text is.
+/// The record at `at`: its key, and the range of its text.
 fn record(bytes: &[u8], at: usize) -> Option<(Key, usize, usize)> {
     let (key, rest) = bytes.get(at..)?.split_first_chunk()?;
     let (length, rest) = rest.split_first_chunk()?;
@@ -182,7 +181,7 @@ fn shard_name(number: usize) -> String {
     format!("facts-{number:02}")
 }
 
-/// What was known of the files of one root.
+/// Stat data and digests of the files of one root.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     directory: Option<PathBuf>,
@@ -191,7 +190,7 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// The list for `root` in `directory`, which need not be there.
+    /// The list for `root` in `directory`, which need not exist.
     pub(crate) fn open(directory: Option<&Path>, root: &Path) -> Self {
         let name = name_of(FILES, root);
         let bytes = directory.and_then(|place| whole(&place.join(&name), LARGEST_MANIFEST));
@@ -202,7 +201,6 @@ impl Manifest {
         }
     }
 
-    /// What is known, by path.
     pub(crate) fn known(&self) -> KnownFiles<'_> {
         let mut known = KnownFiles::default();
         known.reserve(self.bytes.len() / 128);
@@ -214,7 +212,7 @@ impl Manifest {
         known
     }
 
-    /// The paths of the files that are known, in their order.
+    /// The known paths, in their order.
     pub(crate) fn paths(&self) -> Vec<RawPath> {
         let mut rest = self.bytes.get(HEAD..).unwrap_or_default();
         let mut paths = Vec::with_capacity(rest.len() / 128);
@@ -225,7 +223,7 @@ impl Manifest {
         paths
     }
 
-    /// Keeps what is known of `entries`.
+    /// Keeps the stat data of `entries`.
     pub(crate) fn save(&self, entries: &[Entry<'_>]) -> io::Result<()> {
         let Some(directory) = &self.directory else {
             return Ok(());
@@ -234,7 +232,8 @@ impl Manifest {
         for entry in entries {
             let path = entry.path.as_bytes();
             if let Ok(length) = u32::try_from(path.len()) {
-                // What cannot be believed is listed all the same, so that it is looked at early.
+                // A file without trusted stat data is listed all the same, so that it is read
+                // early.
                 bytes.extend(entry.known.unwrap_or([0; 60]));
                 bytes.extend(entry.sha);
                 bytes.extend(length.to_le_bytes());
@@ -252,7 +251,7 @@ impl Manifest {
     }
 }
 
-/// What somebody else wants to be told when one root is looked at next.
+/// Bytes that another part of the analysis wants back at the next analysis of the same root.
 #[derive(Debug)]
 pub(crate) struct Memory {
     directory: Option<PathBuf>,
@@ -262,13 +261,12 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// What was said by whoever lists the files of `root`, kept in `directory`, which need not be
-    /// there.
+    /// The memory of the file list of `root`, in `directory`, which need not exist.
     pub(crate) fn of_list(directory: Option<&Path>, root: &Path) -> Self {
         Self::open(LISTS, directory, root)
     }
 
-    /// What is known of the imports in `root`.
+    /// The memory of the imports in `root`.
     pub(crate) fn of_imports(directory: Option<&Path>, root: &Path) -> Self {
         Self::open(IMPORTS, directory, root)
     }
@@ -284,7 +282,7 @@ impl Memory {
         }
     }
 
-    /// What was kept; nothing if nothing was.
+    /// The kept bytes; empty if there are none.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(HEAD..).unwrap_or_default()
     }
@@ -312,7 +310,7 @@ fn name_of(kind: &str, root: &Path) -> String {
 
 type Row<'a> = (&'a [u8], (&'a Known, &'a Sha), &'a [u8]);
 
-/// The first row of a list, and what follows.
+/// The first row of a list, and the rest.
 fn row(bytes: &[u8]) -> Option<Row<'_>> {
     let (known, rest) = bytes.split_first_chunk()?;
     let (sha, rest) = rest.split_first_chunk()?;
@@ -322,9 +320,9 @@ fn row(bytes: &[u8]) -> Option<Row<'_>> {
     Some((path, (known, sha), rest))
 }
 
-/// The bytes of a file of ours, head and all, if it is whole.
+/// The bytes of a cache file, header included, if it is complete.
 ///
-/// The hash tells damage, nothing more: who can write here can write anything.
+/// The hash detects damage only: a process that can write here can write anything.
 fn whole(path: &Path, largest: u64) -> Option<Vec<u8>> {
     if fs::metadata(path).ok()?.len() > largest {
         return None;
@@ -335,7 +333,7 @@ fn whole(path: &Path, largest: u64) -> Option<Vec<u8>> {
     (long_hash(body) == u64::from_le_bytes(*hash)).then_some(bytes)
 }
 
-/// The beginning of a file of ours, for which there will be `capacity` bytes.
+/// The header of a cache file, in a buffer for `capacity` bytes.
 fn headed(capacity: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEAD + capacity);
     bytes.extend(MAGIC);
@@ -343,7 +341,7 @@ fn headed(capacity: usize) -> Vec<u8> {
     bytes
 }
 
-/// Replaces a file of ours whole, by `bytes` that begin with a head.
+/// Replaces a cache file whole by `bytes`, which begin with a header.
 fn replace(directory: &Path, name: &str, mut bytes: Vec<u8>) -> io::Result<()> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -368,7 +366,7 @@ fn make(directory: &Path) -> io::Result<()> {
         .create(directory)
 }
 
-/// Removes what processes that were killed did not finish.
+/// Removes what killed processes did not finish.
 fn sweep(directory: &Path) {
     for (path, age) in aged(directory) {
         let unfinished = path.extension().is_some_and(|ending| ending == "new");
@@ -378,7 +376,7 @@ fn sweep(directory: &Path) {
     }
 }
 
-/// Removes the files of one kind that were not written for the longest time, if there are too many.
+/// Removes the files of one kind that were written longest ago, if there are too many.
 fn prune(directory: &Path, kind: &str) {
     let list = |(path, _): &(PathBuf, Duration)| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -391,7 +389,7 @@ fn prune(directory: &Path, kind: &str) {
     }
 }
 
-/// The files of a directory, and how long ago they were written.
+/// The files of a directory, and their age.
 fn aged(directory: &Path) -> Vec<(PathBuf, Duration)> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();

@@ -1,5 +1,4 @@
-//! Finds code that is there twice: whole functions, functions that are nearly the same, and runs of
-//! statements.
+//! Finds duplicated code: equal functions, nearly equal functions, and equal runs of statements.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -11,22 +10,22 @@ use crate::facts::{StatementFact, mix};
 use crate::found::{Draft, Function, counted, digits, spot};
 use crate::groups::Groups;
 
-/// The fewest tokens of a function that is compared for being nearly the same.
+/// The fewest tokens of a function that is compared for near equality.
 const NEAR_TOKENS: u32 = 60;
 
-/// How much of two functions is the same if they are nearly the same, in percent.
+/// Common part of two nearly equal functions, in percent.
 const NEAR_PERCENT: usize = 80;
 
-/// How many of the kept hashes two functions share before they are compared.
+/// How many of the kept hashes two functions must share to be compared.
 const NEAR_SHARED: usize = 16;
 
-/// The most functions with one hash of a shingle; more is a way of writing and no copy.
+/// The most functions with one shingle hash; more is an idiom and no copy.
 const CROWD: usize = 64;
 
 /// How many places of one run of statements are compared with each other.
 const MOST_PLACES: usize = 256;
 
-/// Everything that is there twice.
+/// All duplicates.
 pub(crate) fn find(functions: &[Function<'_>], settings: &Settings) -> Vec<Draft> {
     let shared = || {
         rayon::join(
@@ -41,12 +40,12 @@ pub(crate) fn find(functions: &[Function<'_>], settings: &Settings) -> Vec<Draft
     drafts
 }
 
-/// Whether a function is large enough to be looked for elsewhere.
+/// Whether a function is large enough to be compared.
 fn large(function: &Function<'_>, settings: &Settings) -> bool {
     function.lines() >= settings.min_loc && function.fact.statements >= settings.min_stmt
 }
 
-/// How sure a copy is: copies among tests, or with syntax errors in them, decide nothing.
+/// Confidence of a copy: copies among tests, or with syntax errors in them, decide nothing.
 fn confidence<'a>(members: impl Iterator<Item = &'a Function<'a>>) -> Confidence {
     let (mut tests, mut unsound) = (true, false);
     for member in members {
@@ -60,7 +59,7 @@ fn confidence<'a>(members: impl Iterator<Item = &'a Function<'a>>) -> Confidence
     }
 }
 
-/// Groups of functions that do the same, and for each function in one which that is.
+/// Groups of equal functions, and for each function in a group its hash.
 fn same(functions: &[Function<'_>], settings: &Settings) -> (Vec<Draft>, HashMap<usize, u64>) {
     let mut shapes: Vec<(usize, u64, usize)> = functions
         .iter()
@@ -84,7 +83,7 @@ fn same(functions: &[Function<'_>], settings: &Settings) -> (Vec<Draft>, HashMap
     let inner = inside_others(functions, &member_of);
     let mut drafts = Vec::new();
     for ((_, shape), members) in &groups {
-        // Functions inside copies are copies too, which says nothing new.
+        // Functions inside copies are copies too, which adds nothing.
         if members.iter().all(|at| inner.contains(at)) {
             continue;
         }
@@ -112,10 +111,10 @@ fn same(functions: &[Function<'_>], settings: &Settings) -> (Vec<Draft>, HashMap
     (drafts, member_of)
 }
 
-/// Functions that lie inside another one that is a member of a group.
+/// Functions inside another one that is a member of a group.
 fn inside_others(functions: &[Function<'_>], members: &HashMap<usize, u64>) -> HashSet<usize> {
     let mut numbers: Vec<usize> = members.keys().copied().collect();
-    // Those that begin first, and of these the longest, come first.
+    // Sorted by start; of equal starts the longest comes first.
     numbers.sort_unstable_by_key(|at| {
         let function = &functions[*at];
         let end = std::cmp::Reverse(function.fact.end_line);
@@ -138,7 +137,7 @@ fn inside_others(functions: &[Function<'_>], members: &HashMap<usize, u64>) -> H
     inner
 }
 
-/// Groups of functions that are nearly the same.
+/// Groups of nearly equal functions.
 fn near(
     functions: &[Function<'_>],
     pairs: Vec<(usize, usize)>,
@@ -173,7 +172,7 @@ fn sharing(functions: &[Function<'_>], settings: &Settings) -> Vec<(usize, usize
             large(function, settings) && function.fact.tokens >= NEAR_TOKENS
         })
         .collect();
-    // The hash and the place among those that are compared, as one number that sorts quickly.
+    // Hash and index of the compared function, as one number that sorts fast.
     let mut holders: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
     for (place, at) in compared.iter().enumerate() {
         let function = &functions[*at];
@@ -193,9 +192,10 @@ fn sharing(functions: &[Function<'_>], settings: &Settings) -> Vec<(usize, usize
     pairs
 }
 
-/// The pairs among the `holders` of one language, which are sorted; `counts` are all nothing.
+/// The pairs among the `holders` of one language, which are sorted; `counts` must be all zero.
 fn sharing_in(holders: &[u64], counts: &mut [usize]) -> Vec<(usize, usize)> {
-    // The place of each that shares a hash with later ones, and where it stands among the holders.
+    // The index of each function that shares a hash with later ones, and its place among the
+    // holders.
     let mut sharing: Vec<u64> = Vec::with_capacity(holders.len() / 2);
     let mut from = 0;
     for same in holders.chunk_by(|one, other| one >> HASH == other >> HASH) {
@@ -218,7 +218,7 @@ fn sharing_in(holders: &[u64], counts: &mut [usize]) -> Vec<(usize, usize)> {
         };
         others().for_each(|other| counts[place_of(*other)] += 1);
         let one = all.first().map_or(0, |one| place_of(one >> HASH));
-        // A count is taken when it is met first, so the next ones are nothing.
+        // A count is reset at its first use, so later ones find zero.
         for other in others().map(|other| place_of(*other)) {
             if std::mem::take(&mut counts[other]) >= NEAR_SHARED {
                 pairs.push((one, other));
@@ -228,19 +228,19 @@ fn sharing_in(holders: &[u64], counts: &mut [usize]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// How many bits a place has beside a hash; there are fewer functions than that.
+/// Bits of an index beside a hash; there are fewer functions than that.
 const HASH: u32 = 32;
 
 fn place_of(holder: u64) -> usize {
     usize::try_from(holder & u64::from(u32::MAX)).unwrap_or(usize::MAX)
 }
 
-/// Whether enough of two functions is the same, as the smallest hashes of both tell.
+/// Whether enough of two functions is equal, estimated from the smallest hashes of both.
 fn alike(one: &Function<'_>, other: &Function<'_>) -> bool {
     let (left, right) = (&one.fact.sketch, &other.fact.sketch);
     let most = left.len().min(right.len());
     let (mut a, mut b, mut seen, mut both) = (0, 0, 0, 0);
-    // The smallest hashes of the two together, and how many of them are in both.
+    // The smallest hashes of the union, and how many of them are in both.
     while seen < most && (a < left.len() || b < right.len()) {
         seen += 1;
         match (left.get(a), right.get(b)) {
@@ -283,14 +283,14 @@ fn near_draft(functions: &[Function<'_>], mut members: Vec<usize>) -> Draft {
 /// A function, and one of its outermost statements.
 type Place = (usize, usize);
 
-/// A run of statements: the function, the first statement, how many.
+/// A run of statements: the function, the first statement, the count.
 type Run = (usize, usize, usize);
 
-/// Statements that stand together: the hash of all of them, and where.
+/// Consecutive statements: the hash of all of them, and their place.
 type Window = (u64, u32, u32);
 
-/// All runs of as many statements as are looked for, by language and sorted, so that equal ones
-/// stand together.
+/// All windows of the minimal number of statements, by language and sorted, so that equal ones are
+/// adjacent.
 fn windows(functions: &[Function<'_>], settings: &Settings) -> BTreeMap<usize, Vec<Window>> {
     let width = settings.block_min_stmt as usize;
     let mut windows: BTreeMap<usize, Vec<Window>> = BTreeMap::new();
@@ -313,7 +313,7 @@ fn windows(functions: &[Function<'_>], settings: &Settings) -> BTreeMap<usize, V
     windows
 }
 
-/// Runs of statements that are there twice, among those in `windows`.
+/// Runs of statements among `windows` that occur twice.
 fn blocks(
     functions: &[Function<'_>],
     settings: &Settings,
@@ -331,9 +331,9 @@ fn blocks(
             .map(|(_, at, first)| (*at as usize, *first as usize))
             .collect();
         for (place, one) in list.iter().enumerate() {
-            // Within one function a run must not reach into its own copy.
+            // Within one function a run must not overlap its own copy.
             let apart = |other: &&Place| other.0 != one.0 || other.1 - one.1 >= width;
-            // The next few are enough: what is the same as both is found from there.
+            // The next few suffice: what equals both is found from there.
             for other in list[place + 1..].iter().filter(apart).take(4) {
                 let key = member_of.get(&one.0);
                 let same = key.is_some() && key == member_of.get(&other.0);
@@ -344,7 +344,7 @@ fn blocks(
         }
     }
     pairs.retain(|pair| enough(functions, settings, pair));
-    // The longest first; what lies in those already is the same once more.
+    // The longest first; what lies inside those is the same duplicate again.
     pairs.sort_unstable_by_key(|(one, other, count)| (std::cmp::Reverse(*count), *one, *other));
     let mut covered: HashMap<usize, Vec<(usize, usize)>> = HashMap::new();
     let mut runs: BTreeMap<(usize, u64), Vec<Run>> = BTreeMap::new();
@@ -374,7 +374,7 @@ fn blocks(
         .collect()
 }
 
-/// How many statements two runs have in common, if both begin where the common part begins.
+/// How many statements two runs share, if both begin where the common part begins.
 fn run(functions: &[Function<'_>], one: (usize, usize), other: (usize, usize)) -> Option<usize> {
     let hash = |(function, at): (usize, usize)| {
         functions[function]
@@ -389,7 +389,7 @@ fn run(functions: &[Function<'_>], one: (usize, usize), other: (usize, usize)) -
     {
         return None;
     }
-    // Within one function a run must not reach into its own copy.
+    // Within one function a run must not overlap its own copy.
     let most = if one.0 == other.0 {
         one.1.abs_diff(other.1)
     } else {
@@ -406,7 +406,7 @@ fn run(functions: &[Function<'_>], one: (usize, usize), other: (usize, usize)) -
     Some(count)
 }
 
-/// Whether a run is long enough to be told.
+/// Whether a run is long enough to be reported.
 fn enough(
     functions: &[Function<'_>],
     settings: &Settings,

@@ -1,8 +1,8 @@
-//! Writes facts as bytes and reads them back, which has to be quick: after one edit, all facts but
-//! those of one file are read.
+//! Encodes and decodes facts. Decoding must be fast: after one edit, the facts of all other files
+//! are read.
 //!
-//! Numbers are little-endian and of fixed size, lists and texts have their length in front. What
-//! does not read back to its last byte is no facts at all.
+//! Numbers are little-endian and of fixed size; lists and texts are preceded by their length. Input
+//! that does not decode to its last byte is rejected.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ const FUNCTION: usize = 4 + 7 * 4 + 2 * 8 + 4 + 4 + 2;
 const CLASS: usize = 4 + 3 * 4 + 4 + 1 + 4 + 2;
 const IMPORT: usize = 4 + 1;
 
-/// The places of confidences and parses; the first is for none.
+/// Encoding of confidences and parses by index; 0 is for none.
 const SURE: [Confidence; 3] = [Confidence::Low, Confidence::Medium, Confidence::High];
 const PARSES: [Parse; 6] = [
     Parse::Clean,
@@ -31,7 +31,7 @@ const PARSES: [Parse; 6] = [
     Parse::Unread,
 ];
 
-/// The bytes of `facts`; nothing for what is too large to be kept.
+/// Encodes `facts`; `None` if they are too large to be kept.
 pub(crate) fn encode(facts: &Facts<'_>) -> Option<Vec<u8>> {
     let mut out = Out(Vec::with_capacity(1024));
     out.number(facts.lines);
@@ -55,7 +55,6 @@ pub(crate) fn encode(facts: &Facts<'_>) -> Option<Vec<u8>> {
     Some(out.0)
 }
 
-/// The facts that `bytes` are, if they are some.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Facts<'_>> {
     let mut input = In(bytes);
     let facts = Facts {
@@ -153,7 +152,7 @@ impl Out {
     }
 }
 
-/// These bytes are no facts.
+/// The bytes are no valid facts.
 struct NoFacts;
 
 struct In<'a>(&'a [u8]);
@@ -177,7 +176,8 @@ impl<'a> In<'a> {
         self.chunk().map(u64::from_le_bytes)
     }
 
-    /// The length of something of which each part has at least `each` bytes, all of them there.
+    /// The length of a list whose elements have at least `each` bytes; the rest must be long
+    /// enough.
     fn length(&mut self, each: usize) -> Option<usize> {
         let length = usize::try_from(self.number()?).ok()?;
         (length.checked_mul(each)? <= self.0.len()).then_some(length)
@@ -195,7 +195,7 @@ impl<'a> In<'a> {
         Some(Cow::Borrowed(text))
     }
 
-    /// A list of things that have at least `each` bytes.
+    /// A list of elements of at least `each` bytes.
     fn list<T>(&mut self, each: usize, one: fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let length = self.length(each)?;
         let mut list = Vec::with_capacity(length);
@@ -211,7 +211,7 @@ impl<'a> In<'a> {
         Some(Hashes(Cow::Borrowed(chunks)))
     }
 
-    /// A confidence or none; an error for what is neither.
+    /// A confidence or none; an error for anything else.
     fn sure(&mut self) -> Result<Option<Confidence>, NoFacts> {
         match self.byte().ok_or(NoFacts)? {
             0 => Ok(None),
@@ -361,7 +361,7 @@ mod tests {
         for at in 0..bytes.len() - 4 {
             let mut wrong = bytes.clone();
             wrong[at..at + 4].fill(0xff);
-            // Whatever it reads as, it does not ask for more memory than there are bytes.
+            // Whatever it decodes to, it does not allocate more memory than there are bytes.
             let _ = decode(&wrong);
         }
     }

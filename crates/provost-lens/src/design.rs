@@ -1,4 +1,4 @@
-//! Finds functions, classes and imports that are more than is fine.
+//! Finds functions, classes and imports that exceed limits of good design.
 
 use provost_core::path::RepoPath;
 use provost_core::structure::graph::Graph;
@@ -10,7 +10,7 @@ use crate::facts::{after_last, bytes_hash, name_hash};
 use crate::found::{self, Draft, Function, counted, digits, spot};
 use crate::language;
 
-/// The cognitive complexity, nesting and length up to which nothing is said.
+/// The cognitive complexity, nesting and length without a finding.
 const READABLE: u32 = 30;
 const DEEP: u32 = 5;
 const LONG: u32 = 150;
@@ -52,11 +52,11 @@ pub(crate) fn functions(functions: &[Function<'_>], settings: &Settings) -> Vec<
     drafts
 }
 
-/// Classes that use too many others, or fall apart.
+/// Classes that use too many others, or whose methods share nothing.
 pub(crate) fn classes(classes: &[Class], tests: &[bool], settings: &Settings) -> Vec<Draft> {
     let mut drafts = Vec::new();
     for (class, is_test) in classes.iter().zip(tests) {
-        // A class of tests holds what is tested, which is many things that have nothing in common.
+        // A test class contains what is tested, which is many unrelated things.
         let confidence = if *is_test {
             Confidence::Low
         } else {
@@ -192,7 +192,7 @@ fn circle(cycle: &[&RepoPath]) -> Draft {
     }
 }
 
-/// The classes of a tree, with how many of its others each one uses.
+/// The classes of a tree, with how many of the others each one uses.
 pub(crate) fn coupled(classes: &[found::Class<'_>]) -> Vec<Class> {
     let last = |name: &str| name_hash(after_last(name, b'.').as_bytes());
     let mut names: Vec<u32> = classes.iter().map(|class| last(&class.fact.name)).collect();
@@ -200,7 +200,7 @@ pub(crate) fn coupled(classes: &[found::Class<'_>]) -> Vec<Class> {
     names.dedup();
     let count = |class: &found::Class<'_>| {
         let own = last(&class.fact.name);
-        // Both are sorted, and few names of a class are those of classes.
+        // Both are sorted, and few names in a class are those of classes.
         let mut rest = names.as_slice();
         let known = |name: &u32| {
             let at = rest.partition_point(|other| other < name);

@@ -1,7 +1,7 @@
 //! Finds which file imports which, and remembers it.
 //!
-//! What an import of a file means follows from what the file says and from which files there are. As
-//! long as the same files are there, only those that say something else are asked again.
+//! The meaning of an import follows from the content of its file and from the set of files. As long
+//! as the set is the same, only files with other content are resolved again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
@@ -27,16 +27,16 @@ pub(crate) struct Importer<'a> {
     pub(crate) facts: &'a Facts<'a>,
 }
 
-/// One import: the number of the file that is imported, and whether only when it is needed.
+/// One import: index of the imported file, and whether the import is deferred.
 type Edge = (u32, bool);
 
-/// The imports of some files, by the number of the file that imports.
+/// The imports of some files, by the index of the importing file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Edges(Vec<Vec<Edge>>);
 
 impl Edges {
-    /// The imports of `files`, which are sorted by path. `memory` is what [`Self::memory`] gave
-    /// before, or anything else.
+    /// The imports of `files`, which are sorted by path. `memory` is an earlier result of
+    /// [`Self::memory`]; anything else is ignored.
     pub(crate) fn of(files: &[Importer<'_>], memory: &[u8]) -> Self {
         let known = known(files, memory);
         let finder = OnceLock::new();
@@ -49,7 +49,7 @@ impl Edges {
         Self(files.par_iter().enumerate().map(edges).collect())
     }
 
-    /// What lets the imports of the same files be found quickly.
+    /// Speeds up finding the imports of the same files again.
     pub(crate) fn memory(&self, files: &[Importer<'_>]) -> Vec<u8> {
         let mut bytes = digest(files).to_vec();
         for (file, edges) in files.iter().zip(&self.0) {
@@ -64,7 +64,7 @@ impl Edges {
         bytes
     }
 
-    /// The graph of those imports that happen at once.
+    /// The graph of the imports that are not deferred.
     pub(crate) fn graph<'a>(&self, files: &[Importer<'a>]) -> Graph<'a> {
         let paths: Vec<&RepoPath> = files.iter().map(|file| file.path).collect();
         let at_once = |edges: &Vec<Edge>| {
@@ -93,14 +93,14 @@ impl Edges {
     }
 }
 
-/// What is remembered of each of `files`; nothing if it is about others.
+/// What is remembered of each of `files`; empty if it is about others.
 fn known<'a>(files: &[Importer<'_>], memory: &'a [u8]) -> Vec<(&'a Sha, Vec<Edge>)> {
     let rest = memory.strip_prefix(&digest(files));
     rest.and_then(|rest| rows(rest, files.len()))
         .unwrap_or_default()
 }
 
-/// The rows of a memory about `count` files, if it is one to its last byte.
+/// The rows of a memory about `count` files, if every byte of it is valid.
 fn rows(mut rest: &[u8], count: usize) -> Option<Vec<(&Sha, Vec<Edge>)>> {
     let mut rows = Vec::with_capacity(count);
     for _ in 0..count {
@@ -121,7 +121,7 @@ fn rows(mut rest: &[u8], count: usize) -> Option<Vec<(&Sha, Vec<Edge>)>> {
     rest.is_empty().then_some(rows)
 }
 
-/// Which files there are, and of which languages, as this version reads them.
+/// Digest of the set of files with their languages, and of this version's rules.
 fn digest(files: &[Importer<'_>]) -> Sha {
     let mut sha = Sha256::new();
     sha.update(crate::ANALYSER);
@@ -136,7 +136,7 @@ fn digest(files: &[Importer<'_>]) -> Sha {
     sha.finalize().into()
 }
 
-/// Finds the files that imports mean.
+/// Resolves imports to files.
 struct Finder<'a> {
     files: Files<'a>,
     numbers: HashMap<&'a str, u32>,
@@ -156,7 +156,7 @@ impl<'a> Finder<'a> {
             return Vec::new();
         };
         let from = file.path.as_str();
-        // Whether every import of a file happens only when it is needed.
+        // Whether every import of a file is deferred.
         let mut found: BTreeMap<&str, bool> = BTreeMap::new();
         for import in &file.facts.imports {
             for to in self.files.resolve(spec.imports, from, &import.target) {

@@ -1,16 +1,14 @@
-//! Holds what one file says by itself, whatever is around it.
+//! Facts of one file alone, independent of the other files.
 //!
-//! Facts are a function of the bytes, the language and the version of the analyser, so they are
-//! kept by the digest of the bytes and used again wherever the same bytes turn up. Facts that were
-//! kept borrow from what was read, because making thousands of small copies would take longer than
-//! everything else.
+//! Facts are a function of the bytes, the language and the version of the analyser. So they are
+//! cached by the digest of the bytes and used again for the same bytes. Cached facts borrow from
+//! the cache file, because making thousands of small copies would take longer than everything else.
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use provost_core::structure::{Confidence, Parse};
 
-/// What one file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts<'a> {
     pub(crate) lines: u32,
@@ -18,16 +16,16 @@ pub(crate) struct Facts<'a> {
     pub(crate) functions: Vec<FunctionFact<'a>>,
     pub(crate) classes: Vec<ClassFact<'a>>,
     pub(crate) imports: Vec<ImportFact<'a>>,
-    /// Names that are used, outside what they name.
+    /// Names that are used, outside their own definition.
     pub(crate) references: Hashes<'a>,
-    /// Names that are used inside what has the same name: a call of itself, or of a namesake.
+    /// Names that are used inside a definition of the same name, such as recursive calls.
     pub(crate) own: Hashes<'a>,
     /// Words in texts, which may be names.
     pub(crate) mentions: Hashes<'a>,
 }
 
 impl Facts<'_> {
-    /// Facts of a file of which nothing is known but its names.
+    /// Facts of a file of which only the names are known.
     pub(crate) fn names_only(bytes: &[u8], parse: Parse) -> Self {
         Self {
             lines: line_count(bytes),
@@ -41,7 +39,7 @@ impl Facts<'_> {
         }
     }
 
-    /// Facts of a file that is no source code, but may name what is in it.
+    /// Facts of a file that is no source code, but may contain names of it.
     pub(crate) fn mentions_only(bytes: &[u8]) -> Self {
         Self {
             lines: 0,
@@ -65,17 +63,18 @@ pub(crate) struct FunctionFact<'a> {
     pub(crate) cyclomatic: u32,
     pub(crate) cognitive: u32,
     pub(crate) nesting: u32,
-    /// Its tokens, with names replaced by when they were first seen and values by what they are.
+    /// Hash of its tokens, with names replaced by their order of appearance and values by their
+    /// kind.
     pub(crate) shape: u64,
-    /// Its tokens.
+    /// Hash of its tokens.
     pub(crate) text: u64,
-    /// How many tokens.
+    /// Number of tokens.
     pub(crate) tokens: u32,
     /// The smallest hashes of its shingles.
     pub(crate) sketch: Hashes<'a>,
     /// Its outermost statements.
     pub(crate) block: Block<'a>,
-    /// How sure it is that nobody uses it if nobody names it; nothing if somebody surely does.
+    /// How surely it is unused if no code names it; `None` if it is surely used.
     pub(crate) unused: Option<Confidence>,
     pub(crate) unsound: bool,
     pub(crate) test: bool,
@@ -101,28 +100,26 @@ pub(crate) struct ClassFact<'a> {
 /// One import, as it is written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ImportFact<'a> {
-    /// What is imported, in the words of the language.
+    /// The imported module, in the notation of the language.
     pub(crate) target: Cow<'a, str>,
-    /// Whether it happens only when it is needed.
+    /// Whether it runs only when needed.
     pub(crate) deferred: bool,
 }
 
-/// The outermost statements of a function, each as its bytes.
+/// The outermost statements of a function, as bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Block<'a>(pub(crate) Cow<'a, [[u8; 16]]>);
 
 impl Block<'_> {
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The one at `at`.
     pub(crate) fn get(&self, at: usize) -> Option<StatementFact> {
         self.0.get(at).map(StatementFact::of)
     }
 
-    /// `count` of them from `first` on, or as many as there are.
+    /// At most `count` statements from `first` on.
     pub(crate) fn run(
         &self,
         first: usize,
@@ -156,7 +153,7 @@ impl StatementFact {
     }
 }
 
-/// A sorted set of short hashes, each as its bytes.
+/// A sorted set of short hashes, as bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Hashes<'a>(pub(crate) Cow<'a, [[u8; 4]]>);
 
@@ -166,12 +163,10 @@ impl Hashes<'_> {
         self.0.iter().map(|bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The one at `at`.
     pub(crate) fn get(&self, at: usize) -> Option<u32> {
         self.0.get(at).map(|bytes| u32::from_le_bytes(*bytes))
     }
@@ -182,7 +177,7 @@ impl FromIterator<u32> for Hashes<'_> {
         let mut list = Vec::new();
         let mut most = MOST_REPEATED;
         for hash in hashes {
-            // What is there again and again is held once, however much is read.
+            // Repeated hashes are removed, so that memory stays small however much is read.
             if list.len() >= most {
                 list.sort_unstable();
                 list.dedup();
@@ -196,7 +191,7 @@ impl FromIterator<u32> for Hashes<'_> {
     }
 }
 
-/// How many hashes are held before those that are there twice go.
+/// How many hashes are collected before duplicates are removed.
 const MOST_REPEATED: usize = 1 << 16;
 
 /// Adds `value` to the running hash `hash`.
@@ -223,10 +218,10 @@ fn folded(start: u64, bytes: &[u8]) -> u64 {
     mix(hash, u64::from_le_bytes(word))
 }
 
-/// A hash of many bytes, which is found several times as quickly.
+/// A hash of many bytes, several times faster.
 pub(crate) fn long_hash(bytes: &[u8]) -> u64 {
     const LANES: usize = 8;
-    // One step waits for the one before; those of several lanes wait together.
+    // A step depends on the one before; several lanes run in parallel.
     let (blocks, rest) = bytes.as_chunks::<{ LANES * 8 }>();
     let mut lanes = [0; LANES];
     for block in blocks {
@@ -241,13 +236,13 @@ pub(crate) fn long_hash(bytes: &[u8]) -> u64 {
 
 /// What follows the last `mark` in a name, or all of it.
 pub(crate) fn after_last(name: &str, mark: u8) -> &str {
-    // Names are short, so looking at one byte after another is quickest.
+    // Names are short, so a bytewise search is fastest.
     let at = name.bytes().rposition(|byte| byte == mark);
     at.and_then(|at| name.get(at + 1..)).unwrap_or(name)
 }
 
-/// Makes hashers for maps of our own. Each process has its own hashes, so that nobody can choose
-/// names that meet.
+/// Hashers for internal maps. Each process has its own seed, so that an input cannot be made to
+/// collide.
 #[derive(Debug, Clone)]
 pub(crate) struct Quick(u64);
 
@@ -275,12 +270,12 @@ impl Hasher for QuickHasher {
     }
 
     fn finish(&self) -> u64 {
-        // Maps look at the upper bits and at the lower ones.
+        // Maps use both the upper and the lower bits.
         self.0 ^ (self.0 >> 32)
     }
 }
 
-/// The upper half of a hash, which is the better mixed one.
+/// The upper half of a hash, which is mixed better.
 pub(crate) fn short(hash: u64) -> u32 {
     let [a, b, c, d, ..] = mix(hash, 0).to_be_bytes();
     u32::from_be_bytes([a, b, c, d])
@@ -290,7 +285,7 @@ pub(crate) fn name_hash(name: &[u8]) -> u32 {
     short(bytes_hash(name))
 }
 
-/// The words of a text that could be names.
+/// Words in a text that may be names.
 pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
     bytes
@@ -298,7 +293,6 @@ pub(crate) fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|word| word.first().is_some_and(|first| !first.is_ascii_digit()))
 }
 
-/// How many lines there are.
 pub(crate) fn line_count(bytes: &[u8]) -> u32 {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n').count();
     u32::try_from(lines).unwrap_or(u32::MAX)

@@ -1,17 +1,16 @@
-//! The functions and classes of a tree, with where they are.
+//! The functions and classes of a tree, with their places.
 
 use provost_core::path::RepoPath;
 use provost_core::structure::{Category, Confidence, Family, Finding, Severity, Spot};
 
 use crate::facts::{ClassFact, FunctionFact};
 
-/// A function of the tree.
+/// A function or class with its file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placed<'a, T> {
     pub(crate) path: &'a RepoPath,
-    /// The place of its language.
+    /// Index of its language.
     pub(crate) language: usize,
-    /// Whether it is test code.
     pub(crate) test: bool,
     pub(crate) fact: &'a T,
 }
@@ -43,12 +42,12 @@ pub(crate) fn spot(path: &RepoPath, symbol: &str, line: u32, end_line: u32) -> S
     }
 }
 
-/// A finding before it has an id that no other has.
+/// A finding before it has a unique id.
 #[derive(Debug)]
 pub(crate) struct Draft {
     /// The first part of its id: `clone:function`, `dead_code`.
     pub(crate) head: &'static str,
-    /// The rest of it.
+    /// The rest of its id.
     pub(crate) key: String,
     pub(crate) family: Family,
     pub(crate) category: Category,
@@ -62,7 +61,7 @@ pub(crate) struct Draft {
     pub(crate) message: String,
 }
 
-/// Findings with their ids, sorted by them. Equal ones are numbered in the order of their places.
+/// Findings with ids, sorted by id. Equal ones are numbered in the order of their places.
 pub(crate) fn numbered(mut drafts: Vec<Draft>) -> Vec<Finding> {
     for draft in &mut drafts {
         draft.places.sort();
@@ -105,7 +104,7 @@ pub(crate) fn counted(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Sixteen digits of a hash.
+/// A hash as sixteen hexadecimal digits.
 pub(crate) fn digits(hash: u64) -> String {
     provost_core::object::hex(&hash.to_be_bytes())
 }

@@ -1,25 +1,24 @@
-//! Reads imports as they are written, and finds the files they mean.
+//! Reads imports as they are written, and resolves them to files.
 //!
-//! A target that no file of the tree fits is somebody else's code and is left out. Nothing is
-//! guessed: where two files fit equally well, neither is taken.
+//! A target that matches no file of the tree is external code and is left out. Nothing is guessed:
+//! if two files match equally well, neither is taken.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::OnceLock;
 
 use crate::language::Imports;
 
-/// How a file may end that a script imports.
+/// Suffixes of files that a script imports.
 const ENDINGS: [&str; 10] = [
     "", ".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".d.ts",
 ];
 
-/// The longest text of an import that is read.
+/// The longest text of an import that is read, in bytes.
 const LONGEST: usize = 20_000;
 
-/// The most targets of one import.
 const MOST: usize = 500;
 
-/// What the text of an import names, one target for each thing that may be a file.
+/// The targets of an import statement, one for each name that may be a file.
 pub(crate) fn targets(style: Imports, text: &str) -> Vec<String> {
     if text.len() > LONGEST {
         return Vec::new();
@@ -35,7 +34,7 @@ pub(crate) fn targets(style: Imports, text: &str) -> Vec<String> {
     found
 }
 
-/// What a call imports, if it is one that does.
+/// The targets of a call, if it is one that imports.
 pub(crate) fn called(text: &str) -> Vec<String> {
     let import = text
         .strip_prefix("require(")
@@ -136,25 +135,23 @@ fn qualified(text: &str) -> Vec<String> {
     }
 }
 
-/// The files of a tree, by which imports are resolved.
+/// The files of a tree, to which imports are resolved.
 #[derive(Debug)]
 pub(crate) struct Files<'a> {
     all: HashSet<&'a str>,
-    /// What a module of Python may be: directories with files somewhere below, and files without
-    /// their ending.
+    /// Possible modules of Python: directories with files somewhere below, and files without their
+    /// suffix.
     modules: HashSet<&'a str>,
     sorted: Vec<&'a str>,
-    /// Files by their last component, once somebody asks.
+    /// Files by their last component, made at first use.
     by_name: OnceLock<ByPart<'a>>,
-    /// Files by the directory they are in, once somebody asks.
+    /// Files by their directory, made at first use.
     by_directory: OnceLock<ByPart<'a>>,
 }
 
-/// Files by a part of their path.
 type ByPart<'a> = BTreeMap<&'a str, Vec<&'a str>>;
 
 impl<'a> Files<'a> {
-    /// The files of a tree.
     pub(crate) fn new(paths: impl IntoIterator<Item = &'a str>) -> Self {
         let mut sorted: Vec<&str> = paths.into_iter().collect();
         sorted.sort_unstable();
@@ -177,7 +174,7 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Files by what `part` says of a directory and a last component.
+    /// Files by the part of directory and last component that `part` selects.
     fn by(&self, part: impl Fn((&'a str, &'a str)) -> &'a str) -> ByPart<'a> {
         let mut by = ByPart::new();
         for path in &self.sorted {
@@ -186,7 +183,7 @@ impl<'a> Files<'a> {
         by
     }
 
-    /// The file that `target` means in the file `from`; several for a package of many.
+    /// The files that `target` means in the file `from`; several for a package of many.
     pub(crate) fn resolve(&self, style: Imports, from: &str, target: &str) -> Vec<&'a str> {
         let found = match style {
             Imports::Dotted => self.module(from, target),
@@ -208,7 +205,7 @@ impl<'a> Files<'a> {
         let (module, name) = target.split_once(':').unwrap_or((target, ""));
         let dots = module.bytes().take_while(|byte| *byte == b'.').count();
         let rest = module[dots..].replace('.', "/");
-        // The nearest directory that the module can be found in is the one it is taken from.
+        // The nearest directory that contains the module counts.
         let mut base = split(from).0;
         for _ in 1..dots {
             base = split(base).0;
@@ -266,7 +263,7 @@ impl<'a> Files<'a> {
             base = split(&base).0.to_owned();
             parts.remove(0);
         }
-        // The longest part of the path that is a file; the rest is in it.
+        // The longest prefix of the path that is a file; the rest is inside it.
         for count in (0..=parts.len()).rev() {
             let path = join(&base, &parts[..count].join("/"));
             let candidates = [
@@ -282,7 +279,7 @@ impl<'a> Files<'a> {
         None
     }
 
-    /// A file named from the one that imports it.
+    /// A path relative to the importing file.
     fn relative(&self, from: &str, target: &str) -> Option<&'a str> {
         if !target.starts_with('.') {
             return None;
@@ -312,7 +309,7 @@ impl<'a> Files<'a> {
     fn package(&self, from: &str, target: &str) -> Vec<&'a str> {
         let mut rest = target;
         loop {
-            // One component alone is too little to go by.
+            // One component alone is ambiguous.
             if !rest.contains('/') {
                 return Vec::new();
             }
@@ -355,7 +352,7 @@ impl<'a> Files<'a> {
             })
     }
 
-    /// A header: beside the file, or the only one of the tree whose path ends so.
+    /// A header: beside the file, or the only one of the tree whose path ends with `target`.
     fn header(&self, from: &str, target: &str) -> Option<&'a str> {
         let beside = climb(split(from).0, target).and_then(|path| self.get(&path));
         beside.or_else(|| {
@@ -366,7 +363,7 @@ impl<'a> Files<'a> {
         })
     }
 
-    /// The only file with this last component that fits.
+    /// The file with this last component that fits, if there is only one.
     fn only(&self, name: &str, fits: impl Fn(&str) -> bool) -> Option<&'a str> {
         let by_name = self.by_name.get_or_init(|| self.by(|(_, name)| name));
         let mut found = by_name.get(name)?.iter().filter(|path| fits(path));
@@ -388,7 +385,7 @@ fn join(directory: &str, name: &str) -> String {
     }
 }
 
-/// Where a relative path leads from a directory; nowhere outside the tree.
+/// `target` resolved from a directory; `None` outside the tree.
 fn climb(directory: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = directory
         .split('/')

@@ -1,7 +1,7 @@
-//! Says what the kinds of nodes mean in each language.
+//! Describes the languages: what their node kinds mean.
 //!
-//! A language is a [`Spec`]: names of kinds and fields, and a few choices between ways that are
-//! written once ([`Imports`], [`Naming`], [`Members`]). No language has code of its own.
+//! A language is a [`Spec`]: names of kinds and fields, and a few choices between shared
+//! implementations ([`Imports`], [`Naming`], [`Members`]). No language has code of its own.
 
 mod families;
 mod scripts;
@@ -12,7 +12,7 @@ use std::sync::{LazyLock, OnceLock};
 use provost_core::structure::Confidence;
 use tree_sitter::Language;
 
-/// What a kind of node means; one kind may mean several things.
+/// What a kind of node means; one kind may have several roles.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Roles(u32);
 
@@ -22,14 +22,14 @@ macro_rules! roles {
             $($(#[$doc])* pub(crate) const $name: Self = Self(1 << $bit);)+
         }
 
-        /// The names of the kinds that mean something.
+        /// The names of the kinds with a role.
         #[derive(Debug, Clone, Copy)]
         pub(crate) struct Kinds {
             $($(#[$doc])* pub(crate) $field: &'static [&'static str],)+
         }
 
         impl Kinds {
-            /// No kind means anything.
+            /// No kind has a role.
             pub(crate) const NONE: Self = Self { $($field: &[],)+ };
 
             fn each(&self) -> impl Iterator<Item = (Roles, &'static str)> + use<> {
@@ -44,13 +44,13 @@ macro_rules! roles {
 roles! {
     /// A function with a name.
     FUNCTION = 0, function;
-    /// A function that has a name only if what is around it gives one.
+    /// A function that is named only by its surroundings.
     LAMBDA = 1, lambda;
-    /// Gives a name to the lambda right below it.
+    /// Gives a name to the lambda directly below it.
     NAMER = 2, namer;
-    /// A class, or what comes near to one.
+    /// A class or a similar type.
     CLASS = 3, class;
-    /// Only part of the names of what is in it.
+    /// Qualifies the names in it, and nothing else.
     SPACE = 4, space;
     /// A branch that may be followed by others.
     IF = 5, branch;
@@ -58,105 +58,96 @@ roles! {
     ELSE = 6, otherwise;
     /// A branch on the other side of a branch, as one node.
     ELIF = 7, elif;
-    /// A loop.
     LOOP = 8, repeat;
-    /// What happens when something goes wrong.
+    /// An error handler.
     CATCH = 9, catch;
     /// A choice between cases.
     SWITCH = 10, switch;
-    /// One of them.
+    /// One case of a switch.
     CASE = 11, case;
     /// A branch that is an expression.
     TERNARY = 12, ternary;
     /// A loop or branch inside a literal.
     COMPREHENSION = 13, comprehension;
-    /// What an operator of logic stands in.
+    /// Contains a logical operator.
     BOOLEAN = 14, boolean;
-    /// A statement.
     STATEMENT = 15, statement;
-    /// A comment.
     COMMENT = 16, comment;
-    /// A name.
     IDENTIFIER = 17, identifier;
-    /// The name of a part of something.
+    /// The name of a member.
     MEMBER = 18, member;
-    /// The name of a type.
     TYPE_NAME = 19, type_name;
-    /// A value.
     LITERAL = 20, literal;
-    /// A value that may hold names.
+    /// A literal that may contain names.
     STRING = 21, string;
-    /// Says that another file is needed.
     IMPORT = 22, import;
-    /// Says something about the item that follows it.
+    /// Annotates the item that follows it.
     ATTRIBUTE = 23, attribute;
-    /// Says something about the item that it is in.
+    /// Annotates the item that contains it.
     MODIFIER = 24, modifier;
-    /// Makes what is in it known to others.
+    /// Makes its content visible to other files.
     EXPORT = 25, export;
-    /// Gets hold of a part of something.
+    /// Accesses a member.
     ACCESS = 26, access;
-    /// Declares parts of a class.
+    /// Declares members of a class.
     FIELD = 27, field;
     /// A call, which may be an import.
     CALL = 28, call;
-    /// Holds a definition and something that may use it.
+    /// Contains a definition and something that may use it.
     DECORATED = 29, decorated;
-    /// Text that is not parsed, and may hold names.
+    /// Text that is not parsed, and may contain names.
     OPAQUE = 30, opaque;
 }
 
 impl Roles {
-    /// Whether it means one of `other`.
+    /// Whether it has one of the roles in `other`.
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Both.
+    /// The union of both.
     pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
 
-/// One language.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spec {
     /// Its name in reports.
     pub(crate) name: &'static str,
-    /// How the names of its files end.
+    /// Suffixes of its file names.
     pub(crate) endings: &'static [&'static str],
     pub(crate) grammar: fn() -> Language,
-    /// What the kinds of nodes mean.
+    /// Which kinds of nodes have which roles.
     pub(crate) kinds: Kinds,
-    /// The operators of logic.
+    /// The logical operators.
     pub(crate) logic: &'static [&'static str],
     /// How a default case begins.
     pub(crate) default_case: &'static [&'static str],
     /// Whether a text that stands alone is documentation.
     pub(crate) docstrings: bool,
-    /// How a name says whether others may use it.
+    /// How a name marks an item as public or private.
     pub(crate) naming: Naming,
-    /// Words before an item that make it known to others.
+    /// Modifiers that make an item visible to other files.
     pub(crate) public: &'static [&'static str],
-    /// Words before an item that keep it to its file or class.
+    /// Modifiers that restrict an item to its file or class.
     pub(crate) private: &'static [&'static str],
-    /// How sure it is that an item without any such word and without any use is unused.
+    /// How surely an item without a modifier and without any use is unused.
     pub(crate) unmarked: Confidence,
     /// The same for a method.
     pub(crate) unmarked_method: Confidence,
-    /// Names that are called by nobody in sight.
+    /// Names that are called from outside the tree.
     pub(crate) entry_points: &'static [&'static str],
     /// Whether a class without a body only uses a name.
     pub(crate) class_has_body: bool,
-    /// How methods get hold of the parts of their class.
+    /// How methods access the members of their class.
     pub(crate) members: Members,
-    /// How imports are written.
     pub(crate) imports: Imports,
-    /// How sure it is that a circle of imports is a defect.
+    /// How surely a circle of imports is a defect.
     pub(crate) circles: Confidence,
 }
 
-/// How a name says whether others may use it.
+/// How a name marks an item as public or private.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// It does not.
@@ -167,10 +158,10 @@ pub(crate) enum Naming {
     Capital,
 }
 
-/// How methods get hold of the parts of their class.
+/// How methods access the members of their class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Members {
-    /// Through one of these words: object and part are these fields of an access.
+    /// Through one of these words; object and member are these fields of an access node.
     Through {
         words: &'static [&'static str],
         object: &'static str,
@@ -178,11 +169,10 @@ pub(crate) enum Members {
     },
     /// By their bare names.
     Bare,
-    /// That cannot be said.
+    /// Unknown from the syntax.
     Unknown,
 }
 
-/// How imports are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Imports {
     /// `import a.b`, `from .c import d`.
@@ -216,7 +206,7 @@ impl Loaded {
             let known = meanings.entry(name).or_default();
             *known = known.and(role);
         }
-        // A kind may have several numbers.
+        // A kind may have several ids.
         let meaning = |number: usize| {
             let number = u16::try_from(number).ok()?;
             let named = grammar.node_kind_is_named(number);
@@ -239,7 +229,6 @@ impl Loaded {
         }
     }
 
-    /// What a kind of node means.
     pub(crate) fn roles(&self, kind: u16) -> Roles {
         self.roles
             .get(usize::from(kind))
@@ -247,44 +236,42 @@ impl Loaded {
             .unwrap_or_default()
     }
 
-    /// Whether a kind of token is an operator of logic.
     pub(crate) fn is_logic(&self, kind: u16) -> bool {
         self.logic.contains(&kind)
     }
 }
 
-/// Every language of this build, loaded when it is needed first.
+/// Every language of this build, loaded at its first use.
 static ALL: LazyLock<Vec<OnceLock<Loaded>>> =
     LazyLock::new(|| specs().map(|_| OnceLock::new()).collect());
 
-/// The languages of this build.
 fn specs() -> impl Iterator<Item = &'static Spec> {
     scripts::SPECS.iter().chain(families::SPECS)
 }
 
-/// The language at a place, without its grammar.
+/// The language with this index, without its grammar.
 pub(crate) fn spec(place: usize) -> Option<&'static Spec> {
     specs().nth(place)
 }
 
-/// The language at a place.
+/// The language with this index, with its grammar.
 pub(crate) fn loaded(place: usize) -> Option<&'static Loaded> {
     let spec = spec(place)?;
     Some(ALL.get(place)?.get_or_init(|| Loaded::new(spec)))
 }
 
-/// Which language a file is in, by the end of its name: a place among all.
+/// Index of the language of a file, by the suffix of its name.
 pub(crate) fn of(path: &str) -> Option<usize> {
     let (_, ending) = path.rsplit_once('.')?;
     specs().position(|spec| spec.endings.contains(&ending))
 }
 
-/// The place of the language with this name.
+/// Index of the language with this name.
 pub(crate) fn named(name: &str) -> Option<usize> {
     specs().position(|spec| spec.name == name)
 }
 
-/// The name of the language at a place.
+/// The name of the language with this index.
 pub(crate) fn name(place: usize) -> &'static str {
     spec(place).map_or("", |spec| spec.name)
 }

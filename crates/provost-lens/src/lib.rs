@@ -1,16 +1,16 @@
-//! Sees the structure of source code.
+//! Analyses the structure of source code.
 //!
-//! Files are parsed by tree-sitter, one at a time, into facts that depend on nothing but their bytes
-//! and are therefore kept by their digest. What concerns several files (copies, unused names) is put
-//! together from the facts each time, which is quick; which file an import means is remembered as
-//! long as the same files are there. The rules about what follows from it are in
+//! Files are parsed by tree-sitter, one at a time, into facts. Facts depend only on the bytes of
+//! the file and are cached by their digest. What concerns several files (copies, unused names) is
+//! computed from the facts each time, which is fast. The file that an import means is remembered as
+//! long as the set of files is the same. The rules about what follows are in
 //! `provost_core::structure`.
 //!
 //! # Invariants
 //!
 //! - A report is a function of the files, the settings and [`ANALYSER`]; limits count steps and
 //!   bytes, never time.
-//! - No input takes the stack down: nothing here recurses over what was read.
+//! - No input overflows the stack: nothing here recurses over input.
 //! - Links are never followed and nothing outside the root is read. No file of the repository is
 //!   ever written.
 
@@ -42,30 +42,28 @@ use cache::{Cache, Manifest, Memory};
 use report::{Lists, Reported};
 use tree::Reader;
 
-/// The analyser, with a version that changes whenever its facts do.
+/// Name of the analyser, with a version that changes whenever its facts do.
 pub const ANALYSER: &str = "provost-lens/1";
 
-/// The most files that are looked at.
+/// The most files that are read.
 pub const MOST_FILES: usize = 2_000_000;
 
-/// The files below a root.
 #[derive(Debug)]
 pub struct Listed {
     /// Relative to the root.
     pub paths: Vec<RawPath>,
-    /// What is to be handed in when the files of this root are listed next, if that is new.
+    /// Input for the next list of this root, if it changed.
     pub memory: Option<Vec<u8>>,
 }
 
-/// Says which files there are below a root. It is handed what came with the last list for that
-/// root, or nothing.
+/// Lists the files below a root. Its second argument is the memory of the last list of that root,
+/// or empty.
 pub type List = Box<dyn Fn(&Path, &[u8]) -> Result<Listed, PortError> + Send + Sync>;
 
 /// A lens that parses by tree-sitter.
 pub struct TreeSitterLens {
-    /// Says which files there are.
     pub list: List,
-    /// Where facts are kept; nowhere if there is no such place.
+    /// Directory for cached facts; without it nothing is cached.
     pub cache: Option<PathBuf>,
 }
 
@@ -84,8 +82,8 @@ impl Lens for TreeSitterLens {
 }
 
 impl TreeSitterLens {
-    /// What a person is told of the report that [`Lens::analyze`] gives, for less than it costs. It
-    /// is for a process that ends afterwards: what was read is not given back.
+    /// The summary of the report that [`Lens::analyze`] makes, at lower cost. Only for a process
+    /// that ends afterwards: memory is not freed.
     pub fn summarize(&self, root: &Path, settings: &Settings) -> Result<Summary, PortError> {
         let reported = self.look(root, settings, Lists::Unwanted)?;
         let report = reported.report;
@@ -106,14 +104,14 @@ impl TreeSitterLens {
             let reason = format!("`{}` cannot be opened: {error}", root.display());
             PortError::new(Code::InputUnreadable, reason)
         })?;
-        // Facts of another version are of another shape.
+        // Another version encodes facts in another way.
         let place = self
             .cache
             .as_ref()
             .map(|cache| cache.join("lens").join("2"));
         let manifest = Manifest::open(place.as_deref(), root);
         let known = manifest.known();
-        // While git says which files there are, those that were there last are looked at.
+        // While git lists the files, the files of the last list are read.
         let cache = OnceLock::new();
         let cache = || cache.get_or_init(|| Cache::open(place.as_deref()));
         let expect = || {
@@ -134,7 +132,7 @@ impl TreeSitterLens {
             Reader::new(&opened, &known, cache(), headers).all(&paths, early)
         };
         let imports = Memory::of_imports(place.as_deref(), root);
-        // A cache that cannot be written costs time and nothing else.
+        // A cache that cannot be written costs only time.
         let save = || {
             let _ = cache().save(&entries);
             let _ = manifest.save(&entries);
@@ -143,7 +141,7 @@ impl TreeSitterLens {
         let (reported, ()) = rayon::join(report, save);
         let _ = imports.save(&reported.memory);
         if lists == Lists::Unwanted {
-            // Who wants no lists ends soon; taking all of this apart takes longer than that.
+            // A caller without lists ends soon; freeing all of this would take longer.
             std::mem::forget(entries);
         }
         Ok(reported)
@@ -154,7 +152,7 @@ impl TreeSitterLens {
         let memory = Memory::of_list(place, root);
         let listed = (self.list)(root, memory.bytes())?;
         if let Some(bytes) = &listed.memory {
-            // One that cannot be kept costs time and nothing else.
+            // A memory that cannot be kept costs only time.
             let _ = memory.save(bytes);
         }
         let mut paths = listed.paths;
@@ -171,7 +169,7 @@ impl TreeSitterLens {
     }
 }
 
-/// The language of headers: that of the sources beside them, if it is only one.
+/// The language of headers: that of the sources beside them, if there is only one.
 fn headers(paths: &[RawPath]) -> Option<usize> {
     let (mut c, mut cpp) = (false, false);
     for path in paths {

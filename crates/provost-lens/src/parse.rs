@@ -1,4 +1,4 @@
-//! Turns bytes into facts, within limits that do not depend on the machine.
+//! Parses bytes into facts, within limits that do not depend on the machine.
 //!
 //! A limit counts steps of the parser and not time, so equal bytes give equal facts everywhere.
 
@@ -12,16 +12,16 @@ use crate::facts::Facts;
 use crate::language::{self, Loaded};
 use crate::walk;
 
-/// The largest file that is parsed.
+/// The largest file that is parsed, in bytes.
 pub(crate) const LARGEST: usize = 2 * 1024 * 1024;
 
-/// How often the parser may ask whether to go on, whatever the size; it asks every hundred steps.
+/// Progress callbacks allowed for any file; the parser makes one every hundred steps.
 const ASKED_ALWAYS: usize = 5_000;
 
-/// How many bytes earn one further question.
+/// Bytes per further callback.
 const BYTES_ASKED: usize = 32;
 
-/// The facts of a file in the language at `place`.
+/// The facts of a file in the language with index `place`.
 pub(crate) fn facts(place: usize, bytes: &[u8]) -> Facts<'static> {
     let Some(language) = language::loaded(place) else {
         return Facts::names_only(bytes, Parse::Unread);
@@ -55,7 +55,7 @@ fn tree(language: &Loaded, bytes: &[u8]) -> Option<Tree> {
         let options = ParseOptions::new().progress_callback(&mut ask);
         let mut read = |at: usize, _| bytes.get(at..).unwrap_or_default();
         let tree = parser.parse_with_options(&mut read, None, Some(options));
-        // What was given up must not go on with the next file.
+        // A parse that was given up must not be resumed with the next file.
         parser.reset();
         tree
     })

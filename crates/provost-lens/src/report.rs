@@ -1,4 +1,4 @@
-//! Puts what the files of a tree say together.
+//! Makes the report about a tree from the facts of its files.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,7 +19,6 @@ use crate::tree::{Entry, Sha};
 use crate::unused::{self, Names};
 use crate::{clones, design};
 
-/// A file of source code.
 struct Source<'a> {
     path: RepoPath,
     language: usize,
@@ -28,12 +27,12 @@ struct Source<'a> {
     facts: &'a Facts<'a>,
 }
 
-/// Whether somebody wants the lists of all functions, files and imports.
+/// Whether the report includes the lists of all functions, files and imports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lists {
-    /// A report as it is kept and compared.
+    /// A complete report, which is kept and compared.
     Wanted,
-    /// What a person is told; lists are as large as the tree.
+    /// A summary for display; lists are as large as the tree.
     Unwanted,
 }
 
@@ -46,9 +45,9 @@ impl Lists {
     }
 }
 
-/// A report, and what lets the next one be made quickly.
+/// A report, and the memory for the next one.
 pub(crate) struct Reported {
-    /// Without lists that nobody wants.
+    /// With lists only if wanted.
     pub(crate) report: Report,
     pub(crate) source_files: u64,
     /// Of the imports.
@@ -156,7 +155,7 @@ fn function_size<'a>(function: &found::Function<'a>) -> FunctionSize<'a> {
     }
 }
 
-/// The files of source code among `entries`, and the languages of which one could not be read.
+/// The source files among `entries`, and the languages of which a file could not be read.
 fn sources<'a>(entries: &'a [Entry<'a>]) -> (Vec<Source<'a>>, HashSet<usize>) {
     let mut blind = HashSet::new();
     let mut sources = Vec::new();
@@ -258,7 +257,7 @@ fn tree_digest(entries: &[Entry<'_>]) -> String {
     hex(&sha.finalize())
 }
 
-/// Whether a file is code of others that was copied in, by where it is and what it is called.
+/// Whether a file is vendored code, by its path and name.
 fn is_foreign(path: &str) -> bool {
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     let within = |part: &str| {
@@ -270,7 +269,7 @@ fn is_foreign(path: &str) -> bool {
     directory.split('/').any(within) || name.contains(".min.")
 }
 
-/// Whether a file is test code, by where it is and what it is called.
+/// Whether a file is test code, by its path and name.
 fn is_test(path: &str) -> bool {
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
     let within = |part: &str| {

@@ -1,8 +1,8 @@
 //! Reads the files of a tree, and only those that are not known.
 //!
-//! What the kernel says of a file (size, times, number) is kept with the digest of its bytes; a file
-//! of which it says the same is not read again, unless it changed so lately that a further change
-//! might not show.
+//! Stat data of a file (size, times, inode) are kept with the digest of its bytes. A file with the
+//! same stat data is not read again, unless it changed so recently that a further change might not
+//! show.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -26,53 +26,52 @@ use crate::parse;
 
 pub(crate) type Sha = [u8; 32];
 
-/// The largest file that is held in memory; of larger ones only the digest is known.
+/// The largest file held in memory, in bytes; of larger ones only the digest is known.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// The largest file of no language that is searched for names.
+/// The largest file of no language that is searched for names, in bytes.
 const LARGEST_TEXT: u64 = 256 * 1024;
 
-/// Endings of files that may name functions although they are no source code.
+/// Suffixes of files that may name functions although they are no source code.
 const TEXTS: &[&str] = &[
     "toml", "cfg", "ini", "json", "yml", "yaml", "xml", "html", "htm", "vue", "svelte", "sh", "in",
 ];
 
-/// How much is read at a time.
+/// Bytes read at a time.
 const PIECE: usize = 256 * 1024;
 
-/// A file whose times are this near to the reading may have changed afterwards without a trace.
+/// A file whose times are this close to the reading may change later without a trace.
 const RACY_NANOS: i128 = 2_000_000_000;
 
-/// What the kernel says of a file, as bytes.
+/// Stat data of a file, as bytes.
 pub(crate) type Known = [u8; 60];
 
-/// One file of the tree.
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
     pub(crate) path: RawPath,
-    /// `f`, `x` for a program, `l` for a link, `d` for a directory, `?` for what cannot be read.
+    /// `f`, `x` for an executable, `l` for a link, `d` for a directory, `?` if it cannot be read.
     pub(crate) kind: u8,
     pub(crate) sha: Sha,
-    /// What the kernel says of it, if it can be believed next time.
+    /// Stat data, if old enough to be trusted at the next analysis.
     pub(crate) known: Option<Known>,
-    /// The language by name, and what the file says; nothing unless it is source code or names it.
+    /// The facts, if it is source code or may name some.
     pub(crate) said: Option<Said<'a>>,
 }
 
-/// What a file says.
+/// Language and facts of a file.
 #[derive(Debug)]
 pub(crate) struct Said<'a> {
-    /// Its place among the languages; nothing for a file that only names things.
+    /// Index of its language; `None` for a file that only names things.
     pub(crate) language: Option<usize>,
     pub(crate) facts: Facts<'a>,
-    /// Whether the facts had to be found out.
+    /// Whether the facts were computed and not cached.
     pub(crate) fresh: bool,
 }
 
-/// What was known of files, by path.
+/// Stat data and digests of known files, by path.
 pub(crate) type KnownFiles<'a> = HashMap<&'a [u8], (&'a Known, &'a Sha), Quick>;
 
-/// What a tree is read with.
+/// Everything needed to read a tree.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     root: &'a OwnedFd,
@@ -83,13 +82,13 @@ pub(crate) struct Reader<'a> {
     began: i128,
 }
 
-/// Opens the directory that a tree is in.
+/// Opens the root directory of a tree.
 pub(crate) fn open(root: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(root, flags, Mode::empty())
 }
 
-/// Now, by the clock that files are stamped with.
+/// The current time, by the clock of file stamps.
 fn now() -> i128 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i128::try_from(since.as_nanos()).unwrap_or(i128::MAX),
@@ -98,7 +97,6 @@ fn now() -> i128 {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of the tree at `root` that begins now.
     pub(crate) fn new(
         root: &'a OwnedFd,
         known: &'a KnownFiles<'a>,
@@ -114,9 +112,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// All of `paths` that are there, in their order, on all cores.
+    /// All of `paths` that exist, in their order, on all cores.
     ///
-    /// Both `paths` and `early` are sorted; what is among `early` is not looked at again.
+    /// Both `paths` and `early` are sorted; what is in `early` is not read again.
     pub(crate) fn all(&self, paths: &[RawPath], early: Vec<Entry<'a>>) -> Vec<Entry<'a>> {
         let mut early = early.into_iter().peekable();
         let met = |path: &RawPath| {
@@ -154,7 +152,7 @@ impl<'a> Reader<'a> {
                     .unwrap_or_default();
                 return Some(entry(b'l', Sha256::digest(target).into(), None, None));
             }
-            // A repository inside this one; what is in it is its own matter.
+            // A nested repository, which is not analysed.
             FileType::Directory => return Some(entry(b'd', [0; 32], None, None)),
             _ => return Some(entry(b'?', [0; 32], None, None)),
         }
@@ -197,7 +195,7 @@ impl<'a> Reader<'a> {
         Some(entry(kind, sha, settled.then_some(bytes), said))
     }
 
-    /// What the bytes of a file say, from the cache if they were seen before.
+    /// The facts of a file's bytes, from the cache if possible.
     fn said(&self, place: Option<usize>, sha: &Sha, content: &[u8]) -> Said<'a> {
         if let Some(facts) = self.cache.get(place, sha) {
             return Said {
@@ -225,7 +223,7 @@ impl<'a> Reader<'a> {
         language::of(path.as_str())
     }
 
-    /// Reads one file once: what the kernel says of it, its digest, and its bytes if they fit.
+    /// Reads one file once: stat data, digest, and its bytes if they fit.
     fn read(&self, path: &RawPath) -> rustix::io::Result<(Known, Sha, Option<Vec<u8>>)> {
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -233,7 +231,7 @@ impl<'a> Reader<'a> {
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let name = path.as_bytes();
         let file = match rustix::fs::openat2(self.root, name, flags, Mode::empty(), resolve) {
-            // Old kernels lack the call, and some containers refuse what they do not know.
+            // Old kernels lack the call, and some containers refuse unknown calls.
             Err(Errno::NOSYS | Errno::PERM) => self.step_by_step(name, flags),
             result => result,
         }?;
@@ -251,7 +249,7 @@ impl<'a> Reader<'a> {
             }
             total += count as u64;
             if total > size(&stat).saturating_add(LARGEST) {
-                // It grows faster than it is read.
+                // The file grows faster than it is read.
                 return Err(Errno::FBIG);
             }
             sha.update(&piece[..count]);
@@ -281,7 +279,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What is said of source code that was not read.
+/// Facts of source code that was not read.
 fn unread_said(place: Option<usize>) -> Option<Said<'static>> {
     place.map(|place| Said {
         language: Some(place),
@@ -301,7 +299,7 @@ fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(u64::MAX)
 }
 
-/// When a file was changed last, in nanoseconds.
+/// Time of the last change of a file, in nanoseconds.
 fn latest(stat: &Stat) -> i128 {
     let nanos = |seconds: i64, nanos: u64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
     nanos(stat.st_mtime, stat.st_mtime_nsec).max(nanos(stat.st_ctime, stat.st_ctime_nsec))

@@ -1,7 +1,8 @@
-//! Finds functions and classes that nobody names.
+//! Finds functions and classes that are never named.
 //!
 //! Names are compared, not meanings: a name that is used for anything anywhere keeps everything
-//! with that name alive. A word in a text may be a name that is looked up, so it makes us unsure.
+//! with that name alive. A word in a text may be a name that is looked up, so it lowers the
+//! confidence.
 
 use std::collections::HashSet;
 
@@ -10,7 +11,7 @@ use provost_core::structure::{Category, Confidence, Family, Severity};
 use crate::facts::{Facts, Hashes, after_last, name_hash};
 use crate::found::{Class, Draft, Function, counted, digits, spot};
 
-/// What is known of a name that a function or a class of the tree has.
+/// What is known of a name that a function or class of the tree has.
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {
     defined: u32,
@@ -21,11 +22,11 @@ struct Known {
 
 /// The names of a whole tree.
 ///
-/// Of the names that are used only those that are defined here matter, and they are few, so these
-/// are what is looked up.
+/// Only names that are defined here matter. They are few compared with the used ones, so they are
+/// what is looked up.
 #[derive(Debug)]
 pub(crate) struct Names {
-    /// The hashes of all that is defined, sorted.
+    /// The hashes of all defined names, sorted.
     hashes: Vec<u32>,
     known: Vec<Known>,
     /// Where hashes with these upper bits begin.
@@ -34,7 +35,7 @@ pub(crate) struct Names {
     blind: HashSet<usize>,
 }
 
-/// How far a hash is shifted for its upper bits.
+/// Shift of a hash for its upper bits.
 const UPPER: u32 = 16;
 
 fn upper(hash: u32) -> usize {
@@ -100,7 +101,7 @@ impl Names {
         Some(from + at)
     }
 
-    /// How sure it is that what has this name is unused; nothing if it is used.
+    /// How surely a definition with this name is unused; `None` if it is used.
     fn judge(&self, name: u32, sure: Confidence, language: usize) -> Option<Confidence> {
         let known = self.place(name).and_then(|at| self.known.get(at));
         let known = known.copied().unwrap_or_default();
@@ -112,22 +113,22 @@ impl Names {
     }
 }
 
-/// The hash of a name without what is around it.
+/// The hash of the unqualified name.
 fn simple(name: &str) -> u32 {
     name_hash(last(name).as_bytes())
 }
 
-/// A name without what is around it.
+/// The unqualified name.
 fn last(name: &str) -> &str {
     let name = after_last(name, b'.');
-    // Looking for one letter is much quicker, and few names have any.
+    // Searching for one byte is much faster, and few names have any.
     if !name.contains(':') {
         return name;
     }
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// Everything that nobody names.
+/// Everything that is never named.
 pub(crate) fn find(functions: &[Function<'_>], classes: &[Class<'_>], names: &Names) -> Vec<Draft> {
     let function = |one: &Function<'_>| {
         let sure = one.fact.unused.filter(|_| !one.test)?;
@@ -186,6 +187,6 @@ fn draft(
         value: 1,
         limit: 0,
         shape,
-        message: format!("nobody uses `{}`", last(name)),
+        message: format!("`{}` is never used", last(name)),
     }
 }

@@ -1,9 +1,9 @@
-//! Goes through the tree of one file once and takes down what it says.
+//! Walks the syntax tree of one file once and collects its facts.
 //!
 //! # Invariants
 //!
 //! - No recursion: the depth of the input is only the length of a list.
-//! - Each token is looked at once, whatever is nested in what.
+//! - Each token is visited once, whatever the nesting.
 
 mod cohesion;
 mod definition;
@@ -21,7 +21,7 @@ use scope::Scope;
 /// The longest text that is searched for names; longer ones are prose or data.
 const LONGEST_TEXT: usize = 200;
 
-/// What `tree` says about `source`.
+/// The facts in `tree`, which was parsed from `source`.
 pub(crate) fn facts(language: &Loaded, source: &[u8], tree: &Tree) -> Facts<'static> {
     let mut walk = Walk::new(language, source);
     walk.run(&mut tree.walk());
@@ -46,26 +46,26 @@ pub(crate) fn facts(language: &Loaded, source: &[u8], tree: &Tree) -> Facts<'sta
     }
 }
 
-/// A node that is being gone through.
+/// A node during the walk.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     roles: Roles,
-    /// The operator of logic in it, if it has one.
+    /// Its logical operator, or 0.
     logic: u16,
     /// The node on the other side of this branch, if there is one.
     other: usize,
     /// Whether leaving it ends a scope.
     scope: bool,
-    /// Whether branches in it lie one deeper.
+    /// Whether branches in it are nested one level deeper.
     deeper: bool,
     /// Whether leaving it ends a statement of the block of a function.
     statement: bool,
 }
 
-/// What was said about an item in front of it.
+/// What an attribute says about the item after it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Attribute {
-    /// That it is only for tests.
+    /// The item is only for tests.
     test: bool,
 }
 
@@ -74,12 +74,12 @@ struct Walk<'a> {
     source: &'a [u8],
     frames: Vec<Frame>,
     scopes: Vec<Scope>,
-    /// Where in `scopes` the function or class is that things belong to now, outermost first.
+    /// Indexes in `scopes` of the open functions and classes, outermost first.
     functions_open: Vec<usize>,
     classes_open: Vec<usize>,
-    /// The name that the lambda right below this depth gets.
+    /// The name of a lambda directly below this depth.
     lambda_name: Option<(usize, String)>,
-    /// What was said about the item that follows.
+    /// The attribute of the next item.
     attribute: Option<Attribute>,
     functions: Vec<crate::facts::FunctionFact<'static>>,
     classes: Vec<crate::facts::ClassFact<'static>>,
@@ -87,9 +87,9 @@ struct Walk<'a> {
     references: Vec<u32>,
     own: Vec<u32>,
     mentions: Vec<u32>,
-    /// Nodes that only name what is defined, the next one last.
+    /// Nodes that only name a definition, the next one last.
     naming: Vec<usize>,
-    /// Nodes that name a part of something, the next one last.
+    /// Nodes that name a member, the next one last.
     naming_parts: Vec<usize>,
 }
 
@@ -138,7 +138,7 @@ impl<'a> Walk<'a> {
         self.source.get(node.byte_range()).unwrap_or_default()
     }
 
-    /// Begins with a node, and says whether what is in it is looked at.
+    /// Begins a node, and returns whether its children are visited.
     fn enter(&mut self, node: Node<'_>) -> bool {
         let roles = if node.is_named() {
             self.language.roles(node.kind_id())
@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
         }
         frame.scope = self.open_scope(node, roles);
         if node.is_named() {
-            // It was about this node, or about nothing.
+            // The attribute was about this node, or about nothing.
             self.attribute = None;
         }
         if roles.has(Roles::IMPORT.and(Roles::CALL)) {
@@ -191,7 +191,7 @@ impl<'a> Walk<'a> {
         !leaf
     }
 
-    /// Is done with the innermost node.
+    /// Ends the innermost node.
     fn leave(&mut self) {
         let Some(frame) = self.frames.pop() else {
             return;
@@ -216,7 +216,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The function that things belong to now.
+    /// The innermost open function.
     fn function(&mut self) -> Option<&mut Scope> {
         let at = *self.functions_open.last()?;
         self.scopes.get_mut(at)
@@ -258,7 +258,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether what is here is only for those who check types.
+    /// Whether the present node is only for type checkers.
     fn in_type_checking(&self) -> bool {
         self.scopes.last().is_some_and(|scope| scope.type_checking)
     }
@@ -278,7 +278,7 @@ impl<'a> Walk<'a> {
         if roles.has(Roles::BOOLEAN) {
             let operator = self.operator(node);
             frame.logic = operator;
-            // A row of the same operator is read as one.
+            // A row of the same operator counts once.
             let same = parent.is_some_and(|parent| parent.logic == operator);
             if operator != 0 && !same {
                 self.count(0, 1);
@@ -334,12 +334,12 @@ impl<'a> Walk<'a> {
         self.language.roles(node.kind_id()).has(role)
     }
 
-    /// Whether what stands on the other side of a branch is a branch again, or tells it by itself.
+    /// Whether the other side of a branch is itself a branch, or a node that counts by itself.
     fn is_chain(&self, other: Node<'_>) -> bool {
         self.is(other, Roles::IF.and(Roles::ELSE).and(Roles::ELIF))
     }
 
-    /// The operator of logic in a node, or 0.
+    /// The logical operator of a node, or 0.
     fn operator(&self, node: Node<'_>) -> u16 {
         let found = (0..4)
             .filter_map(|at| node.child(at))
@@ -376,7 +376,6 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// Takes down one token.
     fn token(&mut self, node: Node<'_>, roles: Roles) {
         let text = self.text(node);
         if text.is_empty() {
@@ -406,7 +405,7 @@ impl<'a> Walk<'a> {
             }
             stream::Token::Value(bytes_hash(text))
         } else {
-            // A word that has no kind of its own, such as `u8`, is told by its letters.
+            // A word without a kind of its own, such as `u8`, is recognised by its text.
             let letters = if node.is_named() {
                 bytes_hash(text)
             } else {
@@ -419,11 +418,10 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes down that a name is used.
     fn reference(&mut self, text: &[u8], roles: Roles) {
         let hash = name_hash(text);
         let itself = |scope: &Scope| scope.simple == hash;
-        // Looking at the innermost few is enough.
+        // The innermost few suffice.
         if self.scopes.iter().rev().take(8).any(itself) {
             self.own.push(hash);
         } else {
@@ -440,7 +438,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes down that the parts of a class are accessed through a word such as `self`.
+    /// Records that members of a class are accessed through a word such as `self`.
     fn take_access(&mut self, node: Node<'_>) {
         let fields = ["attribute", "property", "field", "name"];
         let part = fields

@@ -1,8 +1,8 @@
-//! Measures durable appends against the bare price of the disk: one write and one sync.
+//! Measures durable appends against the bare cost of the disk: one write and one sync.
 //!
-//! Prints the median of both in microseconds and the ratio of their rates. The two take turns,
-//! append by append, so that a change of the machine's mood hits both. The argument is the
-//! directory to write in, the current one by default; after it the number of appends.
+//! Prints the median of both in microseconds and the ratio of their rates. The two alternate,
+//! append by append, so that a change in load affects both. The first argument is the directory to
+//! write in, by default the current one; the second is the number of appends.
 
 use std::error::Error;
 use std::fs::File;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let line = Head::genesis().append(event()).line() + "\n";
     let (mut appends, mut floors) = (Vec::new(), Vec::new());
     for turn in 0..2 * count.max(1) {
-        // Both go first equally often: what the disk did before counts, too.
+        // Both go first equally often, because the previous call affects the disk.
         let begin = Instant::now();
         if matches!(turn % 4, 0 | 3) {
             ledger.append(event())?;

@@ -1,9 +1,9 @@
-//! Keeps boards: one directory each, with the records and a lock.
+//! Keeps boards (docs/board.md): one directory each, with the records and a lock.
 //!
 //! # Invariants
 //!
-//! - One process at a time reads a board, decides and writes; it holds the lock while it does.
-//! - A directory that is handed out stands under its name whole, or not at all.
+//! - One process at a time reads a board, decides and writes; it holds the lock meanwhile.
+//! - A published directory exists under its name whole, or not at all.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,25 +17,23 @@ use crate::error::StoreError;
 use crate::lock::DriverLock;
 use crate::{file, ledger};
 
-/// The records of a board, in its directory.
 pub const RECORDS: &str = "events.jsonl";
 
-/// The lock of a board, in its directory.
 const LOCK: &str = "board.lock";
 
 /// How long a command waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Waits until nobody else uses the board in `directory`, which is made where it is missing.
+/// Waits for the lock of the board in `directory`, which is made if missing.
 pub fn enter(directory: &Path, owner: &Owner) -> Result<DriverLock, StoreError> {
     file::make_directories(directory)?;
     file::refuse_network(&directory.join(LOCK))?;
     DriverLock::acquire(&directory.join(LOCK), owner, PATIENCE)
 }
 
-/// The records of the board in `directory`, as they are now; none where no board was begun.
+/// The current records of the board in `directory`; none if no board was begun.
 ///
-/// Takes no lock and repairs nothing: a line that is being written is not there yet.
+/// Takes no lock and repairs nothing: an unfinished line does not count.
 pub fn records(directory: &Path) -> Result<Vec<Record>, StoreError> {
     let path = directory.join(RECORDS);
     match ledger::read(&path, Head::genesis()) {
@@ -47,8 +45,8 @@ pub fn records(directory: &Path) -> Result<Vec<Record>, StoreError> {
     }
 }
 
-/// The place beside `target` where a directory is made before it gets its name; what a crash left
-/// there is gone. Only who holds the lock of a board may ask.
+/// The path beside `target` where a directory is made before it gets its name. What a crash left
+/// there is removed. The caller must hold the lock of the board.
 pub fn unfinished(target: &Path) -> Result<PathBuf, StoreError> {
     let mut beside = target.as_os_str().to_owned();
     beside.push(UNFINISHED);
@@ -64,7 +62,7 @@ pub fn unfinished(target: &Path) -> Result<PathBuf, StoreError> {
     }
 }
 
-/// Gives the directory `beside`, in which every file is on disk, its name.
+/// Renames the directory `beside`, in which every file is on disk, to its final name.
 pub fn publish(beside: &Path, target: &Path) -> Result<(), StoreError> {
     fs::rename(beside, target).map_err(StoreError::io("rename", beside))?;
     file::sync_directory(target)

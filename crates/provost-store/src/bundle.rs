@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - A file is there whole or not at all: it is written beside its place, synced, then renamed.
-//! - Nothing but regular files is read, and no link is followed.
+//! - A file exists whole or not at all: it is written beside its place, synced, then renamed.
+//! - Only regular files are read, and no link is followed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,34 +21,33 @@ use sha2::Digest as _;
 use crate::error::StoreError;
 use crate::file;
 
-/// The end of the name that a file has until it is whole.
+/// Suffix of the name of an unfinished file.
 pub(crate) const UNFINISHED: &str = ".provost-unfinished";
 
-/// The directory of one run.
 #[derive(Debug, Clone)]
 pub struct DirBundle {
     root: PathBuf,
 }
 
 impl DirBundle {
-    /// The bundle in the directory `root`, which is there.
+    /// The bundle in the directory `root`, which must exist.
     pub fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
         }
     }
 
-    /// Where the file `name` is or would be.
+    /// The path of the file `name`, whether it exists or not.
     fn place(&self, name: &str) -> Result<PathBuf, PortError> {
         let name = RepoPath::try_from(name)
             .map_err(|error| PortError::new(Code::Bug, format!("`{name}` {error}")))?;
         Ok(self.root.join(name.as_str()))
     }
 
-    /// Writes `files` beside their places, syncs them, and then gives them their names.
+    /// Writes `files` beside their places, syncs them, then renames them.
     ///
-    /// Everything is written before anything is synced, so that the file system has one
-    /// transaction to commit and not one for each file.
+    /// Everything is written before anything is synced, so that the file system commits one
+    /// transaction and not one per file.
     fn write(files: &[(PathBuf, &[u8])]) -> Result<(), StoreError> {
         let mut written = Vec::with_capacity(files.len());
         for (path, bytes) in files {
@@ -75,8 +74,7 @@ impl DirBundle {
             .try_for_each(|path| file::sync_directory(path))
     }
 
-    /// Every regular file below `directory`, as a name from the root; those that never were whole are
-    /// `unfinished`.
+    /// Every regular file below `directory`, named from the root; incomplete ones are `unfinished`.
     fn names(
         &self,
         directory: &Path,
@@ -130,7 +128,7 @@ impl DirBundle {
     }
 }
 
-/// The failure of a port that a failure of the store stands for.
+/// The port error for an error of the store.
 pub(crate) fn refuse(error: StoreError) -> PortError {
     PortError::of(error.code(), error)
 }
@@ -222,7 +220,7 @@ mod tests {
         let torn = scratch.path().join(format!("b.json{UNFINISHED}"));
         fs::write(&torn, "to").unwrap();
         assert_eq!(bundle.list().unwrap().len(), 1);
-        assert!(torn.exists(), "who looks changes nothing");
+        assert!(torn.exists(), "reading changes nothing");
         bundle.tidy().unwrap();
         assert!(!torn.exists());
         assert_eq!(bundle.list().unwrap().len(), 1);

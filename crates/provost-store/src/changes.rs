@@ -1,4 +1,4 @@
-//! Keeps the evidence of controlled changes, and the analyses that they begin and end with.
+//! Keeps the evidence of controlled changes, and the analyses at their start and end.
 //!
 //! ```text
 //! changes/<intent>/    intent.json events.jsonl before.json after.json receipt.json …
@@ -8,9 +8,9 @@
 //!
 //! # Invariants
 //!
-//! - A file is there whole or not at all.
-//! - One at a time adds to a chain and seals it.
-//! - A report that does not fit the digest it is asked for by is an error, never an answer.
+//! - A file exists whole or not at all.
+//! - One process at a time appends to a chain and seals it.
+//! - A report that does not match the requested digest is an error, never an answer.
 
 use std::fs;
 use std::io::Read as _;
@@ -34,20 +34,19 @@ use crate::driven::DrivenLedger;
 use crate::error::StoreError;
 use crate::file;
 
-/// How long a record waits for somebody else who writes into the same chain.
+/// How long an append waits for another writer of the same chain.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The largest report that is read back, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// The directory of all changes.
 #[derive(Debug, Clone)]
 pub struct ChangeFiles {
     root: PathBuf,
 }
 
 impl ChangeFiles {
-    /// The changes below `root`, which is made where it is missing.
+    /// The changes below `root`, which is made if missing.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         file::make_directories(&root.join("reports"))?;
         Ok(Self {
@@ -84,7 +83,7 @@ impl ChangeFiles {
         ledger.map_err(refuse)
     }
 
-    /// Removes reports that nothing links to and that are older than `seconds`; gives their number.
+    /// Removes unlinked reports that are older than `seconds`; returns their number.
     pub fn sweep_reports(&self, seconds: u64) -> Result<usize, StoreError> {
         use std::os::unix::fs::MetadataExt as _;
         let directory = self.root.join("reports");
@@ -129,15 +128,15 @@ impl ChangeEvidence for ChangeFiles {
         file::make_directories(&directory).map_err(refuse)?;
         let target = directory.join(name);
         let beside = directory.join(format!("{name}{UNFINISHED}"));
-        // Who died here before left it.
+        // A process that died here left it.
         let _ = fs::remove_file(&beside);
         if fs::hard_link(&report, &beside).is_err() {
-            // A file system without links: the evidence is a copy.
+            // On a file system without links the evidence is a copy.
             let bytes = fs::read(&report).map_err(StoreError::io("read", &report));
             return self.put(intent_id, name, &bytes.map_err(refuse)?);
         }
         let renamed = fs::rename(&beside, &target).map_err(StoreError::io("rename", &beside));
-        // A rename onto another name of the same file does nothing, and says nothing.
+        // A rename onto another name of the same file does nothing and reports no error.
         let _ = fs::remove_file(&beside);
         renamed.map_err(refuse)?;
         file::sync_directory(&target).map_err(refuse)
@@ -149,7 +148,7 @@ impl ChangeEvidence for ChangeFiles {
     }
 }
 
-/// The bytes of a regular file, if it is there.
+/// The bytes of a regular file, if it exists.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     let file = match file::open(path, OFlags::RDONLY) {
         Ok((file, _)) => file,
@@ -171,16 +170,16 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     Ok(Some(bytes))
 }
 
-/// Where the list of a session's runs is.
+/// Where the list of a session's runs is kept.
 #[derive(Debug)]
 enum Heads {
-    /// As long as the process lives.
+    /// In memory, as long as the process lives.
     Memory(Vec<RunHead>),
     /// In a file, for sessions of many short processes.
     File(PathBuf),
 }
 
-/// The runs of one session.
+/// The analysis runs of one session.
 #[derive(Debug)]
 pub struct AnalysisFiles {
     files: ChangeFiles,
@@ -188,7 +187,7 @@ pub struct AnalysisFiles {
 }
 
 impl AnalysisFiles {
-    /// The shelf of a process: its list is gone with it.
+    /// The runs of a process; the list ends with it.
     pub fn of_process(files: ChangeFiles) -> Self {
         Self {
             files,
@@ -196,7 +195,7 @@ impl AnalysisFiles {
         }
     }
 
-    /// The shelf of the session `name`, which outlives the process.
+    /// The runs of the session `name`, which outlives the process.
     pub fn of_session(files: ChangeFiles, name: &str) -> Self {
         let path = format!("sessions/{}.json", &sha256(name.as_bytes())[..32]);
         Self {
@@ -229,7 +228,7 @@ impl AnalysisStore for AnalysisFiles {
             Heads::Memory(heads) => Ok(heads.clone()),
             Heads::File(path) => match read(path).map_err(refuse)? {
                 None => Ok(Vec::new()),
-                // What is damaged is as good as gone: the session analyses again.
+                // A damaged list counts as missing: the session analyses again.
                 Some(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
             },
         }
@@ -323,16 +322,16 @@ mod tests {
     fn a_report_takes_the_place_of_another_and_leaves_nothing_beside_it() {
         let scratch = tempfile::tempdir().unwrap();
         let mut files = ChangeFiles::open(scratch.path()).unwrap();
-        let mut shelf = AnalysisFiles::of_process(files.clone());
+        let mut analyses = AnalysisFiles::of_process(files.clone());
         let (first, second) = (run("first"), run("second"));
         for (head, report) in [&first, &second] {
-            shelf.put(head.clone(), report).unwrap();
+            analyses.put(head.clone(), report).unwrap();
         }
         // The same one twice is a rename that does nothing.
         for (head, _) in [&first, &first, &second] {
             let left = scratch.path().join(format!("i1/a.json{UNFINISHED}"));
             if left.parent().is_some_and(Path::exists) {
-                fs::write(&left, "left by somebody who died").unwrap();
+                fs::write(&left, "left by a process that died").unwrap();
             }
             files.put_report("i1", "a.json", head).unwrap();
             let bytes = files.get("i1", "a.json").unwrap().unwrap();
@@ -359,9 +358,9 @@ mod tests {
     fn a_report_that_cannot_be_linked_leaves_the_one_before() {
         let scratch = tempfile::tempdir().unwrap();
         let mut files = ChangeFiles::open(scratch.path()).unwrap();
-        let mut shelf = AnalysisFiles::of_process(files.clone());
+        let mut analyses = AnalysisFiles::of_process(files.clone());
         let (head, report) = run("first");
-        shelf.put(head.clone(), &report).unwrap();
+        analyses.put(head.clone(), &report).unwrap();
         files.put_report("i1", "a.json", &head).unwrap();
         let (gone, _) = run("never kept");
         assert!(files.put_report("i1", "a.json", &gone).is_err());

@@ -1,4 +1,4 @@
-//! Gives the engine its ledger and its registry.
+//! Implements the engine's ports for ledger and registry.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::bundle::refuse;
 use crate::ledger::FileLedger;
 use crate::registry::{Pin, Registry};
 
-/// A ledger on a file, with what it holds in memory.
+/// A ledger in a file, with its records in memory.
 #[derive(Debug)]
 pub struct DrivenLedger {
     file: FileLedger,
@@ -35,7 +35,7 @@ impl DrivenLedger {
         Ok(Self { file, records })
     }
 
-    /// The same ledger, which marks every record from now on with `secret`.
+    /// The same ledger, which marks every later record with `secret`.
     #[must_use]
     pub fn marked_with(mut self, secret: Secret) -> Self {
         self.file.mark_with(secret);
@@ -59,11 +59,11 @@ impl ports::Ledger for DrivenLedger {
     }
 }
 
-/// The registry, with a way to tell whether the owner of a lease still lives.
+/// The registry, with a test whether the owner of a lease is alive.
 #[derive(Debug)]
 pub struct LiveRegistry {
     pub registry: Registry,
-    /// Only the host can tell who lives.
+    /// Only the host can tell which processes are alive.
     pub alive: fn(&Owner) -> bool,
 }
 

@@ -1,8 +1,8 @@
-//! Opens the files of the store, so that nothing else is ever opened instead.
+//! Opens the files of the store, and nothing but regular files.
 //!
-//! What stands at a path may be a FIFO that blocks, a link that leads elsewhere or a directory.
-//! Every file is opened without following a link and without waiting, and used only when it is
-//! regular. Descriptors close on exec, so no child inherits a lock.
+//! A path may lead to a FIFO that blocks, a link that leads elsewhere or a directory. Every file is
+//! opened without following a link and without waiting, and used only if it is regular. Descriptors
+//! close on exec, so no child inherits a lock.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use crate::error::StoreError;
 
 /// Opens the regular file at `path` with these `flags`; a new file is private to its user.
 pub(crate) fn open(path: &Path, flags: OFlags) -> Result<(File, Stat), StoreError> {
-    // Said before opening, because the error of opening a link or a directory helps nobody.
+    // Checked before opening, because the error from opening a link or a directory is misleading.
     if let Ok(stat) = rustix::fs::lstat(path) {
         require_regular(path, &stat)?;
     }
@@ -29,7 +29,6 @@ pub(crate) fn open(path: &Path, flags: OFlags) -> Result<(File, Stat), StoreErro
     Ok((file, stat))
 }
 
-/// Refuses everything but a regular file.
 pub(crate) fn require_regular(path: &Path, stat: &Stat) -> Result<(), StoreError> {
     let found = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(()),
@@ -46,17 +45,16 @@ pub(crate) fn require_regular(path: &Path, stat: &Stat) -> Result<(), StoreError
     })
 }
 
-/// Whether both are facts about one file.
+/// Whether both describe the same file.
 pub(crate) fn same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
-/// Whether `path` still leads to the file behind `stat`.
+/// Whether `path` still leads to the file that `stat` describes.
 pub(crate) fn leads_to(path: &Path, stat: &Stat) -> bool {
     rustix::fs::lstat(path).is_ok_and(|there| same(&there, stat))
 }
 
-/// The directory that holds the entry `path`.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -64,7 +62,7 @@ pub(crate) fn directory_of(path: &Path) -> &Path {
     }
 }
 
-/// Makes `directory` and those above it where they are missing; what was made survives a crash.
+/// Makes `directory` and its parents where missing; what was made survives a crash.
 pub(crate) fn make_directories(directory: &Path) -> Result<(), StoreError> {
     if directory.is_dir() {
         return Ok(());
@@ -89,7 +87,7 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     sync().map_err(StoreError::io("sync", directory))
 }
 
-/// Makes this caller the only one that holds `directory`, until what this gives is dropped.
+/// Takes the exclusive lock on `directory`, which ends when the returned file is dropped.
 pub(crate) fn lock_directory(directory: &Path, patience: Duration) -> Result<File, StoreError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let descriptor = rustix::fs::open(directory, flags, Mode::empty())
@@ -107,7 +105,7 @@ pub(crate) fn lock_directory(directory: &Path, patience: Duration) -> Result<Fil
     }
 }
 
-/// `path` with the links of its directory resolved; the last part is left as it is.
+/// `path` with the links of its directory resolved; the last component is left as it is.
 pub(crate) fn resolve_directory(path: &Path) -> Result<PathBuf, StoreError> {
     let missing = || io::Error::from(io::ErrorKind::InvalidFilename);
     let name = path
@@ -138,7 +136,7 @@ pub(crate) fn refuse_network(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// File systems of other machines, by their number in `statfs`.
+/// Network file systems, by their number in `statfs`.
 const REMOTE: [(u32, &str); 9] = [
     (0x6969, "nfs"),
     (0x517b, "smb"),

@@ -1,12 +1,12 @@
-//! Keeps a ledger in an append-only file, one record a line.
+//! Keeps a ledger in an append-only file, one record per line.
 //!
 //! # Invariants
 //!
 //! - A record is on disk before [`FileLedger::append`] returns it: each is synced by itself.
 //! - One process appends; it holds the [`DriverLock`](crate::lock::DriverLock) of the run. Only it
 //!   removes a line that a crash left unfinished; readers leave the file as it is.
-//! - After a failed write or sync nobody knows what is on disk, so the ledger takes nothing more.
-//! - Every line that is written can be read again: size, nesting and spelling are checked before.
+//! - After a failed write or sync the state on disk is unknown, so the ledger accepts no more.
+//! - Every written line can be read again: size, nesting and spelling are checked before.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -20,10 +20,9 @@ use rustix::fs::{OFlags, Stat};
 use crate::error::StoreError;
 use crate::file;
 
-/// The largest ledger we read or write, in bytes.
+/// The largest ledger that is read or written, in bytes.
 pub const LARGEST: u64 = 256 * 1024 * 1024;
 
-/// A ledger that this process appends to.
 #[derive(Debug)]
 pub struct FileLedger {
     path: PathBuf,
@@ -31,13 +30,13 @@ pub struct FileLedger {
     stat: Stat,
     length: u64,
     head: Head,
-    /// Marks every record as this user's own, if there is one.
+    /// Marks every record as this user's own, if present.
     secret: Option<Secret>,
     poisoned: bool,
     disk: Disk,
 }
 
-/// The calls that reach the disk; tests put failing ones in their place.
+/// The calls that reach the disk; tests replace them by failing ones.
 #[derive(Debug, Clone, Copy)]
 struct Disk {
     write: fn(&File, &[u8]) -> io::Result<usize>,
@@ -59,10 +58,10 @@ impl FileLedger {
         Ok(Self::new(path, file, stat, 0, head))
     }
 
-    /// Opens a ledger that begins after `head`, and gives the records it holds.
+    /// Opens a ledger that begins after `head`, and returns its records.
     ///
-    /// What a crash left of an unfinished line is cut off. The records are on disk when this
-    /// returns, also those that were written but never confirmed, so the caller may act on them.
+    /// An unfinished line left by a crash is cut off. All records are on disk when this returns,
+    /// also those that were never confirmed, so the caller may act on them.
     pub fn open_for_append(path: &Path, head: Head) -> Result<(Self, Vec<Record>), StoreError> {
         let (file, stat) = file::open(path, OFlags::RDWR | OFlags::APPEND)?;
         let bytes = read_all(path, &file)?;
@@ -92,7 +91,7 @@ impl FileLedger {
         }
     }
 
-    /// Marks every record from now on with `secret`.
+    /// Marks every later record with `secret`.
     pub fn mark_with(&mut self, secret: Secret) {
         self.secret = Some(secret);
     }
@@ -102,7 +101,7 @@ impl FileLedger {
         &self.head
     }
 
-    /// Gives `event` the next place; the record is on disk when this returns.
+    /// Appends `event` as the next record, which is on disk when this returns.
     pub fn append(&mut self, event: Event) -> Result<Record, StoreError> {
         self.require_sound()?;
         let mut head = self.head.clone();
@@ -117,7 +116,7 @@ impl FileLedger {
                 limit: LARGEST,
             });
         }
-        // Only a write that went all the way to the disk clears this.
+        // Cleared only by a write that reached the disk.
         self.poisoned = true;
         self.require_length(self.length)?;
         self.write_line(line.as_bytes())?;
@@ -129,7 +128,7 @@ impl FileLedger {
         Ok(record)
     }
 
-    /// Refuses to go on after a failed write or sync.
+    /// Fails after a failed write or sync.
     fn require_sound(&self) -> Result<(), StoreError> {
         if self.poisoned {
             return Err(StoreError::Poisoned {
@@ -150,7 +149,7 @@ impl FileLedger {
         Ok(())
     }
 
-    /// Refuses a file that is not the one we opened, or not as long as we left it.
+    /// Fails if the file is not the opened one, or has another length than after the last append.
     fn require_length(&self, length: u64) -> Result<(), StoreError> {
         let moved = |what| {
             Err(StoreError::Moved {
@@ -158,11 +157,11 @@ impl FileLedger {
                 what,
             })
         };
-        // One look at the path tells both: calls after a wait for the disk are slow.
+        // One call for both checks: calls after a wait for the disk are slow.
         match rustix::fs::lstat(&self.path) {
             Ok(now) if !file::same(&now, &self.stat) => moved("it was replaced"),
             Ok(now) if u64::try_from(now.st_size) != Ok(length) => {
-                moved("its length is not what we left")
+                moved("its length differs from the last append")
             }
             Ok(_) => Ok(()),
             Err(rustix::io::Errno::NOENT) => moved("it was removed"),
@@ -183,7 +182,7 @@ fn require_readable(line: &str) -> Result<(), ChainError> {
     }
 }
 
-/// Reads a ledger that begins after `head`, and leaves it as it is.
+/// Reads a ledger that begins after `head`, without modifying it.
 ///
 /// The chain may end before the file does: with a line that is being written, or that a crash left
 /// unfinished.

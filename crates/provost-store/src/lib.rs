@@ -1,10 +1,10 @@
-//! Remembers: ledgers on files, the registry on SQLite.
+//! Persistent state: ledgers in files, the registry in SQLite.
 //!
 //! # Invariants
 //!
 //! - What `append` confirmed survives a crash.
 //! - Readers never repair.
-//! - No bytes on disk make this crate panic, and nothing waits without a limit.
+//! - No bytes on disk make this crate panic, and every wait has a limit.
 
 pub mod board;
 pub mod bundle;

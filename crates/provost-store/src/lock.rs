@@ -1,7 +1,7 @@
-//! Makes sure that one process drives a run.
+//! Locks: one process drives a run.
 //!
 //! The lock is a `flock` on a file that is never removed, held for the life of the driver. The
-//! kernel gives it back when the driver dies, however it dies. The descriptor closes on exec, so a
+//! kernel releases it when the driver dies, however it dies. The descriptor closes on exec, so a
 //! sandbox that outlives its driver does not keep the run busy.
 
 use std::fs::File;
@@ -18,27 +18,27 @@ use rustix::io::Errno;
 use crate::error::StoreError;
 use crate::file;
 
-/// How often a lock file may be replaced under our hands before we give up.
+/// How often a lock file may be replaced while it is taken, before that is an error.
 const REPLACED_AT_MOST: u32 = 8;
 
-/// The largest owner we read back, in bytes.
+/// The largest owner that is read back, in bytes.
 const LARGEST_OWNER: u64 = 64 * 1024;
 
-/// The right to drive a run, or to use a board; given back when it is dropped.
+/// The right to drive a run, or to use a board; released when dropped.
 #[derive(Debug)]
 pub struct DriverLock {
     file: File,
 }
 
 impl DriverLock {
-    /// Takes the lock at `path` for `owner`, or says `None` when another process has it.
+    /// Takes the lock at `path` for `owner`; `None` if another process has it.
     pub fn try_acquire(path: &Path, owner: &Owner) -> Result<Option<Self>, StoreError> {
         for _ in 0..REPLACED_AT_MOST {
             let (file, stat) = file::open(path, OFlags::RDWR | OFlags::CREATE)?;
             if !try_lock(path, &file)? {
                 return Ok(None);
             }
-            // Somebody may have removed the file before we locked it; then we hold nothing.
+            // The file may have been removed before it was locked; then nothing is held.
             if file::leads_to(path, &stat) {
                 name_owner(&file, owner).map_err(StoreError::io("write", path))?;
                 return Ok(Some(Self { file }));
@@ -60,9 +60,9 @@ impl DriverLock {
         lock.ok_or_else(|| busy(path, patience))
     }
 
-    /// Who has the lock at `path`, or died with it, as far as that can be read.
+    /// The process that has the lock at `path`, or died with it, if that can be read.
     ///
-    /// For people only: whether the lock is held is known to the kernel alone.
+    /// For display only: whether the lock is held is known to the kernel alone.
     pub fn last_owner(path: &Path) -> Option<Owner> {
         let (file, _) = file::open(path, OFlags::RDONLY).ok()?;
         let mut bytes = Vec::new();
@@ -73,9 +73,9 @@ impl DriverLock {
 
 impl Drop for DriverLock {
     fn drop(&mut self) {
-        // Nobody drives it any more, and no seal covers this file: it is left without a word.
+        // The run has no driver from here on, and no seal covers this file: the owner is erased.
         let _ = self.file.set_len(0);
-        // Said to the kernel, because a child may still be on its way to exec with a copy.
+        // Explicitly, because a child that has not reached exec may still have a copy.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
@@ -95,11 +95,11 @@ pub(crate) struct ShortLock {
     patience: Duration,
 }
 
-/// The turn of one holder; over when it is dropped.
+/// The turn of one holder; it ends when this is dropped.
 pub(crate) struct ShortLockGuard<'lock>(&'lock File);
 
 impl ShortLock {
-    /// Opens the lock file at `path`; whoever wants a turn waits at most `patience`.
+    /// Opens the lock file at `path`; a caller waits for its turn at most `patience`.
     pub(crate) fn open(path: &Path, patience: Duration) -> Result<Self, StoreError> {
         let (file, _) = file::open(path, OFlags::RDWR | OFlags::CREATE)?;
         Ok(Self {
@@ -120,15 +120,15 @@ impl ShortLock {
 
 impl Drop for ShortLockGuard<'_> {
     fn drop(&mut self) {
-        // Closing the file gives the lock back as well, should this ever fail.
+        // Should this fail, closing the file releases the lock as well.
         let _ = flock(self.0, FlockOperation::Unlock);
     }
 }
 
-/// Tries again and again until it works, at most for `patience`.
+/// Polls until it works, at most for `patience`.
 ///
-/// Asking again instead of waiting in the kernel gives the wait its limit: a holder that is stopped
-/// must not stop everybody else.
+/// Polling instead of waiting in the kernel limits the wait: a holder that is stopped must not stop
+/// every other process.
 fn wait(
     path: &Path,
     patience: Duration,

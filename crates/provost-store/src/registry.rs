@@ -1,14 +1,14 @@
-//! Keeps in a SQLite database who holds what now, who wants what, and where the chains of runs end.
+//! SQLite database of the present leases and intents, and of the ends of the chains of runs.
 //!
 //! # Invariants
 //!
-//! - A request for a lease is decided and answered in one transaction, by the rule of core.
-//! - Fencing numbers grow, also over a power failure.
-//! - The ledger of a run is the truth about it: losing this database loses no evidence.
-//! - A database that is damaged, foreign or newer is refused in words, and left as it is.
+//! - A request for a lease is decided and answered in one transaction, by the rule in core.
+//! - Fencing numbers grow, also across a power failure.
+//! - The ledger of a run is authoritative: losing this database loses no evidence.
+//! - A database that is damaged, foreign or newer is refused with a reason, and left unchanged.
 //!
 //! Every write first takes its turn at a lock file. SQLite's own waiting sleeps and starves among
-//! many processes; it stays as the second wall, should the lock file be removed.
+//! many processes; it remains the second protection, should the lock file be removed.
 
 mod fence;
 mod intents;
@@ -29,10 +29,9 @@ use crate::error::StoreError;
 use crate::file;
 use crate::lock::ShortLock;
 
-/// How long anybody waits for others before it is an error.
+/// How long a caller waits for other processes before that is an error.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The registry of one repository.
 #[derive(Debug)]
 pub struct Registry {
     path: PathBuf,
@@ -40,17 +39,17 @@ pub struct Registry {
     turnstile: ShortLock,
 }
 
-/// How much a write is worth when the power fails.
+/// What a power failure may do to a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Durability {
-    /// It may be lost with the last moments; its owner is gone then, too.
+    /// The last writes may be lost; their owners died with the machine.
     Ordinary,
-    /// It is on disk when the call returns.
+    /// The write is on disk when the call returns.
     Synced,
 }
 
 impl Registry {
-    /// Opens the registry at `path`, and makes it if there is none; its directory must exist.
+    /// Opens the registry at `path`, or makes it; its directory must exist.
     ///
     /// The lock file lies beside it, as `registry.lock` beside `registry.db`.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
@@ -81,9 +80,9 @@ impl Registry {
         })
     }
 
-    /// Asks for a lease on a whole scope; `alive` says whether the owner of a lease still lives.
+    /// Requests a lease on a whole scope; `alive` says whether the owner of a lease is alive.
     ///
-    /// Leases that are over or whose owner is dead are removed on the way.
+    /// Expired leases and those of dead owners are removed first.
     pub fn acquire(
         &mut self,
         request: &LeaseRequest,
@@ -92,7 +91,7 @@ impl Registry {
         self.reserve_fences(&request.owner.boot)?;
         self.write(Durability::Ordinary, |transaction| {
             let mut held = read_leases(transaction)?;
-            // Agents that share the checkout are in the way like runs.
+            // Intents of agents in the shared checkout conflict like leases.
             held.extend(intents::as_leases(transaction)?);
             let decision = lease::decide(request, &held, alive).map_err(StoreError::from)?;
             for run_id in &decision.gone {
@@ -118,8 +117,8 @@ impl Registry {
 
     /// Moves the end of a lease to `expires_at`, never to an earlier time.
     ///
-    /// `false` means that the lease is lost: it is over and somebody asked for leases since, or a
-    /// later lease took its place.
+    /// `false` means that the lease is lost: it expired and another run requested leases since, or
+    /// a later lease replaced it.
     pub fn renew(&mut self, run_id: &str, fence: u64, expires_at: i64) -> Result<bool, StoreError> {
         self.write(Durability::Ordinary, |transaction| {
             let changed = transaction.execute(
@@ -131,7 +130,7 @@ impl Registry {
         })
     }
 
-    /// Gives back what a run holds, if it holds anything.
+    /// Releases what a run holds, if anything.
     pub fn release(&mut self, run_id: &str) -> Result<(), StoreError> {
         self.write(Durability::Ordinary, |transaction| {
             transaction.execute("DELETE FROM lease WHERE run_id = ?1", [run_id])?;
@@ -139,7 +138,7 @@ impl Registry {
         })
     }
 
-    /// Takes the lease `fence` away from a run; `false` if it has that one no more.
+    /// Takes the lease `fence` away from a run; `false` if the run does not hold that lease.
     pub fn release_one(&mut self, run_id: &str, fence: u64) -> Result<bool, StoreError> {
         self.write(Durability::Synced, |transaction| {
             let gone = transaction.execute(
@@ -150,12 +149,12 @@ impl Registry {
         })
     }
 
-    /// All leases, oldest first, also those that are over and wait to be removed.
+    /// All leases, oldest first, also expired ones that are not yet removed.
     pub fn leases(&mut self) -> Result<Vec<Lease>, StoreError> {
         self.read(read_leases)
     }
 
-    /// Asks SQLite whether the database is sound; `Ok` holds what is wrong with it, if anything.
+    /// Runs SQLite's integrity check; `Ok` contains the damage, if any.
     pub fn damage(&mut self) -> Result<Option<String>, StoreError> {
         self.read(|connection| {
             let report: String =
@@ -164,7 +163,7 @@ impl Registry {
         })
     }
 
-    /// Takes new numbers in advance, on disk, when there are none left to give.
+    /// Reserves new fencing numbers, on disk, if there are none left.
     fn reserve_fences(&mut self, boot: &str) -> Result<(), StoreError> {
         if self.read(|connection| fence::has_some(connection, boot))? {
             return Ok(());
@@ -182,7 +181,7 @@ impl Registry {
         work(&self.connection).map_err(|trouble| trouble.at(&self.path))
     }
 
-    /// Does `work` in one transaction that nobody else can interrupt.
+    /// Does `work` in one transaction that no other process can interrupt.
     fn write<T>(
         &mut self,
         durability: Durability,
@@ -206,7 +205,7 @@ impl Registry {
     }
 }
 
-/// What goes wrong inside a transaction, before it is known where.
+/// An error inside a transaction, before the path of the database is added.
 enum Trouble {
     Sql(rusqlite::Error),
     Store(StoreError),
@@ -233,10 +232,10 @@ impl From<StoreError> for Trouble {
     }
 }
 
-/// Whether the database, its log and the index of its log are there.
+/// Whether the database, its log and the index of its log exist.
 ///
-/// Looked at and never opened by ourselves: closing any descriptor of the database would drop the
-/// locks SQLite has on it in this process.
+/// Stat'ed and never opened here: closing any descriptor of the database would drop the locks that
+/// SQLite has on it in this process.
 fn files(path: &Path) -> Result<[bool; 3], StoreError> {
     let is_there = |suffix: &str| {
         let mut beside = path.to_owned().into_os_string();

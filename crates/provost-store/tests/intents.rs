@@ -1,7 +1,7 @@
-//! Thirty-two agents at one registry, some of them killed at any moment.
+//! Thirty-two agents share one registry, and some are killed at any moment.
 //!
-//! A child is this test binary again. Who may edit takes a lock of the kernel on every leaf of its
-//! scope; if that fails, there were two owners.
+//! A child is this test binary again. A child that may edit takes a kernel lock on every leaf of
+//! its scope; if that fails, there were two owners.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use provost_engine::change::ports::{Entry, IntentRegistry as _};
 use provost_store::registry::Registry;
 use rustix::fs::{FlockOperation, flock};
 
-/// Tells a child where to work; absent in a parent.
+/// Names the directory of a child; not set in a parent.
 const PLACE: &str = "PROVOST_TEST_INTENTS";
 
 const PROCESSES: usize = 32;
@@ -51,7 +51,7 @@ fn me() -> Owner {
     }
 }
 
-/// A process is dead when its parent has seen it die; pids do not come back that soon.
+/// A process is dead when its parent has reaped it; pids are not reused that soon.
 fn alive(owner: &Owner) -> bool {
     Path::new(&format!("/proc/{}", owner.pid)).exists()
 }
@@ -90,8 +90,8 @@ fn intent(id: String, entry: &str, state: State) -> Intent {
     }
 }
 
-/// Decides about `new` in one turn: it becomes active if nobody is there or came first, else it
-/// waits. Gives the state.
+/// Decides about `new` in one turn: it becomes active if no other intent conflicts or came first,
+/// else it waits. Returns the state.
 fn turn(registry: &mut Registry, new: &Intent) -> State {
     let mut state = State::Queued;
     let owner = me();
@@ -150,7 +150,7 @@ fn part_of_an_agent() {
         while turn(&mut registry, &new) != State::Active {
             assert!(
                 begin.elapsed() < Duration::from_mins(1),
-                "nobody lets {entry} go"
+                "no agent releases {entry}"
             );
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -199,13 +199,13 @@ fn thirty_two_agents_never_share_a_file_and_lose_no_record() {
     let place = scratch.path();
     drop(Registry::open(&place.join("registry.db")).unwrap());
     let mut children: Vec<Child> = (0..PROCESSES).map(|_| child(place)).collect();
-    // Killed at moments that the clock of the machine chooses.
+    // Killed at moments that depend on the clock of the machine.
     for (number, child) in children.iter_mut().take(KILLS).enumerate() {
         std::thread::sleep(Duration::from_millis(20 + (number as u64 * 13) % 50));
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for (number, mut child) in children.into_iter().enumerate() {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let lines: Vec<String> = lines.map_while(Result::ok).collect();
@@ -220,11 +220,11 @@ fn thirty_two_agents_never_share_a_file_and_lose_no_record() {
             assert!(status.success(), "{words:?}");
             assert!(lines.iter().any(|line| line.ends_with("done")), "{lines:?}");
         }
-        told.extend(lines.into_iter().filter(|line| line.contains(" i-")));
+        reported.extend(lines.into_iter().filter(|line| line.contains(" i-")));
     }
     let mut registry = Registry::open(&place.join("registry.db")).unwrap();
     assert_eq!(registry.damage().unwrap(), None);
-    for line in &told {
+    for line in &reported {
         let mut words = line.split(' ').rev();
         let (id, what) = (words.next().unwrap(), words.next().unwrap());
         let history = registry.history(id).unwrap();
@@ -238,7 +238,7 @@ fn thirty_two_agents_never_share_a_file_and_lose_no_record() {
             "{line}: {history:?}"
         );
     }
-    assert!(told.len() >= (PROCESSES - KILLS) * TURNS as usize * 2);
+    assert!(reported.len() >= (PROCESSES - KILLS) * TURNS as usize * 2);
     let open = registry.look(None).unwrap().intents;
     let left: Vec<&Intent> = open.iter().filter(|one| alive(&one.owner)).collect();
     assert!(left.is_empty(), "{left:?}");

@@ -1,6 +1,6 @@
 //! Attacks the store with real processes: many at once, and killed at any moment.
 //!
-//! A child is this test binary again, told by an environment variable which part to play.
+//! A child is this test binary again; an environment variable names its part.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ use provost_store::registry::Registry;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Map, Value};
 
-/// Tells a child where to work; absent in a parent.
+/// Names the directory of a child; not set in a parent.
 const PLACE: &str = "PROVOST_TEST_PLACE";
 
 const PROCESSES: u32 = 16;
@@ -51,7 +51,7 @@ fn child(part: &str, place: &Path, number: u32) -> Child {
         .unwrap()
 }
 
-/// The place and the number of this child; `None` in a parent.
+/// The directory and the number of this child; `None` in a parent.
 fn part() -> Option<(PathBuf, u32)> {
     let place = std::env::var_os(PLACE)?;
     let number = std::env::var("PROVOST_TEST_NUMBER")
@@ -85,7 +85,7 @@ fn everybody_lives(_: &Owner) -> bool {
     true
 }
 
-/// Enters a leaf as its only user, or fails the child; the kernel is the judge.
+/// Enters a leaf as its only user, or fails the child; a lock of the kernel decides.
 fn enter(place: &Path, leaf: &str, fence: u64) -> File {
     let path = place.join(leaf);
     let mut file = File::options()
@@ -113,7 +113,7 @@ fn part_of_a_leaseholder() {
     let mut granted = 0;
     for turn in number as usize.. {
         let (entry, leaves) = SCOPES[turn * 7 % SCOPES.len()];
-        // Now and then the database is closed and opened in the midst of the others' work.
+        // Some turns close and reopen the database while the others work.
         if turn % 9 == 0 {
             drop(registry);
             registry = Registry::open(&path).unwrap();
@@ -193,7 +193,7 @@ fn part_of_a_writer() {
     let path = place.join("events.jsonl");
     let (mut ledger, _) = FileLedger::open_for_append(&path, Head::genesis()).unwrap();
     let mut registry = Registry::open(&place.join("registry.db")).unwrap();
-    // The writer before is dead, whatever it held.
+    // The previous writer is dead, whatever it held.
     let alive = |owner: &Owner| owner.pid == number;
     loop {
         let record = ledger.append(event(ledger.head().next)).unwrap();
@@ -221,7 +221,7 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
             line.clear();
             assert_ne!(output.read_line(&mut line).unwrap(), 0, "the writer failed");
         }
-        // Odd times, so that every part of a write is hit in some round.
+        // Irregular times, so that every part of a write is hit in some round.
         let end = Instant::now() + Duration::from_micros(round * round * 37 % 9_001);
         while Instant::now() < end {
             std::thread::sleep(Duration::from_micros(50));

@@ -1,9 +1,9 @@
-//! What the tests of all crates share: a stage for the real program, and the one rule by which a test
-//! is left out.
+//! Shared by the tests of all crates: a stage for the real program, and the one rule by which a
+//! test is skipped.
 //!
 //! A test that this machine cannot run calls [`skip`] and returns. Runners hide what a passing test
-//! prints, so the line also goes to the file that `PROVOST_TEST_SKIPPED` names; `./test` shows that
-//! file at its end. Where `PROVOST_TEST_REQUIRE=all`, as in CI, a skip is a failure.
+//! prints, so the line also goes to the file named by `PROVOST_TEST_SKIPPED`; `./test` shows that
+//! file at its end. With `PROVOST_TEST_REQUIRE=all`, as in CI, a skip is a failure.
 
 #![expect(
     clippy::panic,
@@ -20,7 +20,6 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Where programs of the system are.
 const PATH: [&str; 6] = [
     "/usr/local/sbin",
     "/usr/local/bin",
@@ -30,19 +29,19 @@ const PATH: [&str; 6] = [
     "/bin",
 ];
 
-/// Says that the running test is left out, and why.
+/// Reports that the running test is skipped, and why.
 ///
 /// # Panics
 ///
-/// Where everything is required.
+/// If everything is required.
 pub fn skip(reason: &str) {
     let required = std::env::var_os("PROVOST_TEST_REQUIRE").is_some_and(|value| value == "all");
     assert!(!required, "PROVOST_TEST_REQUIRE=all, and {reason}");
     omit(reason);
 }
 
-/// The same for something that a machine may lack where everything is required, too: what CI cannot
-/// have.
+/// Like [`skip`], for something that a machine may lack even if everything is required: what CI
+/// cannot have.
 pub fn omit(reason: &str) {
     let thread = std::thread::current();
     let line = format!("{}: {}\n", thread.name().unwrap_or("a test"), reason.trim());
@@ -55,7 +54,7 @@ pub fn omit(reason: &str) {
     }
 }
 
-/// Whether this machine lacks one of the programs; the test is then left out.
+/// Whether this machine lacks one of the programs; then the test is skipped.
 pub fn lacks(programs: &[&str]) -> bool {
     let is_there = |program: &&&str| {
         let mut places = PATH.iter();
@@ -68,7 +67,7 @@ pub fn lacks(programs: &[&str]) -> bool {
     missing.is_some()
 }
 
-/// Runs ordinary git in `directory`, which must succeed, and says what it printed.
+/// Runs ordinary git in `directory`, which must succeed, and returns its output.
 pub fn git<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> String {
     let mut command = Command::new("git");
     unconfigured(&mut command);
@@ -85,7 +84,7 @@ pub fn git<A: AsRef<OsStr>>(directory: &Path, arguments: &[A]) -> String {
     text.trim_end().to_owned()
 }
 
-/// Lets git have no configuration of this machine, but what all tests need.
+/// Gives git no configuration of this machine, but what all tests need.
 fn unconfigured(git: &mut Command) {
     git.env("GIT_CONFIG_NOSYSTEM", "1");
     for option in [

@@ -4,7 +4,7 @@
 //!
 //! - A stage shares nothing with the user's own home, caches, keys or git configuration.
 //! - Every command has a time limit; a stage leaves no process behind.
-//! - A test that needs something this machine lacks is left out by the one rule; see [`crate::lacks`].
+//! - A test that needs something this machine lacks is skipped by one rule; see [`crate::lacks`].
 
 mod command;
 mod measured;
@@ -24,16 +24,16 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// The ordinary user that root also tries things as.
+/// User id of `nobody`: the unprivileged user for tests that root runs.
 pub const NOBODY: u32 = 65534;
 
-/// Where programs are looked for, on the host and hence in a sandbox.
+/// Search path of programs, on the host and hence in a sandbox.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How long one command may take, on a machine with much else to do.
+/// Time limit of one command, on a busy machine.
 pub const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What every base holds; `@OUTSIDE@` is a directory of the host.
+/// Files of every base; `@OUTSIDE@` is a directory of the host.
 const BASE: &[(&str, &str)] = &[
     ("src/a.txt", "base\n"),
     ("src/b.txt", "keep\nthese\nlines\nas\nthey\nare\n"),
@@ -44,19 +44,18 @@ const BASE: &[(&str, &str)] = &[
     (".gitignore", "/target/\n"),
 ];
 
-/// One user with one repository.
 pub struct Stage {
     directory: TempDir,
     user: Option<u32>,
 }
 
-/// What a run is asked, beside its agent.
+/// The arguments of a run, apart from its agent.
 pub struct Ask<'a> {
     /// Each one a `--allow`.
     pub allow: &'a [&'a str],
     /// The `--accept`.
     pub accept: &'a str,
-    /// Words that follow.
+    /// Further arguments.
     pub more: &'a [&'a str],
 }
 
@@ -70,7 +69,6 @@ impl Default for Ask<'_> {
     }
 }
 
-/// Whether the tests run as root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
@@ -87,17 +85,17 @@ impl Stage {
         Self::of(None)
     }
 
-    /// A stage of an ordinary user; only root can make one.
+    /// A stage of an unprivileged user; only root can make one.
     pub fn of_nobody() -> Self {
         Self::of(Some(NOBODY))
     }
 
-    /// A stage where sandboxes can be made; none where this machine cannot make one.
+    /// A stage where sandboxes can be made; `None` if this machine cannot make one.
     pub fn with_sandbox() -> Option<Self> {
         Some(Self::new()).filter(Self::has_sandbox)
     }
 
-    /// A user with a home, and an empty directory where a repository could be.
+    /// A user with a home, and an empty directory for a repository.
     pub fn empty() -> Self {
         Self::made(None)
     }
@@ -141,7 +139,7 @@ impl Stage {
         }
         stage.own();
         stage.repository("repo", &[]);
-        // The first run would add this line; so nothing at all may change in a run.
+        // The first run would add this line; with it, a run must change nothing at all.
         stage.write("repo/.git/info/exclude", "/.provost/\n");
         std::os::unix::fs::symlink(stage.path("outside"), stage.path("repo/exit")).unwrap();
         stage.commit(BASE);
@@ -158,18 +156,18 @@ impl Stage {
         }
     }
 
-    /// Lets commits in the repository at `at` have an author.
+    /// Configures an author for commits in the repository at `at`.
     fn identify(&self, at: &str) {
-        self.git_in(at, &["config", "user.name", "somebody"]);
-        self.git_in(at, &["config", "user.email", "somebody@localhost"]);
+        self.git_in(at, &["config", "user.name", "author"]);
+        self.git_in(at, &["config", "user.email", "author@localhost"]);
     }
 
-    /// Adds files to the base.
+    /// Commits files to the base.
     pub fn commit(&self, files: &[(&str, &str)]) {
         self.commit_in("repo", files);
     }
 
-    /// Adds files to the repository at `at`, with all else that changed there.
+    /// Commits files to the repository at `at`, with everything else that changed there.
     pub fn commit_in(&self, at: &str, files: &[(&str, &str)]) {
         for (name, text) in files {
             self.write(&format!("{at}/{name}"), text);
@@ -188,31 +186,28 @@ impl Stage {
         self.directory.path().display().to_string()
     }
 
-    /// Writes a file of the stage.
     pub fn write(&self, name: &str, text: &str) {
         self.put(name, text.as_bytes());
     }
 
-    /// The same for bytes that need not be text.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
 
-    /// Writes a program of the stage.
+    /// Writes an executable file of the stage.
     pub fn script(&self, name: &str, text: &str) {
         self.write(name, text);
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Gives the stage to an ordinary user, who does all that follows; only root can.
+    /// Gives the stage to an unprivileged user, as whom all later commands run; only root can.
     pub fn give_to_nobody(&mut self) {
         self.user = Some(NOBODY);
         self.copy_binary();
     }
 
-    /// Gives everything to the stage's user.
     fn own(&self) {
         let Some(user) = self.user else { return };
         let owner = format!("{user}:{user}");
@@ -223,7 +218,7 @@ impl Stage {
         assert!(done.unwrap().success());
     }
 
-    /// The agent that runs the script `text`, as `--agent-cmd` wants it.
+    /// The agent that runs the script `text`, as an argument of `--agent-cmd`.
     pub fn agent(&self, text: &str) -> String {
         let (program, name) = if text.starts_with("#!python") {
             ("python3", "agent.py")
@@ -237,7 +232,7 @@ impl Stage {
         )
     }
 
-    /// Puts the places of this stage into a script.
+    /// Replaces the placeholders of a script by the paths of this stage.
     pub fn fill(&self, text: &str) -> String {
         [
             ("@OUTSIDE@", "outside"),
@@ -263,12 +258,12 @@ impl Stage {
         self.start_agent(&agent, ask)
     }
 
-    /// Starts a run of an agent that is there already.
+    /// Starts a run of an agent that exists already.
     pub fn start_agent(&self, agent: &str, ask: &Ask<'_>) -> Running {
         self.spawn(self.provost(&run_arguments(agent, ask)))
     }
 
-    /// Agrees to what the steps of the committed policy reach, as a refusal says.
+    /// Agrees to the steps of the committed policy, with the command that the refusal suggests.
     pub fn agree(&self) {
         let refused = self.ask(&["prepare", "--json"]);
         let hint = refused.json["details"]["hint"].as_str();
@@ -279,12 +274,10 @@ impl Stage {
         assert_eq!(agreed.exit, 0, "{agreed:?}");
     }
 
-    /// The ids of all runs.
     pub fn runs(&self) -> BTreeSet<String> {
         self.runs_in("repo")
     }
 
-    /// The ids of all runs of the repository at `at`.
     pub fn runs_in(&self, at: &str) -> BTreeSet<String> {
         let runs = fs::read_dir(self.path(at).join(".provost/runs"));
         runs.into_iter()
@@ -293,12 +286,11 @@ impl Stage {
             .collect()
     }
 
-    /// The run of a stage that has had one; two of the same second are in no order.
+    /// The run of a stage that had exactly one; two of the same second have no order.
     pub fn last_run(&self) -> Option<String> {
         self.runs().pop_last()
     }
 
-    /// A file of a run's bundle.
     pub fn evidence(&self, run: &str, name: &str) -> PathBuf {
         self.path("repo/.provost/runs").join(run).join(name)
     }
@@ -308,7 +300,6 @@ impl Stage {
         self.printed_in(&self.last_run().unwrap())
     }
 
-    /// What the agent of `run` printed.
     pub fn printed_in(&self, run: &str) -> String {
         let mut text = String::new();
         for task in fs::read_dir(self.evidence(run, "agent"))
@@ -323,7 +314,7 @@ impl Stage {
     }
 }
 
-/// The words of `provost run`.
+/// The arguments of `provost run`.
 pub fn run_arguments<'a>(agent: &'a str, ask: &Ask<'a>) -> Vec<&'a str> {
     let mut words = vec!["run", "make it good", "--json", "--agent-cmd", agent];
     for path in ask.allow {

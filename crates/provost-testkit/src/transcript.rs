@@ -1,11 +1,11 @@
-//! What a person and a program read of a series of commands, as one text for a snapshot.
+//! Output of a series of commands, for users and for programs, as one text for a snapshot.
 //!
 //! # Invariants
 //!
-//! - Whatever differs from run to run (ids, digests, times, durations, places, versions) stands as a
-//!   word in angle brackets. Ids are numbered in the order in which they appear, so that a snapshot
-//!   still shows which lines speak of the same run.
-//! - Nothing else is left out: exit status, stdout and stderr of every command are there.
+//! - Whatever differs from run to run (ids, digests, times, durations, paths, versions) becomes a
+//!   word in angle brackets. Ids are numbered in order of appearance, so that a snapshot still
+//!   shows which lines concern the same run.
+//! - Nothing else is left out: it has exit status, stdout and stderr of every command.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,6 @@ use serde_json::Value;
 
 use crate::stage::{Outcome, Stage, program};
 
-/// Ids that are numbered.
 static IDS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"\b(?<kind>run|plan|chain)_(?:\d{8}_\d{6}_\d{3}_[0-9a-f]{12}|[0-9a-z]{8,})\b",
@@ -43,9 +42,9 @@ static WORDS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
             r"\b\d+(\.\d+)? ?(ms|s|min|h|seconds?|minutes?)\b",
             "<duration>",
         ),
-        // Columns are as wide as what stands in them.
+        // The width of a column depends on its content.
         (r" {2,}<duration>", "  <duration>"),
-        // How many attacks there are depends on the kernel.
+        // The number of attacks depends on the kernel.
         (r"\b\d+ probes\b", "<number> probes"),
         (r"\bLinux \d+\.\d+[^ ,;)]*", "Linux <version>"),
     ]
@@ -67,7 +66,6 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).unwrap()
 }
 
-/// A series of commands and their answers.
 pub struct Transcript<'a> {
     stage: &'a Stage,
     ids: BTreeMap<String, String>,
@@ -86,7 +84,7 @@ impl Stage {
 }
 
 impl Transcript<'_> {
-    /// Runs the program as a person would whose output is no terminal, and writes down what it says.
+    /// Runs the program for a user whose output is no terminal, and records its output.
     pub fn plain(&mut self, words: &[&str]) -> Outcome {
         let outcome = self.stage.ask(words);
         self.head(words, outcome.exit);
@@ -96,7 +94,7 @@ impl Transcript<'_> {
         outcome
     }
 
-    /// The same with `--json`: the answer is written down one field a line.
+    /// The same with `--json`: the answer is recorded with one field per line.
     pub fn json(&mut self, words: &[&str]) -> Outcome {
         let mut all = words.to_vec();
         all.insert(0, "--json");
@@ -140,7 +138,6 @@ impl Transcript<'_> {
         outcome
     }
 
-    /// The text so far.
     pub fn text(self) -> String {
         self.text
     }

@@ -1,4 +1,4 @@
-//! What a command has to say, before anybody decides how to show it.
+//! The answer of a command, before it is rendered as text or JSON.
 
 use std::error::Error;
 
@@ -10,13 +10,12 @@ use provost_host::sandbox::SandboxError;
 use provost_store::StoreError;
 use serde_json::{Map, Value};
 
-/// The end of a command: data, or a failure.
+/// The result of a command: an answer, or a failure.
 pub(crate) type Outcome = Result<Answer, Failure>;
 
-/// What a command found out.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// How the command ends.
+    /// The exit status.
     pub(crate) exit: Exit,
     /// The facts, for programs.
     pub(crate) json: Value,
@@ -25,7 +24,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// An answer that is simply data.
+    /// An answer with exit status 0.
     pub(crate) fn data(json: Value, text: impl Into<String>) -> Self {
         Self {
             exit: Exit::Yes,
@@ -34,38 +33,34 @@ impl Answer {
         }
     }
 
-    /// An answer that was given line by line already.
+    /// An answer that was printed line by line already.
     pub(crate) fn silent() -> Self {
         Self::data(Value::Null, "")
     }
 }
 
-/// Why a command could not do its work.
+/// Why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// The rule behind it.
     pub(crate) code: Code,
-    /// What is wrong.
     pub(crate) reason: String,
-    /// What led to it, nearest first.
+    /// The causes, nearest first.
     pub(crate) causes: Vec<String>,
-    /// What to do about it, when that is more than reading the page behind the code.
+    /// What to do about it, if that is more than reading the page about the code.
     pub(crate) hint: Option<String>,
-    /// What else is known of it.
     more: Box<More>,
 }
 
-/// What is known of few failures only.
+/// Details that few failures have.
 #[derive(Debug, Default)]
 struct More {
-    /// Where the refusal is recorded: what `provost show` calls it.
+    /// The name of the record of the refusal, for `provost show`.
     record: Option<String>,
-    /// Everything that is wrong, each with its place, where that is more than the reason.
+    /// All findings, each with its place, if there are more than the reason.
     findings: Option<Value>,
 }
 
 impl Failure {
-    /// A failure by the rule `code`.
     pub(crate) fn new(code: Code, reason: impl Into<String>) -> Self {
         Self {
             code,
@@ -76,7 +71,7 @@ impl Failure {
         }
     }
 
-    /// The failure an error stands for, with its chain of causes.
+    /// The failure of an error, with its chain of causes.
     pub(crate) fn of(code: Code, error: &dyn Error) -> Self {
         let mut causes = Vec::new();
         let mut next = error.source();
@@ -93,7 +88,6 @@ impl Failure {
         }
     }
 
-    /// The same failure with what to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -121,13 +115,12 @@ impl Failure {
         verdict.with(Value::Object(details))
     }
 
-    /// The same failure, which is recorded under this name.
+    /// The same failure, with the name of its record.
     pub(crate) fn recorded(mut self, run_id: &str) -> Self {
         self.more.record = Some(run_id.to_owned());
         self
     }
 
-    /// What the record of the refusal is called, if there is one.
     pub(crate) fn record(&self) -> Option<&str> {
         self.more.record.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Says to people what a run asks them.
+//! Text about approvals: the question of a run, and who answered it.
 
 use provost_core::gate::command;
 use provost_core::run::State;
@@ -7,7 +7,7 @@ use crate::history::{Beside, go_on};
 use crate::report::short;
 use crate::show::{headline, neutralise};
 
-/// The question of `state`, as a person is shown it: everything that its digest covers.
+/// The question of `state` as text: everything that its digest covers.
 pub(crate) fn question(state: &State) -> String {
     let Some(question) = state.question() else {
         return String::new();
@@ -32,7 +32,7 @@ pub(crate) fn question(state: &State) -> String {
     text
 }
 
-/// Who approved what the contract widens, and what that is; nothing where nobody was asked.
+/// Who approved which widenings of the contract; empty if no approval was needed.
 pub(crate) fn given(state: &State) -> String {
     let Some(approval) = &state.approval else {
         return String::new();
@@ -45,11 +45,11 @@ pub(crate) fn given(state: &State) -> String {
     text
 }
 
-/// How somebody goes on with the run `run_id`, which has not ended or is not theirs.
+/// The next command for the run `run_id`, which has not ended or is another user's.
 pub(crate) fn going_on(run_id: &str, beside: &Beside) -> String {
     if beside.foreign {
         return format!(
-            "  foreign  you did not begin this run on this machine; it is only looked at\n\
+            "  foreign  you did not begin this run on this machine; it can only be read\n\
              hint: provost explain RUN_FOREIGN\nnext: provost verify {run_id}\n"
         );
     }

@@ -1,7 +1,7 @@
-//! Carries the wish that a run ends from one process to the one that drives it.
+//! Cancel request: asks the process that drives a run to end it.
 //!
-//! The wish is a file of the runtime root, outside the directory of the run: what is written there
-//! late would be no part of what is sealed. The first wish counts.
+//! The request is a file in the runtime root, outside the directory of the run: a late write there
+//! would not be part of the seal. The first request counts.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{ErrorKind, Write as _};
@@ -15,7 +15,7 @@ use provost_core::run::fact::Cancel;
 use crate::answer::Failure;
 use crate::places::Places;
 
-/// Where the wish that one run ends is left.
+/// The file of the cancel request of one run.
 #[derive(Debug, Clone)]
 pub(crate) struct CancelRequest {
     directory: PathBuf,
@@ -23,14 +23,13 @@ pub(crate) struct CancelRequest {
 }
 
 impl CancelRequest {
-    /// The place of the run `run_id`.
     pub(crate) fn of(place: &Places, run_id: &str) -> Self {
         let directory = place.root.join("cancel");
         let file = directory.join(format!("{run_id}.json"));
         Self { directory, file }
     }
 
-    /// Leaves a wish, unless there is one already.
+    /// Writes the request, unless there is one already.
     pub(crate) fn leave(&self, cancel: &Cancel) -> Result<(), Failure> {
         let wrong = |error: &dyn std::error::Error| {
             let reason = format!("`{}`: {error}", self.file.display());
@@ -43,7 +42,7 @@ impl CancelRequest {
         let made = directory.create(&self.directory).and_then(|()| {
             let mut file = File::create(&beside)?;
             file.write_all(&text)?;
-            // Whole or not at all, and never in the place of an earlier one.
+            // Atomic, and never in place of an earlier request.
             match fs::hard_link(&beside, &self.file) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
                 _ => Ok(()),
@@ -53,12 +52,11 @@ impl CancelRequest {
         made.map_err(|error| wrong(&error))
     }
 
-    /// Whether there is one.
     pub(crate) fn is_there(&self) -> bool {
         self.file.exists()
     }
 
-    /// The wish; one that cannot be read is a wish of nobody.
+    /// The request; one that cannot be read names no person.
     pub(crate) fn read(&self) -> Option<Cancel> {
         if !self.is_there() {
             return None;
@@ -72,9 +70,9 @@ impl CancelRequest {
         }))
     }
 
-    /// Takes it away, after the run has ended.
+    /// Removes the request after the run has ended.
     pub(crate) fn forget(&self) {
-        // What stays is of a run that is over, and nobody looks at it again.
+        // A leftover request of an ended run has no effect.
         let _ = fs::remove_file(&self.file);
     }
 }

@@ -23,12 +23,11 @@ use crate::answer::Failure;
 pub(crate) enum Trouble {
     /// The request is wrong; nothing was done.
     Request(String),
-    /// Something failed.
     Failure(Failure),
 }
 
 impl Trouble {
-    /// The trouble as tools tell it.
+    /// The trouble as the payload of a tool.
     pub(crate) fn value(&self) -> Value {
         match self {
             Self::Request(words) => json!({ "error": {
@@ -44,7 +43,7 @@ impl Trouble {
         }
     }
 
-    /// The trouble as commands tell it.
+    /// The trouble as the failure of a command.
     pub(crate) fn failure(self) -> Failure {
         match self {
             Self::Request(words) => Failure::new(Code::InputInvalid, words),
@@ -86,12 +85,12 @@ fn nearest(place: &Path) -> Option<&Path> {
     place.ancestors().find(is_top)
 }
 
-/// Whose the requests are.
+/// Who sends the requests.
 #[derive(Debug, Clone)]
 pub(crate) enum Identity {
     /// A process that lives as long as its agent.
     Process(Owner),
-    /// A name, for agents that come and go as many short processes.
+    /// A name, for agents that call as many short processes.
     Named(String),
     /// The process that starts us again and again, such as a shell.
     Caller(Owner),
@@ -105,8 +104,9 @@ impl Identity {
         }
     }
 
-    /// The name under which the runs of this one are kept; nothing if they end with the process.
-    fn shelf(&self) -> Option<String> {
+    /// The name under which analyses of this identity are kept; nothing if they end with the
+    /// process.
+    fn kept_as(&self) -> Option<String> {
         match self {
             Self::Process(_) => None,
             Self::Named(name) => Some(format!("named {name}")),
@@ -118,12 +118,12 @@ impl Identity {
     }
 }
 
-/// The repositories that somebody's heart beats for.
+/// The registries in which the leases of this process are renewed.
 pub(crate) type Kept = Arc<Mutex<Vec<PathBuf>>>;
 
 /// The checkouts that requests may be about.
 enum Serves {
-    /// Whichever the caller names: the user typed it.
+    /// Any that the caller names: the user typed it.
     Any,
     /// The one that the server was started in.
     One(PathBuf),
@@ -131,17 +131,17 @@ enum Serves {
     None,
 }
 
-/// One agent, and the repositories it works in.
+/// The change session of one agent, with the repositories it works in.
 pub(crate) struct ChangeSession {
     identity: Identity,
     session: Session,
-    offices: Vec<ChangeService>,
+    services: Vec<ChangeService>,
     registries: Kept,
     serves: Serves,
 }
 
 impl ChangeSession {
-    /// The desk of `identity`, who calls itself `label`.
+    /// The session of `identity`, which calls itself `label`.
     pub(crate) fn new(identity: Identity, label: &str) -> Self {
         let variable = |name: &str| {
             let read = |prefix: &str| std::env::var(format!("{prefix}_{name}")).ok();
@@ -162,13 +162,13 @@ impl ChangeSession {
         Self {
             identity,
             session,
-            offices: Vec::new(),
+            services: Vec::new(),
             registries: Kept::default(),
             serves: Serves::Any,
         }
     }
 
-    /// From now on answers only about the checkout that this process was started in.
+    /// Restricts the session to the checkout that this process was started in.
     pub(crate) fn bind(&mut self) {
         let here = std::env::current_dir().and_then(|here| here.canonicalize());
         let top = here
@@ -177,7 +177,7 @@ impl ChangeSession {
         self.serves = top.map_or(Serves::None, Serves::One);
     }
 
-    /// Refuses a `place` that this desk has nothing to say about.
+    /// Refuses a `place` outside of the checkout that this session serves.
     fn require_bound(&self, place: &Path) -> Result<(), Trouble> {
         let only = match &self.serves {
             Serves::Any => return Ok(()),
@@ -191,17 +191,15 @@ impl ChangeSession {
         )))
     }
 
-    /// Takes another name for itself.
     pub(crate) fn rename(&mut self, label: String) {
         self.session.label = label;
     }
 
-    /// Where the heart has to beat.
+    /// The registries in which leases are renewed.
     pub(crate) fn registries(&self) -> Kept {
         Arc::clone(&self.registries)
     }
 
-    /// Answers the request `tool`.
     pub(crate) fn call(
         &mut self,
         tool: &str,
@@ -210,30 +208,30 @@ impl ChangeSession {
         tools::call(self, tool, given)
     }
 
-    /// The office for the root `root`, and that root seen from the top of its repository.
+    /// The service for the root `root`, and that root relative to the top of its repository.
     fn at(&mut self, root: &str) -> Result<(usize, String), Trouble> {
         let place = Path::new(root)
             .canonicalize()
             .map_err(|error| Trouble::Request(format!("`root` cannot be used: {error}")))?;
         self.require_bound(&place)?;
         if let Some(at) = self
-            .offices
+            .services
             .iter()
-            .position(|office| place.starts_with(office.top()))
+            .position(|service| place.starts_with(service.top()))
         {
-            // A repository inside of another one has an office of its own.
-            let office = &self.offices[at];
-            if office.is_nearest(&place) {
-                let below = office.below(&place)?;
+            // A repository inside of another one has its own service.
+            let service = &self.services[at];
+            if service.is_nearest(&place) {
+                let below = service.below(&place)?;
                 return Ok((at, below));
             }
         }
-        let office = ChangeService::open(&place, self.identity.shelf().as_deref())?;
-        let below = office.below(&place)?;
+        let service = ChangeService::open(&place, self.identity.kept_as().as_deref())?;
+        let below = service.below(&place)?;
         if let Some(at) = self
-            .offices
+            .services
             .iter()
-            .position(|known| known.top() == office.top())
+            .position(|known| known.top() == service.top())
         {
             return Ok((at, below));
         }
@@ -241,20 +239,20 @@ impl ChangeSession {
             .registries
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        kept.push(office.registry_path());
+        kept.push(service.registry_path());
         drop(kept);
-        self.offices.push(office);
-        Ok((self.offices.len() - 1, below))
+        self.services.push(service);
+        Ok((self.services.len() - 1, below))
     }
 
-    /// The office that knows an intent or a run; else that of the current directory.
+    /// The service that knows an intent or a run; else that of the current directory.
     fn knowing(&mut self, intent: Option<&str>, run: Option<&str>) -> Result<usize, Trouble> {
-        for (at, office) in self.offices.iter_mut().enumerate() {
-            if office.knows(&self.session, intent, run) {
+        for (at, service) in self.services.iter_mut().enumerate() {
+            if service.knows(&self.session, intent, run) {
                 return Ok(at);
             }
         }
-        match self.offices.len() {
+        match self.services.len() {
             0 => Ok(self.at(".")?.0),
             count => Ok(count - 1),
         }

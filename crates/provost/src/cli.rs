@@ -53,12 +53,12 @@ use provost_core::exit::Exit;
 use crate::answer::{Failure, Outcome};
 use crate::show::{self, Reader};
 
-/// Puts coding agents under contract: an agent works in a sandbox that cannot exceed its contract, gates
-/// judge what it left, and a sealed bundle of evidence comes out.
+/// Puts coding agents under contract: an agent works in a sandbox that cannot exceed its contract,
+/// gates judge what it left, and a sealed bundle of evidence comes out.
 #[derive(Parser)]
 #[command(name = "provost", version, arg_required_else_help = true)]
 struct Cli {
-    /// Answer in JSON on stdout, for programs.
+    /// Print the answer as JSON on stdout, for programs.
     #[arg(long, global = true, display_order = 900)]
     json: bool,
 
@@ -66,113 +66,113 @@ struct Cli {
     command: Command,
 }
 
-// Only what is called is described in full, because each start of any command would pay for all.
+// Only the command that is called is described in full: every start would pay for all of them.
 #[derive(Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Make this repository ready, and say how to begin.
+    /// Set up this repository and show how to start.
     Init(init::Init),
-    /// Say whether this machine has what runs need.
+    /// Check that this machine has what runs need.
     Doctor(doctor::Doctor),
-    /// Make dependencies ready for sandboxes that have no network.
+    /// Prepare dependencies for sandboxes that have no network.
     Prepare(prepare::Prepare),
-    /// Watch agents work under contract, in a temporary repository.
+    /// Watch agents work under contract in a temporary repository.
     Demo(demo::Demo),
-    /// Let an agent work under contract, and judge what it left.
+    /// Run an agent under contract and judge the result.
     Run(Box<run::Run>),
-    /// Let an agent write a contract for what you want; nothing is run.
+    /// Have an agent write a contract for a request; nothing is run.
     Plan(plan::Plan),
-    /// Let an agent divide a contract into smaller ones; nothing is run.
+    /// Have an agent split a contract into smaller ones; nothing is run.
     Split(plan::Split),
     /// Run several contracts, some of which start from the results of others.
     Chain(chain::Run),
-    /// Say which runs go on now, which were interrupted, and who changes this checkout.
+    /// Show active and interrupted runs, and who is changing this checkout.
     Status,
-    /// List all runs, the newest first.
+    /// List all runs, newest first.
     Runs,
     /// Show one run: its verdict, what changed, where the evidence is.
     Show(runs::Which),
-    /// Print the records of one run, or follow one that goes on.
-    #[command(after_help = "With --json each line is one record, as the ledger holds it.")]
+    /// Print the events of one run, or follow an active one.
+    #[command(after_help = "With --json each line is one event, as the ledger holds it.")]
     Log(log::Log),
     /// Print the patch of one run.
     Diff(runs::Which),
-    /// Say what was refused, by which line of the contract, and what would open it.
+    /// Show what was refused, by which line of the contract, and what would permit it.
     Why(why::Asked),
-    /// Say what source code is made of, and what is wrong with it.
+    /// Measure the structure of source code and list findings.
     Analyze(analyze::Analyze),
-    /// Put an accepted result on the branch it is meant for.
+    /// Land an accepted result on its target branch.
     Land(land::Land),
-    /// Make a control packet from what was measured.
+    /// Make a control packet from measured results.
     #[command(subcommand)]
     Packet(packet::Packet),
-    /// Bring runs to their end whose driver died.
+    /// Resume runs whose driver died.
     Resume(resume::Resume),
-    /// End a run, whoever drives it.
+    /// Cancel a run, whichever process drives it.
     Cancel(cancel::Ended),
-    /// Try a run again that is over: the same contract, agent and reviewer.
+    /// Retry a run that is over, with the same contract, agent and reviewer.
     Retry(retry::Retry),
-    /// Let a run go on that asks for more than the policy lets pass unasked.
+    /// Approve a run that asks for more than the policy permits by itself.
     Approve(approve::Approve),
-    /// End a run that asks for more than it should get.
+    /// Reject a run that asks for more than it should get.
     Reject(approve::Reject),
     /// List or restore work that was kept although it did not land.
     #[command(subcommand)]
     Salvage(salvage::Salvage),
-    /// Sweep away refs, branches and caches that nobody needs any more.
+    /// Remove refs, branches and caches that are no longer needed.
     Gc(gc::Gc),
-    /// Say who holds which paths, or take a lease away.
+    /// List which runs hold which paths, or take a lease away.
     #[command(subcommand)]
     Lease(lease::Lease),
-    /// Say which agents there are, and try one.
+    /// List the available agents, or try one.
     #[command(subcommand)]
     Agent(agent::Agent),
     /// Keep a board of tasks, locks and logs for a planner and its workers.
     #[command(subcommand)]
     Board(board::Board),
-    /// Change files of a checkout that several agents share, under control.
+    /// Make controlled changes in a checkout that several agents share.
     Change(change::Change),
     /// Serve the tools for controlled changes over MCP, on standard input and output.
     Mcp,
-    /// Run any command behind the same walls as an agent.
+    /// Run any command in the same sandbox as an agent.
     #[command(name = "sandbox", alias = "box")]
     Sandbox(sandbox::SandboxCommand),
-    /// Enter the sandbox that the acceptance commands of a run had.
+    /// Enter the sandbox of a run's acceptance commands.
     Shell(shell::Shell),
-    /// Judge something by the rules, without running anything.
+    /// Check contracts, scopes, diffs and payloads against the rules; nothing is run.
     #[command(subcommand)]
     Check(check::Check),
-    /// Say what an agent may do, and what its children may.
+    /// Derive and check the packages of agents and their children.
     #[command(subcommand)]
     Package(package::Package),
-    /// Say in one format what was handed out in another.
+    /// Convert a task from one format to another.
     Convert(convert::Convert),
-    /// Print the schema of a format, or list them.
+    /// Print the JSON Schema of a format, or list all schemas.
     Schema(schema::Schema),
-    /// Say what a code means and what to do, or how a contract is written.
+    /// Explain a code and its remedy, or print a page of the documentation.
     Explain(explain::Explain),
-    /// Record the files of a workspace, or those of a git directory that steer git.
+    /// Record the files of a workspace, or the files of a git directory that control git.
     Snapshot(snapshot::TakeSnapshot),
-    /// Write contracts, look them over, or learn one from a run.
+    /// Write and lint contracts, or learn one from a past run.
     #[command(subcommand)]
     Contract(contract::Contract),
-    /// Hold commits, pushes and edits of agents to what was agreed, by hooks.
+    /// Manage hooks that hold commits, pushes and agents' edits to what was agreed.
     #[command(subcommand)]
     Hook(hook::Hook),
     /// Manage the key that seals your runs, and the keys you trust.
     #[command(subcommand)]
     Key(key::Key),
-    /// Say whether a bundle is intact, complete and authentic.
+    /// Check that a bundle is intact, complete and authentic.
     Verify(verify::Verify),
-    /// Build the files of a run again, or do its gates and tests again, and compare.
+    /// Rebuild the files of a run, or repeat its gates and tests, and compare.
     Replay(replay::Again),
-    /// Say what a run came to in a format of other tools.
+    /// Export the result of a run in a format of other tools.
     Export(export::Export),
-    /// Print what makes a shell complete these commands.
+    /// Print a completion script for a shell.
     Completions(completions::Completions),
 }
 
-/// The commands, by what a person is up to.
+/// The commands, grouped by task.
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "Begin",
@@ -209,7 +209,7 @@ const TEMPLATE: &str = "\
 {before-help}Options:
 {options}
 
-`provost COMMAND --help` says more about each.
+Run `provost COMMAND --help` for more about a command.
 ";
 
 /// The command line, with its commands in groups.
@@ -234,7 +234,7 @@ fn command() -> clap::Command {
         .mut_subcommand("check", |check| check.mut_subcommands(with_example))
 }
 
-/// A kind of check whose help shows how it is called; those that judge one file are called alike.
+/// Adds an example to the help of a check; all checks of one file are called the same way.
 fn with_example(kind: clap::Command) -> clap::Command {
     if kind.get_after_help().is_some() {
         return kind;
@@ -248,7 +248,6 @@ fn parse() -> Result<Cli, clap::Error> {
     Cli::from_arg_matches_mut(&mut matches)
 }
 
-/// Runs the command that argv names.
 pub(crate) fn main() -> ExitCode {
     panic::set_hook(Box::new(|panic| {
         show::print_message(&format!("error[BUG]: {panic}\nhint: provost explain BUG"));
@@ -325,7 +324,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
     }
 }
 
-/// A command line that clap refused, in the words of every other refusal.
+/// Reports a command line that clap refused in the form of every other refusal.
 fn refuse(error: &clap::Error) -> Exit {
     let text = error.render().to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
@@ -345,7 +344,7 @@ fn refuse(error: &clap::Error) -> Exit {
     show::show(&Err(wrong(&text, &named(&words))), reader)
 }
 
-/// The command that the words of a command line begin with, which may still be used wrongly.
+/// The command that `words` begin with; its arguments may still be wrong.
 fn named(words: &[String]) -> String {
     let mut command = Cli::command();
     command.build();
@@ -361,7 +360,7 @@ fn named(words: &[String]) -> String {
 }
 
 /// The failure behind clap's message: what is wrong, then tips, the usage and a pointer to help,
-/// with empty lines between them. `named` is the command that was meant.
+/// with empty lines between them. `named` is the command of the command line.
 fn wrong(text: &str, named: &str) -> Failure {
     let mut reason = Vec::new();
     let mut tips = Vec::new();
@@ -380,11 +379,11 @@ fn wrong(text: &str, named: &str) -> Failure {
             reason.push(part.trim_start_matches("error: "));
         }
     }
-    // `provost run [OPTIONS] …` begins with the command whose help says more.
+    // `provost run [OPTIONS] …` begins with the command whose help has the details.
     let is_name = |word: &&str| !word.is_empty() && !word.starts_with(['<', '[', '-']);
     let command: Vec<&str> = usage.split(' ').take_while(is_name).collect();
     let command = match command.as_slice() {
-        // Of a wrong value clap gives no usage.
+        // Clap prints no usage for an invalid value.
         [] => named.to_owned(),
         words => words.join(" "),
     };
@@ -400,7 +399,6 @@ fn wrong(text: &str, named: &str) -> Failure {
 mod tests {
     use super::*;
 
-    /// What a person reads about a command line that cannot be parsed.
     fn refusal(line: &str) -> String {
         let words = std::iter::once("provost").chain(line.split(' '));
         let error = command().try_get_matches_from(words.clone()).unwrap_err();
@@ -446,7 +444,7 @@ mod tests {
         ");
     }
 
-    /// What every command says of itself, with its name.
+    /// The path and the summary of every command.
     fn abouts(command: &clap::Command, path: &str, all: &mut Vec<(String, Option<String>)>) {
         for below in command.get_subcommands() {
             let path = format!("{path} {}", below.get_name());

@@ -1,7 +1,7 @@
-//! A ledger and a bundle that let the driver die at any of their calls, for the crash tests.
+//! A ledger and a bundle that crash the driver at any of their calls, for the crash tests.
 //!
 //! This module is compiled only with the feature `failpoints`. The variable `FAILPOINTS` names the
-//! moment: `before-record`, `after-record` or `after-file`, and how often it goes well before.
+//! moment: `before-record`, `after-record` or `after-file`, and how many calls succeed before.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use provost_store::bundle::DirBundle;
 use provost_store::driven::DrivenLedger;
 use rustix::process::{Signal, getpid, kill_process};
 
-/// A ledger whose driver may die before or after a record.
+/// A ledger whose driver may die before or after an event.
 pub(crate) struct CrashingLedger(DrivenLedger);
 
 impl CrashingLedger {
@@ -27,7 +27,7 @@ impl CrashingLedger {
         DrivenLedger::open(path, head).map(Self)
     }
 
-    /// The same ledger, which marks every record from now on with `secret`.
+    /// The same ledger; every event from here on is marked with `secret`.
     pub(crate) fn marked_with(self, secret: Secret) -> Self {
         Self(self.0.marked_with(secret))
     }
@@ -54,7 +54,6 @@ impl Ledger for CrashingLedger {
 pub(crate) struct CrashingBundle(DirBundle);
 
 impl CrashingBundle {
-    /// The bundle in `directory`.
     pub(crate) fn new(directory: &Path) -> Self {
         Self(DirBundle::new(directory))
     }

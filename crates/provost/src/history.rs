@@ -1,4 +1,4 @@
-//! Reads runs that are over or that others drive; never repairs and never locks.
+//! Reads runs that are over or that other processes drive; never repairs and never locks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -21,38 +21,36 @@ use crate::answer::Failure;
 use crate::places::Places;
 use crate::show::neutralise;
 
-/// What is known of a run beside its own ledger.
+/// Facts about a run that are not in its own ledger.
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
-    /// Whether it is still under way.
     pub(crate) stage: Stage,
-    /// Whether somebody else began it.
+    /// Whether another user began it.
     pub(crate) foreign: bool,
     pub(crate) landed: Option<Landed>,
     /// Why it cannot land alone, if it is a part of a chain whose parts were not accepted together.
     pub(crate) part: Option<String>,
-    /// What passed between the agent that is at work and its model so far.
+    /// The traffic between the active agent and its model so far.
     pub(crate) live: Option<Passed>,
-    /// What only somebody who looks closer wants to know.
+    /// Details for `provost show`.
     pub(crate) closer: Option<Closer>,
 }
 
-/// Whether a run is still under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// A living process drives it.
     Running,
-    /// Nobody drives it, and it has no seal.
+    /// No process drives it, and it has no seal.
     Interrupted,
-    /// It asked a person, and waits for the answer.
+    /// It waits for a person's approval.
     Waiting,
-    /// It is over.
+    /// It has ended.
     #[default]
     Sealed,
 }
 
 impl Beside {
-    /// What is known of a run that this process has just driven as far as it goes.
+    /// The facts about a run that this process has just driven as far as it goes.
     pub(crate) fn driven(state: &State) -> Self {
         let waits = state.is_waiting();
         Self {
@@ -65,22 +63,21 @@ impl Beside {
 /// Where a run landed, and whether it is still there.
 #[derive(Debug)]
 pub(crate) struct Landed {
-    /// Where, as its second chain says; `land` and `verify` look whether that is true.
+    /// The landing, by the second chain of the run; `land` and `verify` check whether it is true.
     pub(crate) landing: Landing,
-    /// Whether the branch holds the commit now; `None` if that cannot be told.
+    /// Whether the branch holds the commit; `None` if that cannot be determined.
     pub(crate) held: Option<bool>,
 }
 
-/// What takes more than a ledger to find out.
+/// Facts that need more than a ledger.
 #[derive(Debug)]
 pub(crate) struct Closer {
-    /// The time now.
     pub(crate) now: i64,
     /// How many lines each path gained and lost; empty if the trees are gone.
     pub(crate) lines: BTreeMap<RawPath, Option<Lines>>,
 }
 
-/// The records of the run `run_id`, oldest first.
+/// The events of the run `run_id`, oldest first.
 pub(crate) fn records(place: &Places, run_id: &str) -> Result<Vec<Record>, Failure> {
     let directory = place.run(run_id);
     if directory.symlink_metadata().is_ok_and(|it| it.is_symlink()) {
@@ -91,7 +88,6 @@ pub(crate) fn records(place: &Places, run_id: &str) -> Result<Vec<Record>, Failu
     Ok(ledger::read(&path, Head::genesis())?.records)
 }
 
-/// Where the run `run_id` stands.
 pub(crate) fn state(place: &Places, run_id: &str) -> Result<State, Failure> {
     let folded = records(place, run_id).and_then(|records| {
         let state = State::fold(&records);
@@ -112,14 +108,14 @@ pub(crate) fn state(place: &Places, run_id: &str) -> Result<State, Failure> {
     })
 }
 
-/// What is said to somebody who asks for a run that never began.
+/// The failure for a run that never began.
 pub(crate) fn nothing(run_id: &str) -> Failure {
-    let reason = format!("{run_id} never began: its driver died before it wrote anything down");
-    let hint = "begin it anew; `provost gc` removes what is left after an hour";
+    let reason = format!("{run_id} never began: its driver died before the first event");
+    let hint = "start it again; `provost gc` removes the leftovers after an hour";
     Failure::new(Code::NotFound, reason).hint(hint)
 }
 
-/// Whether this user began the run `run_id` on this machine, and wrote every record of it.
+/// Whether this user began the run `run_id` on this machine, and wrote every event of it.
 pub(crate) fn is_own(place: &Places, run_id: &str) -> bool {
     let Some(secret) = place.known_secret().filter(|_| !place.is_foreign()) else {
         return false;
@@ -130,9 +126,9 @@ pub(crate) fn is_own(place: &Places, run_id: &str) -> bool {
     last.is_some_and(|last| last.is_by(secret))
 }
 
-/// Refuses to go on with a run that somebody else began.
+/// Refuses to continue a run that another user began.
 pub(crate) fn require_own(place: &Places, run_id: &str) -> Result<(), Failure> {
-    // What cannot be read is told as such; what never began is nobody's.
+    // An unreadable run is reported as such; a run that never began has no owner.
     if never_began(place, run_id) || is_own(place, run_id) {
         return Ok(());
     }
@@ -144,7 +140,7 @@ pub(crate) fn require_own(place: &Places, run_id: &str) -> Result<(), Failure> {
     )))
 }
 
-/// What is known of the run behind `state` beside its own ledger.
+/// The facts about the run of `state` that are not in its own ledger.
 pub(crate) fn beside(place: &Places, state: &State) -> Beside {
     let run_id = &state.names.run_id;
     let tree = state.captured.as_ref().map(|captured| &captured.tree);
@@ -164,7 +160,7 @@ pub(crate) fn beside(place: &Places, state: &State) -> Beside {
     }
 }
 
-/// Where each of the runs landed that did, held against the branches as they are now.
+/// Where each of the runs landed, compared with the branches as they are now.
 pub(crate) fn landed(place: &Places, runs: &[&str]) -> BTreeMap<String, Landed> {
     let mut commits: BTreeMap<String, BTreeSet<Oid>> = BTreeMap::new();
     let mut landings = Vec::new();
@@ -191,7 +187,7 @@ pub(crate) fn landed(place: &Places, runs: &[&str]) -> BTreeMap<String, Landed> 
     landings.into_iter().map(landed).collect()
 }
 
-/// Those of `commits` that `branch` holds now; a branch that is gone holds nothing.
+/// Those of `commits` that `branch` holds now; a missing branch holds none.
 fn held(place: &Places, branch: &str, commits: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
     match place.repo.ref_value(branch)? {
         Some(tip) => place.repo.held_by(&tip, commits),
@@ -199,7 +195,7 @@ fn held(place: &Places, branch: &str, commits: &BTreeSet<Oid>) -> Result<BTreeSe
     }
 }
 
-/// What happened after the seal; `None` if nothing did, or it cannot be read.
+/// The events after the seal; `None` if there are none, or they cannot be read.
 pub(crate) fn after(place: &Places, run_id: &str) -> Option<Vec<Record>> {
     let path = place.run(run_id).join(AFTER);
     if !path.exists() {
@@ -210,7 +206,6 @@ pub(crate) fn after(place: &Places, run_id: &str) -> Option<Vec<Record>> {
     Some(after.records)
 }
 
-/// How far the run `run_id` is.
 pub(crate) fn stage(place: &Places, run_id: &str) -> Stage {
     if is_sealed(place, run_id) {
         Stage::Sealed
@@ -223,7 +218,7 @@ pub(crate) fn stage(place: &Places, run_id: &str) -> Stage {
     }
 }
 
-/// The command that goes on with a run that has not ended.
+/// The command that continues a run that has not ended.
 pub(crate) fn go_on(run_id: &str, stage: Stage) -> String {
     match stage {
         Stage::Running => format!("provost log {run_id} --follow"),
@@ -239,9 +234,9 @@ pub(crate) fn is_sealed(place: &Places, run_id: &str) -> bool {
     place.run(run_id).join(ATTESTATION).is_file()
 }
 
-/// Whether the driver of a run died before its first record: nothing was begun, so nothing is left.
+/// Whether the driver of a run died before its first event: nothing was begun, so nothing is left.
 ///
-/// The ledger is made before the contract is written, so without both there never was a record.
+/// The ledger is made before the contract is written, so without both there never was an event.
 pub(crate) fn never_began(place: &Places, run_id: &str) -> bool {
     let absent = |name: &str| {
         let there = place.run(run_id).join(name).try_exists();
@@ -251,13 +246,13 @@ pub(crate) fn never_began(place: &Places, run_id: &str) -> bool {
     absent(LEDGER) && absent(CONTRACT) || empty()
 }
 
-/// For how long nobody has made anything in the directory of a run.
+/// How long ago the last file was created in the directory of a run.
 pub(crate) fn idle(place: &Places, run_id: &str) -> Option<Duration> {
     let changed = place.run(run_id).metadata().and_then(|it| it.modified());
     changed.ok()?.elapsed().ok()
 }
 
-/// Runs of this user that nobody drives and that have no seal: their driver died.
+/// Runs of this user without a driver and without a seal: their driver died.
 pub(crate) fn interrupted(place: &Places) -> Result<Vec<String>, Failure> {
     let mut runs = place.runs()?;
     runs.retain(|run_id| stage(place, run_id) == Stage::Interrupted);
@@ -265,7 +260,6 @@ pub(crate) fn interrupted(place: &Places) -> Result<Vec<String>, Failure> {
     Ok(runs)
 }
 
-/// Whether a living process drives the run.
 pub(crate) fn is_driven(place: &Places, run_id: &str) -> bool {
     has_driver(&place.run(run_id))
 }

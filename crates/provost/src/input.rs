@@ -1,4 +1,4 @@
-//! Reads the files a person names, within bounds.
+//! Reads files that the user names, within bounds.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -26,7 +26,7 @@ pub(crate) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Failure> {
     too_large.map_or(Ok(bytes), Err)
 }
 
-/// The same; of a file that is larger, its front and what is wrong.
+/// The same; for a larger file, its first `limit` bytes and the failure.
 pub(crate) fn read_front(path: &Path, limit: usize) -> Result<(Vec<u8>, Option<Failure>), Failure> {
     if path == Path::new("-") {
         return bounded(io::stdin().lock(), path, limit);
@@ -40,13 +40,12 @@ pub(crate) fn read_front(path: &Path, limit: usize) -> Result<(Vec<u8>, Option<F
     bounded(file, path, limit)
 }
 
-/// Why a file was not opened.
 enum NoFile {
     Failed(io::Error),
     Irregular,
 }
 
-/// Opens a regular file without waiting for anybody.
+/// Opens a regular file; never blocks on a fifo.
 fn open(path: &Path) -> Result<File, NoFile> {
     // Without O_NONBLOCK, opening a fifo waits for a writer that may never come.
     let flags = OFlags::NONBLOCK.bits().cast_signed();
@@ -60,21 +59,20 @@ fn open(path: &Path) -> Result<File, NoFile> {
     }
 }
 
-/// A contract in a file: what it says, and what it was read from.
+/// A contract from a file, with its source.
 #[derive(Debug)]
 pub(crate) struct Written {
-    /// What it says.
     pub(crate) document: Document,
     /// Its bytes, as the bundle keeps them.
     pub(crate) source: Source,
 }
 
-/// Reads a contract that is written as the end of its file's name says; else as JSON.
+/// Reads a contract in the format of its file name; else as JSON.
 pub(crate) fn contract(file: &Path) -> Result<Written, Failure> {
     written(file, read(file, contract::LARGEST)?)
 }
 
-/// The contract that `bytes` of the file hold.
+/// The contract in `bytes` of the file.
 pub(crate) fn written(file: &Path, bytes: Vec<u8>) -> Result<Written, Failure> {
     let value = value(file, &bytes)?;
     let document = contract::from_value(&value).map_err(|error| no_contract(file, &error))?;
@@ -84,12 +82,12 @@ pub(crate) fn written(file: &Path, bytes: Vec<u8>) -> Result<Written, Failure> {
     Ok(Written { document, source })
 }
 
-/// The document that `bytes` of the file hold, whether or not it is a contract.
+/// The document in `bytes` of the file, whether or not it is a contract.
 pub(crate) fn value(file: &Path, bytes: &[u8]) -> Result<Value, Failure> {
     document::parse(format(file), bytes).map_err(|error| no_contract(file, &error))
 }
 
-/// Where it is said how a contract is written.
+/// The hint for a file that is no contract.
 pub(crate) const EXPLAINED: &str = "`provost explain contract` shows every field and an example";
 
 fn no_contract(file: &Path, error: &dyn std::error::Error) -> Failure {
@@ -97,7 +95,7 @@ fn no_contract(file: &Path, error: &dyn std::error::Error) -> Failure {
     failure.hint(EXPLAINED)
 }
 
-/// What a contract file is written in.
+/// The format of a contract file, by its name.
 pub(crate) fn format(file: &Path) -> Format {
     Format::of_name(&file.to_string_lossy()).unwrap_or(Format::Json)
 }
@@ -106,9 +104,9 @@ pub(crate) fn format(file: &Path) -> Format {
 pub(crate) fn reference(root: &Path, path: &RepoPath) -> Option<Vec<u8>> {
     let root = root.canonicalize().ok()?;
     let place = root.join(path.as_str()).canonicalize().ok()?;
-    // A link that leads out of the repository leads to no file of it.
+    // A link out of the repository leads to none of its files.
     let file = open(place.starts_with(&root).then_some(&place)?).ok()?;
-    // One byte more, so that a file that is too large is seen to be.
+    // One byte more, so that a file over the limit is detected.
     let mut bytes = Vec::new();
     let most = check::LARGEST_REFERENCE as u64 + 1;
     file.take(most).read_to_end(&mut bytes).ok()?;
@@ -133,7 +131,7 @@ fn bounded(
 }
 
 impl Failure {
-    /// The same failure, said of the file `path`.
+    /// The same failure, with the file `path` named.
     pub(crate) fn about(mut self, path: &Path) -> Self {
         let name = if path == Path::new("-") {
             "stdin".to_owned()

@@ -1,4 +1,4 @@
-//! Finds the work that refs of ours keep although it did not land.
+//! Finds work that our refs keep although it did not land.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,11 @@ use crate::answer::Failure;
 use crate::history::{self, Landed};
 use crate::places::Places;
 
-/// Work that a ref of ours keeps.
+/// Work that one of our refs keeps.
 #[derive(Debug, Clone)]
 pub(crate) struct KeptWork {
     /// The ref: `refs/provost/KIND/RUN/ATTEMPT`.
     pub(crate) name: String,
-    /// The commit it keeps.
     pub(crate) commit: Oid,
 }
 
@@ -24,7 +23,7 @@ impl KeptWork {
         refs::run_of(&self.name).unwrap_or_default()
     }
 
-    /// Whether it was saved from an attempt that did not come to its end.
+    /// Whether it was salvaged from an attempt that was interrupted.
     pub(crate) fn is_salvaged(&self) -> bool {
         self.name.starts_with(Kind::Salvaged.prefix())
     }
@@ -32,7 +31,7 @@ impl KeptWork {
 
 /// All work that is kept and not on its branch, by the name of its ref.
 ///
-/// What cannot be told counts as work: better too much is shown than work goes unseen.
+/// If it cannot be determined whether work has landed, it is listed: no work may be overlooked.
 pub(crate) fn unlanded(place: &Places) -> Result<Vec<KeptWork>, Failure> {
     let mut kept = Vec::new();
     for prefix in [Kind::Salvaged.prefix(), Kind::Captured.prefix()] {
@@ -49,13 +48,13 @@ pub(crate) fn unlanded(place: &Places) -> Result<Vec<KeptWork>, Failure> {
     Ok(kept)
 }
 
-/// Whether the work is on its branch; what an earlier attempt left when it was lost is not.
+/// Whether the work is on its branch; salvage of an interrupted attempt never is.
 fn has_landed(kept: &KeptWork, landed: &BTreeMap<String, Landed>) -> bool {
     let landed = landed.get(kept.run_id());
     !kept.is_salvaged() && landed.is_some_and(|landed| landed.held == Some(true))
 }
 
-/// Whether the commit changes nothing: the work is all in the base it was put on.
+/// Whether the commit changes nothing: all work is in its base.
 fn is_empty(place: &Places, kept: &KeptWork) -> bool {
     let tree = |rev: &str| {
         let commit = place.repo.resolve(rev)?;

@@ -1,4 +1,4 @@
-//! Wires the lens: git says which files there are, the cache of the repository keeps the facts.
+//! Wires the lens: git lists the files, the cache of the repository keeps the facts.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use provost_lens::{Listed, TreeSitterLens};
 
 use crate::places::Places;
 
-/// The lens for a repository. Without a place for caches it works all the same, and slower.
+/// The lens for a repository. Without a directory for caches it works as well, but slower.
 pub(crate) fn of(place: &Places) -> TreeSitterLens {
     TreeSitterLens {
         list: Box::new(list),

@@ -1,15 +1,15 @@
-//! Speaks MCP on standard input and output: one JSON-RPC message a line.
+//! Serves MCP on stdin and stdout: one JSON-RPC message per line.
 //!
-//! Written by hand instead of with the official SDK, because five methods over a pipe need neither
-//! an async runtime nor its forty crates.
+//! Implemented without the official SDK, because five methods over a pipe need neither an async
+//! runtime nor its forty crates.
 //!
 //! # Invariants
 //!
 //! - A line is bounded; what is no request is answered with an error, and the next line is read.
-//! - Short questions are answered while a long one is at work; long ones are answered in order.
-//! - Everything that was read is answered, also when the input has ended since.
-//! - Leases are renewed by a thread of its own, whatever the rest is doing.
-//! - Nothing but answers goes to standard output.
+//! - Short requests are answered while a long one is at work; long ones are answered in order.
+//! - Everything that was read is answered, even after the input has ended.
+//! - A separate thread renews the leases, whatever the rest is doing.
+//! - Only answers go to stdout.
 
 use std::io::{self, BufRead, Read as _, Write};
 use std::sync::mpsc::{self, SyncSender};
@@ -32,16 +32,16 @@ use crate::session;
 /// The longest line that is read, in bytes.
 const LONGEST: u64 = 8 << 20;
 
-/// The longest name of a request; each answer repeats it.
+/// The longest id of a request, in bytes; each answer repeats it.
 const LONGEST_ID: usize = 256;
 
-/// How many requests may wait before nothing more is read.
+/// How many requests may wait before reading stops.
 const WAITING: usize = 256;
 
 /// How often leases are renewed; the shortest lease is a minute.
 const BEAT: Duration = Duration::from_secs(15);
 
-/// Versions of the protocol that are spoken, the newest first.
+/// Supported versions of the protocol, newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 const PARSE_ERROR: i32 = -32700;
@@ -50,7 +50,7 @@ const NO_METHOD: i32 = -32601;
 const INVALID_PARAMS: i32 = -32602;
 const BUSY: i32 = -32000;
 
-/// What a worker is asked.
+/// A message to the worker thread.
 enum Work {
     Call {
         id: Value,
@@ -67,7 +67,7 @@ struct Out(Arc<Mutex<io::Stdout>>);
 impl Out {
     fn say(&self, message: &Value) {
         let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A client that went away is told by the end of its input.
+        // A client that is gone also ends its input, which ends the server.
         let _ = writeln!(out, "{message}").and_then(|()| out.flush());
     }
 
@@ -81,17 +81,17 @@ impl Out {
     }
 }
 
-/// Serves until standard input ends.
+/// Serves until stdin ends.
 pub(crate) fn serve() -> Result<(), Failure> {
     let owner = session::owner()?;
-    let mut desk = ChangeSession::new(Identity::Process(owner.clone()), "unknown client");
-    desk.bind();
-    beat(owner, desk.registries());
+    let mut session = ChangeSession::new(Identity::Process(owner.clone()), "unknown client");
+    session.bind();
+    beat(owner, session.registries());
     let out = Out(Arc::new(Mutex::new(io::stdout())));
     let (work, queue) = mpsc::sync_channel(WAITING);
     let worker = thread::Builder::new().name("tools".to_owned()).spawn({
         let out = out.clone();
-        move || serve_tools(desk, &queue, &out)
+        move || serve_tools(session, &queue, &out)
     });
     let worker = worker.map_err(|error| {
         Failure::new(
@@ -102,7 +102,7 @@ pub(crate) fn serve() -> Result<(), Failure> {
     let mut input = io::stdin().lock();
     loop {
         match line(&mut input) {
-            Ok(Some(Line::Whole(bytes))) => hear(&bytes, &work, &out),
+            Ok(Some(Line::Whole(bytes))) => handle(&bytes, &work, &out),
             Ok(Some(Line::TooLong)) => {
                 let words = format!("a line has more than {LONGEST} bytes");
                 out.refuse(&Value::Null, INVALID_REQUEST, &words);
@@ -111,12 +111,11 @@ pub(crate) fn serve() -> Result<(), Failure> {
         }
     }
     drop(work);
-    // What was asked is answered before we go; what is left of our intents can be recovered.
+    // All requests are answered before the end; intents that are left can be recovered.
     let _ = worker.join();
     Ok(())
 }
 
-/// A line of input.
 enum Line {
     Whole(Vec<u8>),
     TooLong,
@@ -144,8 +143,8 @@ fn line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     }
 }
 
-/// Answers a line, or hands it on.
-fn hear(bytes: &[u8], work: &SyncSender<Work>, out: &Out) {
+/// Answers a message, or sends it to the worker thread.
+fn handle(bytes: &[u8], work: &SyncSender<Work>, out: &Out) {
     let bytes = bytes.trim_ascii();
     if bytes.is_empty() {
         return;
@@ -167,7 +166,7 @@ fn hear(bytes: &[u8], work: &SyncSender<Work>, out: &Out) {
     }
     let id = message.get("id").cloned();
     let Some(method) = message.get("method").and_then(Value::as_str) else {
-        // An answer to a question we never asked needs none.
+        // A response to a request that we never sent needs no answer.
         if !message.contains_key("result") && !message.contains_key("error") {
             out.refuse(
                 &id.unwrap_or_default(),
@@ -177,7 +176,7 @@ fn hear(bytes: &[u8], work: &SyncSender<Work>, out: &Out) {
         }
         return;
     };
-    // A notification is answered by nobody.
+    // A notification needs no answer.
     let Some(id) = id else { return };
     let short = id.as_str().is_none_or(|text| text.len() <= LONGEST_ID);
     if !(id.is_string() || id.is_number()) || !short {
@@ -206,7 +205,7 @@ fn hear(bytes: &[u8], work: &SyncSender<Work>, out: &Out) {
     }
 }
 
-/// What a client calls itself.
+/// The name of a client.
 fn label(parameters: &Map<String, Value>) -> String {
     let client = parameters.get("clientInfo");
     let part = |name: &str| {
@@ -258,23 +257,23 @@ fn call(id: &Value, parameters: &Map<String, Value>, work: &SyncSender<Work>, ou
         tool: tool.to_owned(),
         arguments,
     };
-    // Where too many wait already, nothing more is read before one of them is answered.
+    // If too many requests wait, no more are read before one of them is answered.
     if work.send(asked).is_err() {
         out.refuse(id, BUSY, "the server ends");
     }
 }
 
 /// Answers calls, one after the other.
-fn serve_tools(mut desk: ChangeSession, queue: &mpsc::Receiver<Work>, out: &Out) {
+fn serve_tools(mut session: ChangeSession, queue: &mpsc::Receiver<Work>, out: &Out) {
     for work in queue {
         match work {
-            Work::Name(label) => desk.rename(label),
+            Work::Name(label) => session.rename(label),
             Work::Call {
                 id,
                 tool,
                 arguments,
             } => {
-                let (value, failed) = match desk.call(&tool, &arguments) {
+                let (value, failed) = match session.call(&tool, &arguments) {
                     Ok(value) => (value, false),
                     Err(trouble) => (trouble.value(), true),
                 };
@@ -292,7 +291,7 @@ fn serve_tools(mut desk: ChangeSession, queue: &mpsc::Receiver<Work>, out: &Out)
     }
 }
 
-/// Renews what this process holds, as long as it lives.
+/// Renews the leases of this process as long as it lives.
 fn beat(owner: Owner, registries: Kept) {
     let renew = move || {
         loop {
@@ -302,14 +301,14 @@ fn beat(owner: Owner, registries: Kept) {
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone();
             for path in paths {
-                // A registry that cannot be reached now is tried again; leases last longer.
+                // A registry that cannot be reached is tried again; leases last longer.
                 if let Ok(mut registry) = Registry::open(&path) {
                     let _ = registry.renew_all(&owner, clock::now_millis());
                 }
             }
         }
     };
-    // Without this thread leases are still renewed by requests.
+    // Without this thread, requests still renew leases.
     let _ = thread::Builder::new().name("heart".to_owned()).spawn(renew);
 }
 
@@ -328,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_nobody_speaks_is_answered_with_ours() {
+    fn an_unknown_version_is_answered_with_ours() {
         let version = |asked: &str| {
             let Value::Object(given) = json!({ "protocolVersion": asked }) else {
                 return Value::Null;

@@ -1,4 +1,4 @@
-//! Reads from git what a run is opened with.
+//! Reads the start of a run from git: base, tree and policy.
 
 use provost_core::code::Code;
 use provost_core::object::{Mode, ObjectFormat, Oid, sha256};
@@ -9,7 +9,6 @@ use provost_engine::ports::PortError;
 use provost_formats::policy as text;
 use provost_host::git::{GitError, Repository};
 
-/// The repository that a run starts from.
 pub(crate) struct GitOrigin<'a>(pub(crate) &'a Repository);
 
 impl Origin for GitOrigin<'_> {
@@ -39,7 +38,7 @@ impl Origin for GitOrigin<'_> {
         let files = self.0.read_tree(tree).map_err(git)?;
         let top = |path: &RawPath| {
             let at = path.as_bytes().iter().position(|byte| *byte == b'/')?;
-            // What a contract cannot name is none of its paths.
+            // A path that a contract cannot name is in no scope.
             RepoPath::try_from(&RawPath::new(&path.as_bytes()[..at])).ok()
         };
         let mut found: Vec<RepoPath> = files.files.keys().filter_map(top).collect();

@@ -1,4 +1,4 @@
-//! Writes the files a person names, and never through a link that a checkout brought.
+//! Writes files that the user names, and never through a link that came with a checkout.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -8,13 +8,13 @@ use provost_core::code::Code;
 use crate::answer::Failure;
 use crate::show::neutralise;
 
-/// Writes `bytes` to `file`, in the place of what was there.
+/// Writes `bytes` to `file`; replaces an existing file.
 pub(crate) fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
     unlinked(file)?;
     fs::write(file, bytes).map_err(|error| Failure::of(Code::HostFailed, &error).about(file))
 }
 
-/// Refuses a path on which something that lies in a checkout is a symbolic link.
+/// Refuses a path that leads through a symbolic link in a checkout.
 ///
 /// Links above a checkout are the user's own.
 pub(crate) fn unlinked(path: &Path) -> Result<(), Failure> {
@@ -40,7 +40,7 @@ fn link_in_checkout(path: &Path) -> Option<PathBuf> {
     for part in path.components() {
         prefix.push(part);
         if part == Component::ParentDir {
-            // The way back up may lead out of the checkout.
+            // `..` may lead out of the checkout.
             let real = prefix.canonicalize().unwrap_or_else(|_| prefix.clone());
             inside = real.ancestors().any(is_top);
             continue;

@@ -1,4 +1,4 @@
-//! Finds a control packet on disk and reads it, within bounds and never through a link.
+//! Finds and reads a control packet on disk, within bounds and never through a link.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -16,13 +16,13 @@ use provost_host::untrusted_files::{Below, ForeignError};
 
 use crate::answer::Failure;
 
-/// Where packets are, unless somebody says otherwise.
+/// The default directory of packets.
 pub(crate) const ROOT: &str = "artifacts/subagent_control";
 
-/// The most names of a packet's directory that are looked at.
+/// The most names of a packet's directory that are listed.
 const MOST_OTHERS: usize = 1000;
 
-// Which packet is meant.
+// Names a packet.
 #[derive(clap::Args)]
 pub(crate) struct Which {
     /// The phase of the packet.
@@ -34,28 +34,28 @@ pub(crate) struct Which {
     packet_root: PathBuf,
 }
 
-/// The directory of a packet, in the repository that the current directory is the root of.
+/// The directory of a packet, in the repository whose root is the current directory.
 pub(crate) struct PacketDirectory<'a> {
     pub(crate) which: &'a Which,
     repository: Below,
-    /// The files of the packet, or why there can be none.
+    /// The files of the packet, or why they cannot be read.
     files: Result<Below, ForeignError>,
-    /// The packet, from the root of the repository; none if it lies outside.
+    /// The packet, relative to the root of the repository; none if it lies outside.
     pub(crate) directory: Option<RepoPath>,
-    /// The packet, as the machine finds it.
+    /// The packet, as a path of the machine.
     pub(crate) place: PathBuf,
 }
 
-/// Why there is no such folder.
+/// Why the directory of a packet cannot be used.
 pub(crate) enum NoPacketDirectory {
-    /// The packet cannot be one, and that is the verdict.
+    /// The packet is invalid, by this verdict.
     Refused(Box<Verdict>),
-    /// The machine refuses.
+    /// The machine failed.
     Failed(Failure),
 }
 
 impl<'a> PacketDirectory<'a> {
-    /// Opens the packet; it need not be there.
+    /// Opens the packet; it need not exist.
     pub(crate) fn open(which: &'a Which) -> Result<Self, NoPacketDirectory> {
         let refused = |verdict| NoPacketDirectory::Refused(Box::new(verdict));
         let below = packet::directory(&which.phase_id).map_err(refused)?;
@@ -66,7 +66,7 @@ impl<'a> PacketDirectory<'a> {
         })?;
         let directory = within(root, &below).map_err(NoPacketDirectory::Failed)?;
         let files = match &directory {
-            // Whatever lies in the repository may have been put there by an agent.
+            // An agent may have written whatever lies in the repository.
             Some(directory) => repository.below(directory),
             None => Below::new(root).and_then(|root| root.below(&below)),
         };
@@ -79,7 +79,6 @@ impl<'a> PacketDirectory<'a> {
         })
     }
 
-    /// Reads the packet.
     pub(crate) fn packet(&self) -> Result<Packet<'a>, Failure> {
         let task_card = self.source(packet::TASK_CARD);
         let wanted = packet::wanted(&task_card).into_iter();
@@ -100,7 +99,7 @@ impl<'a> PacketDirectory<'a> {
         })
     }
 
-    /// Reads the seal and what it may be about.
+    /// Reads the seal and the files that it may cover.
     pub(crate) fn sealed(&self) -> Result<Sealed, Failure> {
         Ok(Sealed {
             envelope: self.source(SEAL),
@@ -110,7 +109,7 @@ impl<'a> PacketDirectory<'a> {
         })
     }
 
-    /// What lies in the packet beside its seal and the files that a seal is about.
+    /// The names in the packet beside its seal and the files that a seal covers.
     fn others(&self) -> Vec<String> {
         let known = |name: &String| name == SEAL || Stage::Sealed.files().contains(&name.as_str());
         let names = match &self.files {
@@ -123,13 +122,12 @@ impl<'a> PacketDirectory<'a> {
         }
     }
 
-    /// The files that a seal may be about.
+    /// The files that a seal may cover.
     pub(crate) fn sealable(&self) -> BTreeMap<&'static str, Source> {
         let names = Stage::Sealed.files().iter();
         names.map(|name| (*name, self.source(name))).collect()
     }
 
-    /// A file of the packet.
     pub(crate) fn source(&self, name: &str) -> Source {
         let limit = match name {
             packet::TASK_CARD | packet::EXECUTOR_REPORT | packet::VALIDATOR_REPORT => {
@@ -150,7 +148,6 @@ impl<'a> PacketDirectory<'a> {
         }
     }
 
-    /// A file of the repository.
     pub(crate) fn document(&self, path: &str) -> Document {
         let source = match RepoPath::try_from(path) {
             Ok(path) => taken(&self.repository, &path, LARGEST),
@@ -162,7 +159,6 @@ impl<'a> PacketDirectory<'a> {
         }
     }
 
-    /// Writes a file of the packet.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
         let failed = |error: &ForeignError| {
             let place = self.place.join(name);
@@ -176,7 +172,7 @@ impl<'a> PacketDirectory<'a> {
     }
 }
 
-/// The packet's directory as seen from here, if it lies below.
+/// The packet's directory relative to the current one, if it lies below.
 fn within(root: &Path, below: &RepoPath) -> Result<Option<RepoPath>, Failure> {
     let unreadable = |error| Failure::of(Code::InputUnreadable, &error);
     let here = std::env::current_dir().map_err(unreadable)?;
@@ -195,7 +191,7 @@ fn taken(directory: &Below, path: &RepoPath, limit: usize) -> Source {
     }
 }
 
-/// The keys that are trusted here; nobody is, without a place for keys.
+/// The trusted keys; none without a directory for keys.
 fn trusted() -> Result<Vec<PublicKey>, Failure> {
     match Keys::find().and_then(|keys| keys.trusted()) {
         Ok(keys) => Ok(keys.iter().map(|named| named.key).collect()),

@@ -1,11 +1,11 @@
-//! Knows the parts of divided contracts: they land together accepted, or not at all.
+//! Parts of split contracts: they land together accepted, or not at all.
 //!
 //! # Invariants
 //!
-//! - What a run is a part of stands in its first record. A run of an earlier build does not say so;
-//!   it is looked for in the chains.
-//! - A chain is believed only if this user's secret vouches for its last record, and thereby for all
-//!   of them and for the document whose digest the first one names. Without that nothing lands.
+//! - The first event of a run names the chain it is a part of. A run of an earlier build does not;
+//!   it is looked up in the chains.
+//! - A chain is trusted only if this user's secret vouches for its last event, and thereby for all
+//!   events and for the document whose digest the first one names. Otherwise nothing lands.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,6 @@ use crate::history;
 use crate::input;
 use crate::places::Places;
 
-/// The file of a chain that holds its document.
 pub(crate) const DOCUMENT: &str = "chain.json";
 
 /// A chain that this user ran.
@@ -33,7 +32,7 @@ struct Known {
     document: Document,
 }
 
-/// Refuses to land a run that is a part, unless its chain accepted exactly this result of it.
+/// Refuses to land a run that is a part, unless its chain accepted exactly this result.
 pub(crate) fn require_accepted(place: &Places, run: &State) -> Result<(), Failure> {
     let Some(part) = part_of(place, run)? else {
         return Ok(());
@@ -66,7 +65,7 @@ pub(crate) fn withheld(place: &Places, run: &State) -> Option<String> {
     (failure.code == Code::ChainNotAccepted).then(|| format!("{}; {hint}", failure.reason))
 }
 
-/// Refuses another try of a part by itself: it would land without the others.
+/// Refuses to retry a part by itself: it would land without the others.
 pub(crate) fn refuse_retry(place: &Places, run: &State) -> Result<(), Failure> {
     let Some(part) = part_of(place, run)? else {
         return Ok(());
@@ -74,25 +73,25 @@ pub(crate) fn refuse_retry(place: &Places, run: &State) -> Result<(), Failure> {
     let id = &part.chain;
     let known = read(place, id)?;
     let node = &part.node;
-    let reason = format!("it is the part `{node}` of {id}, and is tried again by its chain only");
+    let reason = format!("it is the part `{node}` of {id}, and only its chain retries it");
     Err(Failure::new(Code::ChainNotAccepted, reason).hint(continued(place, id, known.as_ref())))
 }
 
 /// The command that continues the chain `id`.
 fn continued(place: &Places, id: &str, known: Option<&Known>) -> String {
     let Some(known) = known else {
-        return "call `provost chain` with the file of that chain and its base".to_owned();
+        return "run `provost chain` with the file of that chain and its base".to_owned();
     };
     let file = place.chains().join(id).join(DOCUMENT);
     format!(
-        "provost chain -f '{}' --base {} --again, with the agent, reviewer and credentials it was \
-         begun with; all parts land, or none",
+        "provost chain -f '{}' --base {} --again, with the agent, reviewer and credentials of the \
+         first call; all parts land, or none",
         file.display(),
         known.state.base_commit
     )
 }
 
-/// What `run` is a part of, if it is one.
+/// The chain and the node that `run` is, if it is a part.
 fn part_of(place: &Places, run: &State) -> Result<Option<Part>, Failure> {
     if let Some(part) = &run.opened.part {
         return Ok(Some(part.clone()));
@@ -124,7 +123,7 @@ fn part_of(place: &Places, run: &State) -> Result<Option<Part>, Failure> {
     Ok(None)
 }
 
-/// The chain `id` with its document, if there is one.
+/// The chain `id` with its document, if it exists.
 fn read(place: &Places, id: &str) -> Result<Option<Known>, Failure> {
     let records = records(place, id)?;
     let directory = place.chains().join(id);
@@ -145,7 +144,7 @@ fn read(place: &Places, id: &str) -> Result<Option<Known>, Failure> {
     Ok(Some(Known { state, document }))
 }
 
-/// The records of the chain `id`, none if there is no such chain; those that another user wrote, or
+/// The events of the chain `id`, none if there is no such chain; events that another user wrote, or
 /// that were changed since, are refused.
 pub(crate) fn records(place: &Places, id: &str) -> Result<Vec<Record>, Failure> {
     let directory = place.chains().join(id);
@@ -168,6 +167,6 @@ pub(crate) fn records(place: &Places, id: &str) -> Result<Vec<Record>, Failure> 
     let reason = format!("{id} was not begun by you on this machine");
     let shown = directory.display();
     Err(Failure::new(Code::RunForeign, reason).hint(format!(
-        "`provost verify {id}` says what it is; mv '{shown}' elsewhere to begin anew"
+        "`provost verify {id}` checks it; mv '{shown}' elsewhere to start again"
     )))
 }

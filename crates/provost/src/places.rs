@@ -1,4 +1,4 @@
-//! Finds the repository, the runtime root and the cache: where everything is kept.
+//! Finds the repository, the runtime root and the cache.
 
 mod refused;
 mod root;
@@ -26,24 +26,22 @@ use provost_store::registry::Registry;
 use crate::answer::Failure;
 pub(crate) use root::Standing;
 
-/// The registry, in the runtime root.
 const REGISTRY: &str = "registry.db";
 
-/// The places of one repository.
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) repo: Repository,
-    /// Runs and the registry.
+    /// The runtime root: runs and the registry.
     pub(crate) root: PathBuf,
-    /// Workspaces and whatever can be made again; only those who write there need it.
+    /// Workspaces and whatever can be made again; only commands that write there need it.
     cache: Result<PathBuf, NoHome>,
-    /// Whose the runtime root is.
+    /// Who made the runtime root.
     standing: Standing,
-    /// The secret of this user, once somebody asked for it.
+    /// The secret of this user, read on first use.
     secret: OnceLock<Option<Secret>>,
 }
 
-/// Something that left evidence here.
+/// Something that has evidence here.
 pub(crate) enum Evidence {
     /// A run, by its id.
     Run(String),
@@ -53,7 +51,7 @@ pub(crate) enum Evidence {
     Change(String),
 }
 
-/// Nothing says where the caches of this user are.
+/// No directory for the caches of this user is known.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("neither HOME nor XDG_CACHE_HOME is set")]
 pub(crate) struct NoHome;
@@ -71,7 +69,7 @@ impl Places {
         place.judge()?;
         match place.standing {
             Standing::Own | Standing::New => Ok(place),
-            // Where no secret can be had, that is what is wrong.
+            // Without a usable secret, that is the failure.
             Standing::Foreign => {
                 let own = place.own()?;
                 if own.load().map_err(refused)?.is_none() {
@@ -82,12 +80,12 @@ impl Places {
         }
     }
 
-    /// The same for somebody who only looks: the runtime root may be foreign.
+    /// The same for reading only: the runtime root may be foreign.
     pub(crate) fn look() -> Result<Self, Failure> {
         Self::look_at(&here()?)
     }
 
-    /// The same of the repository that `directory` is in.
+    /// The same for the repository that `directory` is in.
     pub(crate) fn look_at(directory: &Path) -> Result<Self, Failure> {
         let mut place = Self::around(directory)?;
         if place.root.symlink_metadata().is_ok() {
@@ -98,8 +96,8 @@ impl Places {
         Ok(place)
     }
 
-    /// The places of the repository that `directory` is in, for somebody who leaves its runtime root
-    /// alone.
+    /// The places of the repository that `directory` is in, for callers that do not use its runtime
+    /// root.
     pub(crate) fn around(directory: &Path) -> Result<Self, Failure> {
         let repo = Repository::discover(directory).map_err(|error| match error {
             GitError::NoProgram => Failure::of(Code::GitMissing, &error),
@@ -124,25 +122,25 @@ impl Places {
         })
     }
 
-    /// Finds out whose the runtime root is, and refuses one that must not be looked at.
+    /// Determines who made the runtime root, and refuses one that must not even be read.
     fn judge(&mut self) -> Result<(), Failure> {
         let own = self.own().ok();
         self.standing = root::standing(&self.root, own.as_ref())?;
         root::untracked(&self.repo, &self.root, own.as_ref())
     }
 
-    /// Whether the runtime root is somebody else's.
+    /// Whether another user made the runtime root.
     pub(crate) fn is_foreign(&self) -> bool {
         self.standing == Standing::Foreign
     }
 
-    /// What makes things this user's own.
+    /// The state directory that proves what this user made.
     pub(crate) fn own(&self) -> Result<UserState, Failure> {
         let top = self.repo.top().unwrap_or_else(|| self.repo.common_dir());
         UserState::find(top).map_err(refused)
     }
 
-    /// The secret of this user, made if there is none.
+    /// The secret of this user, created if there is none.
     pub(crate) fn secret(&self) -> Result<Secret, Failure> {
         self.own()?.load_or_create().map_err(refused)
     }
@@ -153,19 +151,19 @@ impl Places {
         self.secret.get_or_init(load).as_ref()
     }
 
-    /// Where workspaces are made.
+    /// The directory of workspaces.
     pub(crate) fn cache(&self) -> Result<&Path, Failure> {
         let cache = self.cache.as_deref();
         cache.map_err(|error| Failure::of(Code::HostFailed, error))
     }
 
-    /// Makes the directories that are not there yet, and keeps git's eyes off them.
+    /// Creates missing directories, and excludes them from git.
     pub(crate) fn prepare(&self) -> Result<(), Failure> {
         self.prepare_for(|| Ok(()))
     }
 
-    /// The same around something `other` that may be missing; if anything is, no directory stays that
-    /// was not there before.
+    /// The same around `other`, which may fail; after any failure, no directory stays that was
+    /// created here.
     pub(crate) fn prepare_for<T>(
         &self,
         other: impl FnOnce() -> Result<T, Failure>,
@@ -182,51 +180,51 @@ impl Places {
         let done = done.and_then(|other| self.settle().map(|()| other));
         if done.is_err() {
             for directory in new.iter().rev() {
-                // One that somebody put something into meanwhile stays.
+                // A directory that another process wrote to meanwhile stays.
                 let _ = fs::remove_dir(directory);
             }
         }
         done
     }
 
-    /// Where boards are kept, one directory for each run of a planner.
+    /// The directory of boards, one directory for each run of a planner.
     pub(crate) fn boards(&self) -> PathBuf {
         self.root.join("boards")
     }
 
-    /// Makes the directory for boards, and keeps git's eyes off it.
+    /// Creates the directory of boards, and excludes it from git.
     pub(crate) fn prepare_boards(&self) -> Result<(), Failure> {
         make(&self.boards())?;
         self.settle()
     }
 
-    /// Where the evidence of controlled changes is kept, one directory for each intent.
+    /// The directory with the evidence of controlled changes, one directory for each intent.
     pub(crate) fn changes(&self) -> PathBuf {
         self.root.join("changes")
     }
 
-    /// Makes the directory for controlled changes, and keeps git's eyes off it.
+    /// Creates the directory of controlled changes, and excludes it from git.
     pub(crate) fn prepare_changes(&self) -> Result<(), Failure> {
         make(&self.changes())?;
         self.settle()
     }
 
-    /// Where what planners were asked and answered is kept, one directory for each plan.
+    /// The directory with requests to planners and their answers, one directory for each plan.
     pub(crate) fn plans(&self) -> PathBuf {
         self.root.join("plans")
     }
 
-    /// Where chains are kept, one directory for each.
+    /// The directory of chains, one directory for each.
     pub(crate) fn chains(&self) -> PathBuf {
         self.root.join("chains")
     }
 
-    /// Where what detached runs print is kept, two files for each.
+    /// The directory with the output of detached runs, two files for each.
     pub(crate) fn detached(&self) -> PathBuf {
         self.root.join("detached")
     }
 
-    /// Makes `directory` of the runtime root, and everything else that a run needs.
+    /// Creates `directory` of the runtime root, and everything else that a run needs.
     pub(crate) fn prepare_with(&self, directory: &Path) -> Result<(), Failure> {
         self.prepare()?;
         make(directory)
@@ -236,7 +234,7 @@ impl Places {
         self.root.join(REGISTRY)
     }
 
-    /// Keeps git's eyes off the runtime root, and marks it as this user's own.
+    /// Excludes the runtime root from git, and marks it as this user's own.
     fn settle(&self) -> Result<(), Failure> {
         let secret = self.secret()?;
         self.exclude()?;
@@ -279,7 +277,7 @@ impl Places {
             .map_err(|error| unusable(&path, &error))
     }
 
-    /// The directory of the run `run_id`, which may not be there.
+    /// The directory of the run `run_id`, which may not exist.
     pub(crate) fn run(&self, run_id: &str) -> PathBuf {
         self.root.join("runs").join(run_id)
     }
@@ -301,7 +299,7 @@ impl Places {
         }
     }
 
-    /// What `text` names, or is a part of the name of: a run, a plan, a chain or a change.
+    /// What `text` names, in whole or in part: a run, a plan, a chain or a change.
     pub(crate) fn find_evidence(&self, text: &str) -> Result<Evidence, Failure> {
         let runs = self.runs()?;
         let plans = named(&self.plans(), "plan_")?;
@@ -338,9 +336,9 @@ impl Places {
         Ok(all.into_iter().filter(is_one).collect())
     }
 
-    /// The controlled change that `text` names, or is a part of the name of.
+    /// The controlled change that `text` names, in whole or in part.
     ///
-    /// What goes on is meant before what is over, because a part of a name is typed to go on with it.
+    /// An open change is preferred to a closed one, because the user types a name to continue it.
     pub(crate) fn find_change(&self, text: &str) -> Result<Option<String>, Failure> {
         let all = self.all_changes()?;
         if all.iter().any(|name| name == text) {
@@ -359,18 +357,18 @@ impl Places {
         }
     }
 
-    /// Where the chains of the run `run_id` end, as the registry knows; nothing where there is none.
+    /// The ends of the chains of the run `run_id`, by the registry; nothing where there is none.
     pub(crate) fn pins(&self, run_id: &str) -> Result<Pins, Failure> {
-        // A registry that somebody else made pins nothing.
+        // A registry of another user pins nothing.
         if self.is_foreign() || !self.root.join(REGISTRY).exists() {
             return Ok(Pins::default());
         }
         Registry::glance(&self.registry_path(), |registry| Ok(registry.pins(run_id)?))
     }
 
-    /// Where the chain of the controlled change `intent_id` ends, likewise.
+    /// The end of the chain of the controlled change `intent_id`, likewise.
     pub(crate) fn pins_of_change(&self, intent_id: &str) -> Result<Pins, Failure> {
-        // A registry that somebody else made pins nothing.
+        // A registry of another user pins nothing.
         if self.is_foreign() || !self.root.join(REGISTRY).exists() {
             return Ok(Pins::default());
         }
@@ -382,7 +380,6 @@ impl Places {
         })
     }
 
-    /// The registry of who holds what.
     pub(crate) fn registry(&self) -> Result<LiveRegistry, Failure> {
         let registry = Registry::open(&self.root.join(REGISTRY))?;
         Ok(LiveRegistry {
@@ -396,18 +393,17 @@ fn here() -> Result<PathBuf, Failure> {
     std::env::current_dir().map_err(|error| Failure::of(Code::HostFailed, &error))
 }
 
-/// Why nothing can be told to be this user's own.
+/// The failure when nothing can be proven to be this user's own.
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands it over so")]
 pub(crate) fn refused(error: UserStateError) -> Failure {
     let code = match error {
         UserStateError::NoPlace | UserStateError::Files(KeysError::Io { .. }) => Code::HostFailed,
         _ => Code::KeyUnsafe,
     };
-    Failure::of(code, &error)
-        .hint("what you begin is known to be yours by a secret that is kept there")
+    Failure::of(code, &error).hint("a secret that is kept there proves which runs are yours")
 }
 
-/// The parts of the path of `directory` that are not there, outermost first.
+/// The missing directories on the path of `directory`, outermost first.
 fn missing_parts(directory: &Path) -> Vec<PathBuf> {
     let parts = directory.ancestors().take_while(|part| !part.exists());
     let mut parts: Vec<PathBuf> = parts.map(Path::to_owned).collect();
@@ -415,7 +411,7 @@ fn missing_parts(directory: &Path) -> Vec<PathBuf> {
     parts
 }
 
-/// Makes a directory that only its user may enter.
+/// Creates a directory that only this user may enter.
 fn make(directory: &Path) -> Result<(), Failure> {
     DirBuilder::new()
         .recursive(true)
@@ -440,7 +436,7 @@ pub(crate) fn named(directory: &Path, prefix: &str) -> Result<Vec<String>, Failu
     Ok(names)
 }
 
-/// The one of `names` that `text` is, or else is a part of; nothing if there is none.
+/// The one of `names` that `text` equals, or else is a part of; nothing if there is none.
 fn meant(names: &[String], text: &str, kind: &str) -> Result<Option<String>, Failure> {
     if names.iter().any(|name| name == text) {
         return Ok(Some(text.to_owned()));
@@ -465,7 +461,7 @@ fn unusable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(Code::HostFailed, format!("`{}`: {error}", path.display()))
 }
 
-/// Where caches live: per user, outside every repository.
+/// The directory of caches: per user, outside every repository.
 pub(crate) fn cache_root() -> Result<PathBuf, NoHome> {
     if let Some(cache) = std::env::var_os("XDG_CACHE_HOME").filter(|value| !value.is_empty()) {
         return Ok(PathBuf::from(cache).join("provost"));

@@ -1,4 +1,4 @@
-//! Says where a run stands, to people and to programs.
+//! Reports the state of a run as text and as JSON.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ mod secrets;
 mod spent;
 pub(crate) mod tested;
 
-/// What became of a run, as the answer of a command.
+/// The outcome of a run, as the answer of a command.
 pub(crate) fn run(state: &State, bundle: &Path, beside: &Beside) -> Answer {
     let exit = match &state.finished {
         Some(verdict) => verdict.exit(),
@@ -43,7 +43,7 @@ pub(crate) fn run(state: &State, bundle: &Path, beside: &Beside) -> Answer {
     }
 }
 
-/// One word for where a run stands.
+/// The state of a run in one word.
 pub(crate) fn status(state: &State, at: Stage) -> &'static str {
     match (at, &state.finished) {
         (Stage::Running, _) => "RUNNING",
@@ -55,7 +55,7 @@ pub(crate) fn status(state: &State, at: Stage) -> &'static str {
     }
 }
 
-/// Whether a person said yes, and nothing has begun since.
+/// Whether a person approved the run, and nothing has begun since.
 pub(crate) fn is_approved(state: &State) -> bool {
     let begun = state.gates.contains_key(&Gate::Policy) || !state.past.is_empty();
     state.approval.is_some() && !begun
@@ -129,7 +129,7 @@ fn facts(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Valu
     })
 }
 
-/// What came of the review; nothing if the run has no reviewer.
+/// The outcome of the review; null if the run has no reviewer.
 fn review(state: &State) -> Value {
     let Some(asked) = &state.opened.review else {
         return Value::Null;
@@ -147,16 +147,15 @@ fn review(state: &State) -> Value {
     })
 }
 
-/// The prepared layers, of the candidate if it had others than the base.
+/// The prepared layers, of the candidate if they differ from those of the base.
 fn layers(state: &State) -> &[Layered] {
     let judged = state.tests.get(&Side::Candidate).map(|run| &run.layers);
     judged.or(state.layers.as_ref()).map_or(&[], Vec::as_slice)
 }
 
-/// A layer, for a person.
 pub(crate) fn layer(layer: &Layered) -> String {
     let state = match &layer.made {
-        Some(made) if made.again => "made again, because somebody had changed it",
+        Some(made) if made.again => "made again, because it had been changed",
         Some(_) => "made now",
         None => "made before",
     };
@@ -173,7 +172,7 @@ fn lines(closer: &Closer) -> Value {
     closer.lines.iter().map(row).collect()
 }
 
-/// Everybody who worked or looked, in all attempts.
+/// All agents and reviewers, of all attempts.
 fn workers(state: &State) -> impl Iterator<Item = &AgentRun> {
     let past = state.past.iter();
     let past = past.flat_map(|past| {
@@ -185,7 +184,7 @@ fn workers(state: &State) -> impl Iterator<Item = &AgentRun> {
     agent.chain(state.reviewed.iter().map(|reviewed| &reviewed.run))
 }
 
-/// The logs of the run that hold something.
+/// The logs of the run that are not empty.
 fn logs(state: &State) -> impl Iterator<Item = &Stream> {
     let agent = workers(state);
     let agent = agent.flat_map(|agent| [&agent.stdout, &agent.stderr]);
@@ -197,7 +196,7 @@ fn logs(state: &State) -> impl Iterator<Item = &Stream> {
     agent.chain(commands).filter(|stream| stream.kept > 0)
 }
 
-/// A branch as people call it.
+/// A branch without `refs/heads/`.
 pub(crate) fn short(branch: &str) -> &str {
     branch.strip_prefix("refs/heads/").unwrap_or(branch)
 }
@@ -278,7 +277,7 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     text + &ending(state, beside)
 }
 
-/// What is worth knowing although nothing follows from it.
+/// Notes that decide nothing.
 fn remarks(state: &State) -> String {
     let mut text = String::new();
     for note in state.gates.values().flat_map(notes) {
@@ -298,7 +297,7 @@ fn remarks(state: &State) -> String {
     text
 }
 
-/// What was asked, when, and how long it took; whoever started the run just now knows.
+/// The objective, the start and the duration; nothing for a run that was started just now.
 fn beginning(state: &State, beside: &Beside) -> String {
     let Some(closer) = &beside.closer else {
         return String::new();
@@ -317,7 +316,7 @@ fn beginning(state: &State, beside: &Beside) -> String {
     text + &spent::text(state, beside)
 }
 
-/// What the agent changed and what the tests said.
+/// The changes of the agent and the outcome of the tests.
 fn work(state: &State, closer: Option<&Closer>) -> String {
     let mut text = String::new();
     if let Some(captured) = &state.captured {
@@ -335,7 +334,7 @@ fn work(state: &State, closer: Option<&Closer>) -> String {
     text
 }
 
-/// Who reviewed and what came of it; nothing where nobody was to.
+/// The reviewer and its outcome; empty without a reviewer.
 fn said_by_reviewer(state: &State) -> String {
     let (Some(asked), Some(reviewed)) = (&state.opened.review, &state.reviewed) else {
         return String::new();
@@ -351,7 +350,7 @@ fn said_by_reviewer(state: &State) -> String {
     };
     let mut text = format!("  review   {word} by {name} in {length}\n");
     text += &format!("           {}\n", headline(&report.summary, 11));
-    // Those of a refusal are told with it.
+    // Findings of a refusal are shown with the refusal.
     let passed = report.verdict == ReviewVerdict::Pass;
     for Remark { path, problem } in report.findings.iter().filter(|_| passed) {
         let row = neutralise(&format!("{path}: {problem}"));
@@ -360,10 +359,10 @@ fn said_by_reviewer(state: &State) -> String {
     text
 }
 
-/// How many changed files a person is shown at once.
+/// How many changed files the text output lists.
 const MOST_CHANGES: usize = 30;
 
-/// The changed files, each with what became of it and how many lines it gained and lost.
+/// The changed files, each with the kind of its change and how many lines it gained and lost.
 fn changes(captured: &Capture, closer: &Closer) -> String {
     let row = |change: &Change| {
         let what = match (&change.before, &change.after) {
@@ -393,13 +392,13 @@ fn changes(captured: &Capture, closer: &Closer) -> String {
     }
 }
 
-/// Whether `verdict` is a refusal that the answer of the run does not tell.
+/// Whether `verdict` is a refusal that the verdict of the run does not show.
 fn is_further(state: &State, verdict: &Verdict) -> bool {
-    let told = |answer: &Verdict| answer.code == verdict.code;
-    !verdict.allow && !state.finished.as_ref().is_some_and(told)
+    let shown = |answer: &Verdict| answer.code == verdict.code;
+    !verdict.allow && !state.finished.as_ref().is_some_and(shown)
 }
 
-/// Where the result is, and what comes next.
+/// Where the result is, and the next command.
 fn ending(state: &State, beside: &Beside) -> String {
     let run = &state.names.run_id;
     if beside.foreign || beside.stage != Stage::Sealed {
@@ -411,10 +410,10 @@ fn ending(state: &State, beside: &Beside) -> String {
             let landed = format!("  landed   {branch}, commit {commit}");
             match held {
                 Some(true) => format!("{landed}\n"),
-                Some(false) => format!(
-                    "{landed}; the branch does not hold it any more\nnext: provost land {run}\n"
-                ),
-                None => format!("{landed}; whether the branch still holds it cannot be told\n"),
+                Some(false) => {
+                    format!("{landed}; the branch no longer holds it\nnext: provost land {run}\n")
+                }
+                None => format!("{landed}; whether the branch still holds it is unknown\n"),
             }
         }
         (Some(_), Some(published), None) => {

@@ -51,7 +51,7 @@ pub(crate) struct Session {
 impl Session {
     /// Begins the run `names` in its own directory.
     pub(crate) fn create(place: Places, names: &Names) -> Result<Self, Failure> {
-        // Whatever can be missing is missed before there is a directory of the run.
+        // Everything that may be missing is checked before the directory of the run is created.
         let signer = place.prepare_for(|| KeySigner::of(&place))?;
         let registry = place.registry()?;
         let directory = place.run(&names.run_id);
@@ -68,7 +68,7 @@ impl Session {
         let secret = place.secret()?;
         let ledger = RunLedger::create(&directory.join(LEDGER), Head::genesis());
         let ledger = ledger.map(|ledger| ledger.marked_with(secret));
-        // No ref and no lease outlives the directory that tells of them.
+        // No ref and no lease outlives the directory that names them.
         let holder = directory.parent().unwrap_or(&place.root);
         fs::File::open(holder)
             .and_then(|holder| holder.sync_all())
@@ -77,9 +77,9 @@ impl Session {
         Self::of(place, &names.run_id, lock, ledger?, means)
     }
 
-    /// Takes over the run `run_id`, if nobody drives it and this user began it.
+    /// Takes over the run `run_id`, if no process drives it and this user began it.
     pub(crate) fn open(place: Places, run_id: &str) -> Result<Self, Failure> {
-        // Nothing is written to the run of somebody else, not even a lock.
+        // Nothing is written to a run of another user, not even a lock.
         history::require_own(&place, run_id)?;
         let directory = place.run(run_id);
         let lock = lock(&directory, run_id)?;
@@ -89,7 +89,7 @@ impl Session {
         let ledger = ledger.map(|ledger| ledger.marked_with(secret));
         let means = (place.registry()?, KeySigner::of(&place)?);
         let mut session = Self::of(place, run_id, lock, ledger?, means)?;
-        // What cannot be folded is told by whoever goes on with it.
+        // A ledger that cannot be folded is reported by the command that continues the run.
         if let Ok(begun) = drive::fold(&session.ledger) {
             session.machine.know(&begun.opened.brokered());
         }
@@ -134,12 +134,11 @@ impl Session {
         Ok(drive::drive(&mut self.ports(observer))?)
     }
 
-    /// Lets the run send these secrets, which this user named.
+    /// Permits the run to send these secrets, which this user named.
     pub(crate) fn send(&mut self, credentials: &[&Credential]) {
         self.machine.send(credentials);
     }
 
-    /// The secrets that the run sends.
     pub(crate) fn brokered(&self) -> Result<Vec<Credential>, Failure> {
         let begun = drive::fold(&self.ledger)?;
         Ok(begun.opened.brokered().into_iter().cloned().collect())
@@ -152,7 +151,7 @@ impl Session {
         Ok(drive::drive(&mut ports)?)
     }
 
-    /// Records the yes of `by` to what the run asks, good for the time `lasts`.
+    /// Records the approval of `by`, valid for `lasts`.
     pub(crate) fn approve(
         &mut self,
         by: Person,
@@ -164,7 +163,7 @@ impl Session {
         Ok(drive::approve(&mut ports, by, seen, lasts)?)
     }
 
-    /// Records the no of `by` to what the run asks, and drives the run to its seal.
+    /// Records the rejection of `by`, and drives the run to its seal.
     pub(crate) fn reject(
         mut self,
         by: Person,
@@ -190,7 +189,7 @@ impl Session {
     }
 }
 
-/// Puts the sealed result of the run `run_id` on its branch, if nobody else drives it.
+/// Lands the sealed result of the run `run_id` on its branch, if no other process drives it.
 pub(crate) fn land(
     place: Places,
     run_id: &str,
@@ -206,7 +205,7 @@ pub(crate) fn land(
     let signer = KeySigner::of(&place)?;
     let cache = place.cache()?.to_owned();
     let brokered = history::state(&place, run_id);
-    // What cannot be read is refused below, in better words.
+    // What cannot be read is refused below, with a better message.
     if let Ok(state) = &brokered {
         parts::require_accepted(&place, state)?;
     }
@@ -228,7 +227,7 @@ pub(crate) fn land(
     Ok(land::land(&mut ports, run_id)?)
 }
 
-/// Builds the files of the sealed run `run_id` again; nothing is written.
+/// Rebuilds the files of the sealed run `run_id`; nothing is written.
 pub(crate) fn rehydrate(
     place: Places,
     run_id: &str,
@@ -249,7 +248,7 @@ pub(crate) fn rehydrate(
     )?)
 }
 
-/// Does the gates and the acceptance commands of the sealed run `run_id` again, if nobody else
+/// Repeats the gates and the acceptance commands of the sealed run `run_id`, if no other process
 /// drives it.
 pub(crate) fn reexecute(
     place: Places,
@@ -300,7 +299,7 @@ impl Sealed for SealedRun {
     }
 }
 
-/// The ledger at `path` that continues `head`; a new one if there is none. Its records are marked
+/// The ledger at `path` that continues `head`; a new one if there is none. Its events are marked
 /// with `secret`.
 pub(crate) fn ledger(
     path: &Path,
@@ -318,7 +317,7 @@ pub(crate) fn ledger(
     })
 }
 
-/// Takes the run over for this process, if nobody else drives it.
+/// Locks the run for this process, if no other process drives it.
 pub(crate) fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure> {
     let path: PathBuf = directory.join(DRIVER_LOCK);
     match DriverLock::try_acquire(&path, &owner()?)? {
@@ -330,12 +329,11 @@ pub(crate) fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure
     }
 }
 
-/// This process, as others know it.
 pub(crate) fn owner() -> Result<Owner, Failure> {
     process_owner::current().map_err(|error| Failure::of(Code::HostFailed, &error))
 }
 
-/// Whoever started this process.
+/// The user who started this process.
 pub(crate) fn person() -> Result<Person, Failure> {
     process_owner::person().map_err(|error| Failure::of(Code::HostFailed, &error))
 }

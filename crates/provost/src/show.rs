@@ -1,7 +1,7 @@
-//! Shows answers: one way for people, one for programs.
+//! Prints answers: as text for people, as JSON for programs.
 //!
-//! Text that agents or repositories had a hand in may carry terminal escapes; [`plain`] takes them
-//! out of everything that is shown to a person.
+//! Text that agents or repositories influence may carry terminal escapes; [`neutralise`] removes
+//! them from everything that is printed for a person.
 
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::answer::{Answer, Failure, Outcome};
 
-/// Who reads the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
     /// A person at a terminal or in a log.
@@ -30,7 +29,7 @@ impl From<Verdict> for Answer {
     }
 }
 
-/// Shows `outcome` and says how the process ends.
+/// Prints `outcome` and returns the exit status.
 pub(crate) fn show(outcome: &Outcome, reader: Reader) -> Exit {
     let (exit, json, text) = match outcome {
         Ok(answer) => (answer.exit, answer.json.clone(), answer.text.clone()),
@@ -48,7 +47,7 @@ pub(crate) fn show(outcome: &Outcome, reader: Reader) -> Exit {
             Ok(())
         }
     };
-    // A reader that went away (`provost log | head`) is not our failure.
+    // A closed pipe (`provost log | head`) is not our failure.
     if written.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe) {
         return Exit::Lacking;
     }
@@ -64,9 +63,9 @@ fn print_line(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes one message for a person to stderr.
+/// Prints one message for a person on stderr.
 pub(crate) fn print_message(text: &str) {
-    // Nobody is left to be told that telling failed.
+    // A failure to write to stderr cannot be reported.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
@@ -108,19 +107,19 @@ fn render_verdict(verdict: &Verdict) -> String {
     }
 }
 
-/// What a verdict wants known although it decides nothing: `details.notes[]`.
+/// Notes of a verdict that decide nothing: `details.notes[]`.
 pub(crate) fn notes(verdict: &Verdict) -> impl Iterator<Item = &str> {
     let details = verdict.details.as_ref();
     let notes = details.and_then(|details| details.get("notes")?.as_array());
     notes.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// How many findings a person is shown at once.
+/// How many findings the text output lists.
 const MOST_FINDINGS: usize = 40;
 
-/// The rows of a denial: `details.findings[]` of gates, each with a path and what is wrong.
+/// The rows of a denial: `details.findings[]` of gates, each with a path and a problem.
 ///
-/// A single finding is the reason itself and is not said twice.
+/// A single finding is the reason itself and is not repeated.
 pub(crate) fn findings(verdict: &Verdict) -> Vec<String> {
     let rows = verdict
         .details
@@ -140,7 +139,7 @@ pub(crate) fn findings(verdict: &Verdict) -> Vec<String> {
         .and_then(Value::as_array)
         .map_or(&[][..], Vec::as_slice);
     match rows {
-        // What the reason says already is not said again.
+        // What the reason contains already is not repeated.
         [one]
             if verdict.reason.contains(&text(one, "path"))
                 && (!text(one, "path").is_empty()
@@ -170,7 +169,7 @@ pub(crate) fn neutralise(text: &str) -> String {
     text.chars().map(safe).collect()
 }
 
-/// The first line of `text`, cut so that it ends where the terminal does if it begins at `column`.
+/// The first line of `text`, cut at the end of the terminal if it begins at `column`.
 pub(crate) fn headline(text: &str, column: usize) -> String {
     let first = neutralise(text.trim().lines().next().unwrap_or_default()).replace('\t', " ");
     match width_of(io::stdout()) {
@@ -179,7 +178,7 @@ pub(crate) fn headline(text: &str, column: usize) -> String {
     }
 }
 
-/// What is shown of a line however narrow the terminal is.
+/// The least number of characters that are shown, however narrow the terminal is.
 const NARROWEST: usize = 16;
 
 fn cut(text: &str, width: usize) -> String {
@@ -190,7 +189,7 @@ fn cut(text: &str, width: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// How wide the terminal behind `out` is; a file or a pipe has no width.
+/// The width of the terminal behind `out`; a file or a pipe has none.
 pub(crate) fn width_of(out: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(out).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)

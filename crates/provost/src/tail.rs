@@ -1,4 +1,4 @@
-//! Shows the end of a log: what a person looks for first when something failed.
+//! Shows the end of a log, which usually has the cause of a failure.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -11,28 +11,23 @@ use serde::Serialize;
 
 use crate::show::neutralise;
 
-/// How many lines are shown.
 const LINES: usize = 10;
 
-/// How many characters of one line are shown.
 const WIDTH: usize = 200;
 
-/// How many bytes at the end of a log are looked at.
+/// How many bytes at the end of a log are read.
 const WINDOW: u64 = 16 * 1024;
 
-/// How many logs are shown.
 const LOGS: usize = 4;
 
-/// The end of one log.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Tail {
-    /// The whole log.
     pub(crate) log: PathBuf,
     /// Its last lines, neutralised.
     pub(crate) last_lines: Vec<String>,
 }
 
-/// The ends of what failed in the run: the output of the agent, also of one that changed nothing,
+/// The ends of the logs of what failed: the output of the agent, also of one that changed nothing,
 /// or of the acceptance commands.
 pub(crate) fn of_failure(state: &State, bundle: &Path) -> Vec<Tail> {
     let refused = |gate| {
@@ -64,7 +59,7 @@ pub(crate) fn of_failure(state: &State, bundle: &Path) -> Vec<Tail> {
         .collect()
 }
 
-/// The end of the log at `path`; one that is empty or cannot be read shows nothing.
+/// The end of the log at `path`; nothing if it is empty or cannot be read.
 fn read(path: &Path) -> Option<Tail> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
@@ -85,7 +80,7 @@ fn lines(text: &str) -> Vec<String> {
     lines[first..].iter().map(|line| shown(line)).collect()
 }
 
-/// One line as a terminal would leave it, without anything a terminal would obey.
+/// One line as a terminal would show it at the end, without escapes.
 fn shown(line: &str) -> String {
     let last = line.trim_end_matches('\r').rsplit('\r').next();
     let text = neutralise(last.unwrap_or_default()).replace('\t', "    ");

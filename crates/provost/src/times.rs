@@ -1,8 +1,8 @@
-//! Words times for people: how long something took, and how long ago it was.
+//! Formats times for people: durations and ages.
 
 use provost_core::time;
 
-/// A length of time, as exact as a person wants it: `18 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`.
+/// A duration with one or two units: `18 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`.
 pub(crate) fn length(millis: u64) -> String {
     let seconds = millis / 1000;
     match (millis, seconds) {
@@ -41,7 +41,7 @@ pub(crate) fn since(began: &str, now: i64) -> Option<u64> {
     u64::try_from(now.saturating_sub(began)).ok()
 }
 
-/// A time as a person writes it: to the second, in UTC.
+/// A time to the second, in UTC.
 pub(crate) fn moment(text: &str) -> String {
     let Ok(millis) = time::parse(text) else {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! Says what a sandbox asked of the network.
+//! Formats the network requests of a sandbox.
 
 use provost_core::code::Code;
 use provost_core::net::traffic_log::Traffic;
@@ -34,7 +34,6 @@ fn line(traffic: &Traffic) -> String {
     }
 }
 
-/// Bytes, as people count them.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),

@@ -1,8 +1,8 @@
-//! Asks this user for what a repository's policy, or an earlier run, would reach or read.
+//! Asks this user to agree to what a repository's policy, or an earlier run, would reach or read.
 //!
-//! What runs in a sandbox without network and without secrets needs no question. A place that is
-//! reached and a variable that is read is named by the user: in this very command, or once for each
-//! digest of a part of `provost.toml`, kept outside the repository.
+//! A run in a sandbox without network and without secrets needs no agreement. The user names a
+//! place that is reached and a variable that is read: in this very command, or once for each digest
+//! of a part of `provost.toml`, kept outside the repository.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
@@ -26,7 +26,7 @@ use crate::show::{neutralise, print_message};
 /// A part of a policy that the user has to agree to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// What it does, in words that follow "provost.toml".
+    /// What it permits, in words that follow "provost.toml".
     pub(crate) what: String,
     /// The digest of exactly this part.
     pub(crate) digest: String,
@@ -44,9 +44,9 @@ impl Wanted {
 /// What the user typed in this very command.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Typed<'a> {
-    /// The agent, by its name.
+    /// The name of the agent.
     pub(crate) agent: Option<&'a str>,
-    /// The reviewer, by its name.
+    /// The name of the reviewer.
     pub(crate) review: Option<&'a str>,
     pub(crate) places: &'a [Endpoint],
     /// Secrets for places.
@@ -72,7 +72,7 @@ fn of_agent(adapted: &Adapted, named: Option<&str>, typed: &Typed<'_>) -> Option
         tools: std::collections::BTreeMap::new(),
         ..adapted.clone()
     };
-    // The name of a program that everybody knows says where its makers are.
+    // A built-in program name implies the place of its vendor.
     let known = named == Some(adapted.adapter.name());
     if known && adapted.adapter.plain().as_ref() == Some(&bare) {
         return None;
@@ -86,7 +86,7 @@ fn of_agent(adapted: &Adapted, named: Option<&str>, typed: &Typed<'_>) -> Option
     Some(Wanted::of(&json!({ "agent": bare }), &what))
 }
 
-/// What a policy lets steps of preparation reach.
+/// What a policy lets preparation steps reach.
 fn of_steps(steps: &[Step]) -> Option<Wanted> {
     let reaching = steps.iter().filter(|step| !step.net.is_empty());
     let words = reaching.map(|step| {
@@ -101,13 +101,13 @@ fn of_steps(steps: &[Step]) -> Option<Wanted> {
     Some(Wanted::of(&json!({ "prepare": steps }), &what))
 }
 
-/// What a policy lets contracts from files reach without a question.
+/// A place that a policy lets contracts from files reach without a question.
 fn of_place(place: &Endpoint) -> Wanted {
     let what = format!("lets contracts reach {place} unasked");
     Wanted::of(&json!({ "approve_net": place.to_string() }), &what)
 }
 
-/// Everything in `policy` that its user has to agree to.
+/// Everything in `policy` that the user has to agree to.
 fn of_policy(policy: &Policy) -> Vec<Wanted> {
     let agents = policy.agents.values().filter_map(|agent| match agent {
         provost_core::agent::Agent::Adapted(adapted) => of_agent(adapted, None, &Typed::default()),
@@ -135,7 +135,7 @@ pub(crate) fn to_run(place: &Places, opened: &Opened, typed: &Typed<'_>) -> Resu
     require(place, wanted)
 }
 
-/// The same for another try of a run that the user began: its agents were agreed to.
+/// The same for a retry of a run that the user began: its agents were agreed to.
 pub(crate) fn to_retry(place: &Places, opened: &Opened) -> Result<(), Failure> {
     require(place, of_rest(opened, &Typed::default()))
 }
@@ -152,17 +152,17 @@ pub(crate) fn to_plan(
     )
 }
 
-/// The same for steps of preparation.
+/// The same for preparation steps.
 pub(crate) fn to_prepare(place: &Places, steps: &[Step]) -> Result<(), Failure> {
     require(place, of_steps(steps).into_iter().collect())
 }
 
-fn of_look(looker: &Reviewer, named: Option<&str>, typed: &Typed<'_>) -> Option<Wanted> {
-    let adapted = looker.adapted.as_ref().filter(|_| !looker.typed)?;
+fn of_look(reviewer: &Reviewer, named: Option<&str>, typed: &Typed<'_>) -> Option<Wanted> {
+    let adapted = reviewer.adapted.as_ref().filter(|_| !reviewer.typed)?;
     of_agent(adapted, named, typed)
 }
 
-/// What the steps of a run reach, and what its contract reaches by the word of the policy alone.
+/// What the steps of a run reach, and what its contract reaches by the policy alone.
 fn of_rest(opened: &Opened, typed: &Typed<'_>) -> Vec<Wanted> {
     let mut wanted: Vec<Wanted> = of_steps(&opened.prepare).into_iter().collect();
     let extra = opened.contract.x_provost.as_ref();
@@ -173,19 +173,19 @@ fn of_rest(opened: &Opened, typed: &Typed<'_>) -> Vec<Wanted> {
             |it: &provost_core::approval::Widening| it.kind == Kind::Network && it.path == path;
         opened.widenings.iter().any(of_it)
     };
-    // Whoever types a contract names its places.
+    // A user who types a contract names its places.
     let places = net.iter().enumerate().filter(|_| !opened.typed);
     for (at, entry) in places {
         match Endpoint::parse(entry) {
             Ok(place) if !typed.names(&place) && !asked(at) => wanted.push(of_place(&place)),
-            // What is no place is refused by the gate.
+            // The gate refuses what is no place.
             _ => {}
         }
     }
     wanted
 }
 
-/// Asks for what was not agreed to yet, or refuses where nobody can be asked.
+/// Asks for what was not agreed to yet, or refuses where there is no terminal.
 fn require(place: &Places, wanted: Vec<Wanted>) -> Result<(), Failure> {
     if wanted.is_empty() {
         return Ok(());
@@ -209,8 +209,8 @@ fn require(place: &Places, wanted: Vec<Wanted>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Keeps that the user agrees to the parts of `policy` that have these `digests`, or to all that
-/// there are; says what they do.
+/// Stores that the user agrees to the parts of `policy` with these `digests`, or to all parts;
+/// returns them.
 pub(crate) fn agree(
     place: &Places,
     policy: &Policy,
@@ -225,8 +225,9 @@ pub(crate) fn agree(
                 "no part of provost.toml has the digest `{}`",
                 neutralise(digest)
             );
-            return Err(Failure::new(Code::NotFound, reason)
-                .hint("the refusal that told it names the digest of the policy as it is now"));
+            return Err(Failure::new(Code::NotFound, reason).hint(
+                "run the refused command again: it prints the digest of the current policy",
+            ));
         }
     }
     let own = place.own()?;
@@ -236,7 +237,7 @@ pub(crate) fn agree(
     Ok(meant)
 }
 
-/// Whether the person at the terminal says yes; where there is none, nobody does.
+/// Whether the person at the terminal says yes; false without a terminal.
 fn asked(question: &str) -> bool {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return false;
@@ -247,7 +248,8 @@ fn asked(question: &str) -> bool {
     read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
 }
 
-/// Lets a run go on only with secrets that the user names in this very command, each with its place.
+/// Lets a run continue only with secrets that the user names in this very command, each with its
+/// place.
 pub(crate) fn to_send(
     run_id: &str,
     command: &str,
@@ -283,7 +285,7 @@ pub(crate) fn to_send(
     )))
 }
 
-/// A variable, and the place that it is sent to.
+/// A variable, and the place that receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sent {
     variable: String,

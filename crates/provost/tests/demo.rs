@@ -37,12 +37,12 @@ mod tests {
     ];
 
     #[test]
-    fn every_act_goes_as_it_must_and_what_is_kept_can_be_looked_at() {
+    fn every_act_ends_as_it_must_and_what_is_kept_can_be_read() {
         let user = user();
         let began = Instant::now();
         let output = demo(&user, &["--json", "--keep"]);
         assert_eq!(output.exit, 0, "{output:?}");
-        // Far more than it takes, and still within a nap.
+        // Far more than it takes.
         assert!(began.elapsed() < Duration::from_mins(1));
         let answer = output.json;
         let acts = answer["acts"].as_array().unwrap();

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_user_namespaces_is_told_what_is_in_the_way() {
+    fn a_machine_without_user_namespaces_gets_the_cause_named() {
         let stage = Stage::empty();
         let output = without_user_namespaces(&stage, &["doctor", "--json"]);
         assert_eq!(output.exit, 4, "{output:?}");
@@ -147,7 +147,7 @@ mod tests {
             "one thing is missing"
         );
 
-        // Whoever asks for a sandbox is told the same.
+        // A command that needs a sandbox gives the same answer.
         let output = without_user_namespaces(&stage, &["sandbox", "--json", "--", "true"]);
         let refusal = aside(&output);
         assert_eq!(refusal["details"]["hint"], user["remedy"], "{refusal}");

@@ -4,7 +4,7 @@
 #[path = "../../provost-core/tests/bundle/course.rs"]
 mod course;
 #[cfg(test)]
-#[expect(dead_code, reason = "the lies are told in the tests of the core")]
+#[expect(dead_code, reason = "the tests of the core use the rest")]
 #[path = "../../provost-core/tests/bundle/sample.rs"]
 mod sample;
 
@@ -119,9 +119,9 @@ mod tests {
         let stage = stage();
         let (mine, other) = (key(1).public().to_string(), key(2).public().to_string());
         let (exit, text) = verify(&stage, &[]);
-        assert_eq!(exit, 1, "nobody is trusted");
+        assert_eq!(exit, 1, "no key is trusted");
         insta::assert_snapshot!(text, @r"
-        ? intact: cannot be told, every file fits a statement whose signature cannot be checked here
+        ? intact: unknown, every file fits a statement whose signature cannot be checked here
         ✓ complete: yes, the run is sealed and nothing is missing
         ✗ authentic: no, signed by a key that is not trusted here
           attestation.dsse.json: is signed by a key that is not trusted here: 34750f~
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_is_not_now() {
+    fn a_run_that_is_still_active_cannot_be_judged_yet() {
         let stage = stage();
         for name in ["manifest.json", "attestation.dsse.json"] {
             fs::remove_file(stage.path("bundle").join(name)).unwrap();
@@ -153,8 +153,8 @@ mod tests {
         assert_eq!(exit, 3);
         insta::assert_snapshot!(text, @r"
         ✓ intact: yes, no byte of the ledger differs so far
-        ? complete: cannot be told, the run has not ended yet
-        ? authentic: cannot be told, a run is signed when it ends
+        ? complete: unknown, the run has not ended yet
+        ? authentic: unknown, a run is signed when it ends
         error[RUN_UNFINISHED]: the run has not ended yet
         hint: provost explain RUN_UNFINISHED
         ");

@@ -1,5 +1,5 @@
-//! What agents wait for: the start of a server until it has said what it can do, and the decision
-//! of a hook before each edit.
+//! Latency for agents: from the start of a server to its list of tools, and the decision of a hook
+//! before each edit.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ const SERVER: f64 = 1.0 / 40.0;
 /// A decision of a hook, in starts of a program that does nothing.
 const HOOK: f64 = 5.0;
 
-/// By how much the hooks of git may slow what moves no bound branch, in microseconds.
+/// How much the git hooks may slow an operation on an unbound branch, in microseconds.
 const SLOWED: f64 = 5000.0;
 
-/// The smallest server that the library for Python can make.
+/// The smallest server that the Python library can make.
 const MINIMAL: &str = "
 from mcp.server.fastmcp import FastMCP
 server = FastMCP('minimal')
@@ -99,10 +99,10 @@ pub(super) fn hook(
             .stdin(File::open(question)?);
         Ok(command)
     };
-    // What lets everything through decides nothing.
+    // A hook that allows everything decides nothing.
     if ask(&other)?.output()?.status.success() {
         return Err(BenchError(
-            "the hook allows what nobody declared".to_owned(),
+            "the hook allows an edit outside every declared scope".to_owned(),
         ));
     }
     let mut decision = || time(&mut ask(&edit)?);
@@ -112,7 +112,7 @@ pub(super) fn hook(
     Ok(())
 }
 
-/// What moves no bound branch, in a repository with all hooks of git and a bound checkout.
+/// Operations on an unbound branch, in a repository with all git hooks and a bound checkout.
 pub(super) fn unbound_ref(
     programs: &Programs,
     ground: &Ground,
@@ -159,7 +159,7 @@ pub(super) fn unbound_ref(
     Ok(())
 }
 
-/// What an agent asks before it edits `path`, as a file.
+/// The question of an agent before it edits `path`, as a file.
 fn asked(repository: &Path, path: &str, ground: &Ground) -> Result<PathBuf, BenchError> {
     let event = json!({
         "session_id": "bench",

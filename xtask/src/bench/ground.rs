@@ -1,4 +1,4 @@
-//! Repositories to measure in, thrown away afterwards.
+//! Temporary repositories to measure in.
 
 use std::cell::Cell;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::{BenchError, time};
 
-/// A directory below the current one, so that it is on the disk that is worked on.
+/// A directory below the current one, so that it is on the same disk.
 #[derive(Debug)]
 pub(super) struct Ground {
     scratch: tempfile::TempDir,
@@ -29,7 +29,7 @@ impl Ground {
         self.scratch.path()
     }
 
-    /// A new small repository, whose acceptance command wants a file that is not there yet.
+    /// A new small repository, whose acceptance command wants a file that does not exist yet.
     pub(super) fn repository(&self) -> Result<PathBuf, BenchError> {
         let place = self.fresh()?;
         fs::create_dir(place.join("src"))?;
@@ -54,7 +54,7 @@ impl Ground {
         Ok(place.display().to_string())
     }
 
-    /// How long one whole run takes in `repository`.
+    /// Duration of one whole run in `repository`, in microseconds.
     pub(super) fn run(&self, provost: &Path, repository: &Path) -> Result<f64, BenchError> {
         let mut command = self.command(provost, repository);
         command
@@ -74,7 +74,6 @@ impl Ground {
         command
     }
 
-    /// A new empty directory.
     pub(super) fn fresh(&self) -> Result<PathBuf, BenchError> {
         self.made.set(self.made.get() + 1);
         let place = self.path().join(format!("r{}", self.made.get()));

@@ -1,7 +1,7 @@
 //! The public peer `codeclone`, on the same repositories and with one process.
 //!
-//! It takes minutes and comes from the network, so it is measured only when asked for. It is
-//! installed beside other caches, never into the tree, and what cannot be installed is said.
+//! It takes minutes and needs the network, so it is measured only on request. It is installed
+//! beside other caches, never into the tree; a failed installation is reported.
 
 use std::cell::Cell;
 use std::fs;
@@ -16,13 +16,13 @@ use super::sample::{Sample, take_turns};
 use super::talk::Server;
 use super::{BenchError, Ground, Programs, Report, time};
 
-/// The version that is measured, which has the server.
+/// The measured version, which includes the server.
 const PEER: &str = "codeclone[mcp]==2.1.0a1";
 
-/// What is analysed.
+/// The analysed project.
 const DJANGO: &str = "Django==5.2";
 
-/// How long anything of the peer may take, in seconds.
+/// Time limit of every command of the peer, in seconds.
 const PATIENCE: &str = "600";
 
 /// Our analysis of everything, in analyses of the peer.
@@ -34,7 +34,7 @@ const EDITED: f64 = 0.01;
 /// Our start and finish of a change, in those of the peer.
 const CHANGE: f64 = 0.02;
 
-/// How many files the repository of changes has, and every which of them is dirty.
+/// Files in the repository of changes; every so many of them are dirty.
 const FILES: usize = 50_000;
 const EVERY: usize = 100;
 
@@ -44,7 +44,7 @@ const NAMES: [&str; 3] = [
     "start and finish : codeclone",
 ];
 
-/// Everything that is compared with the peer, if it is there.
+/// Everything that is compared with the peer, if it is installed.
 pub(super) fn measure(
     installed: bool,
     programs: &Programs,
@@ -90,7 +90,6 @@ fn program(name: &str) -> PathBuf {
     home().join("bin").join(name)
 }
 
-/// Where the peer is installed.
 fn home() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from);
@@ -99,7 +98,7 @@ fn home() -> PathBuf {
     cache.join("provost-bench/peer")
 }
 
-/// Whether the peer is there, or could be installed.
+/// Whether the peer is installed, or could be installed.
 pub(super) fn install() -> bool {
     let mut version = limited(&program("codeclone"));
     if version
@@ -116,14 +115,14 @@ pub(super) fn install() -> bool {
     time(&mut make).and_then(|_| time(&mut fill)).is_ok()
 }
 
-/// A command that ends in time.
+/// A command with a time limit.
 fn limited(program: &Path) -> Command {
     let mut command = Command::new("timeout");
     command.arg(PATIENCE).arg(program);
     command
 }
 
-/// A repository with the source of Django; nothing where it cannot be had.
+/// A repository with the source of Django; `None` if it cannot be downloaded.
 fn django(ground: &Ground) -> Result<Option<PathBuf>, BenchError> {
     let place = ground.fresh()?;
     let mut download = limited(&program("pip"));
@@ -253,7 +252,7 @@ fn large(ground: &Ground) -> Result<PathBuf, BenchError> {
     Ok(place)
 }
 
-/// How long it takes to start and to finish a change of one file, without the analyses between.
+/// Time to start and to finish a change of one file, without the analyses in between.
 fn change(command: &Command, place: &Path, turns: usize) -> Result<Sample, BenchError> {
     let mut server = Server::start(command)?;
     let mut times = Vec::new();

@@ -1,8 +1,8 @@
-//! What a request pays for going through the proxy of a sandbox.
+//! Cost of a request through the proxy of a sandbox.
 
 use super::{BenchError, Ground, Length, Programs, Report};
 
-/// A request through the proxy, in requests that go directly: twice the way.
+/// A request through the proxy, in direct requests.
 const PROXY: f64 = 2.0;
 
 pub(super) fn measure(

@@ -1,10 +1,10 @@
-//! Times that were taken in turns, by their quartiles.
+//! Alternating measurements, summarised by their quartiles.
 
 use std::time::Duration;
 
 use super::BenchError;
 
-/// How long one thing takes, in microseconds.
+/// A duration in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     /// Half of the turns took no longer.
@@ -16,10 +16,9 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// No measure at all, which keeps no limit.
+    /// No measure at all; it meets no limit.
     pub(super) const NOTHING: Self = Self::exactly(f64::NAN);
 
-    /// One number.
     pub(super) const fn exactly(value: f64) -> Self {
         Self {
             median: value,
@@ -28,7 +27,6 @@ impl Sample {
         }
     }
 
-    /// The quartiles of `times`.
     pub(super) fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
         let at = |quarter: usize| times.get(times.len() * quarter / 4).copied();
@@ -39,17 +37,17 @@ impl Sample {
         }
     }
 
-    /// How far half of the turns lie from the median, as a part of it.
+    /// How far half of the turns lie from the median, relative to it.
     pub(super) fn spread(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.median
     }
 }
 
-/// Something that says how long it took, in microseconds.
+/// Runs something and returns its duration in microseconds.
 pub(super) type Measure<'a> = &'a mut dyn FnMut() -> Result<f64, BenchError>;
 
-/// Measures everything `turns` times, one after the other, so that a change of the machine's mood
-/// hits all; everybody goes first now and then.
+/// Measures everything `turns` times, alternating, so that a change in load affects all. Each one
+/// goes first in some turns.
 pub(super) fn take_turns<const N: usize>(
     turns: usize,
     measures: &mut [Measure<'_>; N],

@@ -1,5 +1,5 @@
-//! Snapshots of a large tree: against the bare price of reading and hashing it, against a script,
-//! and, when nothing changed, against `git status`.
+//! Snapshots of a large tree: against the bare cost of reading and hashing it, against a script
+//! and, if nothing changed, against `git status`.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ const FULL: f64 = 1.4;
 /// A snapshot that reads everything, in runs of a script with `hashlib`.
 const FULL_TO_SCRIPT: f64 = 0.5;
 
-/// A snapshot of what did not change, in `git status`.
+/// A snapshot without changes, in `git status`.
 const UNCHANGED: f64 = 1.5;
 
 const SCRIPT: &str = include_str!("snapshot.py");
 
-/// Measures in `checkout`, whose files are older than what a snapshot takes for settled.
+/// Measures in `checkout`, whose files are old enough for a snapshot to trust their stat data.
 pub(super) fn measure(
     programs: &Programs,
     ground: &Ground,

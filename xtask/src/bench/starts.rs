@@ -67,7 +67,7 @@ pub(super) fn verification(
     ground.run(&programs.provost(), &repository)?;
     let mut files = Vec::new();
     list(&repository.join(".provost/runs"), &mut files)?;
-    // As whoever gets a bundle has it: a directory, and no repository around it.
+    // As a recipient has the bundle: a directory, and no repository around it.
     let elsewhere = ground.fresh()?;
     let copied = Command::new("cp")
         .arg("-r")
@@ -108,7 +108,7 @@ fn list(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Commands that do little, so that their start is most of them.
+/// Commands that do little, so that their start dominates.
 pub(super) fn commands(
     programs: &Programs,
     length: Length,
@@ -130,7 +130,7 @@ pub(super) fn commands(
     Ok(())
 }
 
-/// One assignment, judged again and again.
+/// One assignment, judged repeatedly.
 pub(super) fn judgements(
     programs: &Programs,
     ground: &Ground,

@@ -1,5 +1,5 @@
-//! The structure of a tree of source code: against what Python needs to parse it, and, after one
-//! edit, against `git status` and against looking at everything anew.
+//! Structural analysis of a source tree: against parsing by Python and, after one edit, against
+//! `git status` and a full analysis.
 
 use std::cell::Cell;
 use std::fs;
@@ -19,7 +19,7 @@ for path in pathlib.Path(sys.argv[1]).rglob('*.py'):
     ast.parse(path.read_bytes())
 ";
 
-/// Measures analyses of files that Python wrote, one function after the other.
+/// Measures analyses of generated Python files.
 pub(super) fn measure(
     programs: &Programs,
     ground: &Ground,

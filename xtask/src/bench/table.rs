@@ -1,28 +1,26 @@
-//! What was measured, as a table of ratios.
+//! Results of the measurements, as a table of ratios.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::sample::Sample;
 
-/// Times by name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Measures(BTreeMap<String, Sample>);
 
 impl Measures {
-    /// Whether there is a measure of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// The measure, or no number, which keeps no limit.
+    /// The measure, or NaN, which meets no limit.
     pub(super) fn of(&self, name: &str) -> Sample {
         self.0.get(name).copied().unwrap_or(Sample::NOTHING)
     }
 }
 
-/// Reads lines of a name, a median in microseconds and, where they are known, the quartiles around
-/// it; what is none of that is left out.
+/// Parses lines of a name, a median in microseconds and optionally the quartiles around it; other
+/// lines are ignored.
 pub(super) fn parse(text: &str) -> Measures {
     let line = |line: &str| {
         let mut words = line.split_whitespace();
@@ -37,7 +35,6 @@ pub(super) fn parse(text: &str) -> Measures {
     Measures(text.lines().filter_map(line).collect())
 }
 
-/// One line of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// What is compared with what.
@@ -45,23 +42,22 @@ pub struct Row {
     pub found: Found,
 }
 
-/// What became of a measure.
+/// Result of a measure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
     /// Two times, and the most the ratio of their medians may be.
     Ratio {
-        /// What we need.
+        /// Time of Provost.
         ours: Sample,
-        /// What the baseline needs.
+        /// Time of the baseline.
         baseline: Sample,
         /// The limit; without one the ratio is information.
         limit: Option<f64>,
     },
-    /// Nothing, and why.
+    /// Not measured, and why.
     Skipped(String),
 }
 
-/// The whole table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     rows: Vec<Row>,
@@ -105,12 +101,12 @@ impl Report {
         );
     }
 
-    /// Adds words about the measuring itself.
+    /// Adds a note about the measurement itself.
     pub(super) fn say(&mut self, words: &str) {
         self.notes.push(words.to_owned());
     }
 
-    /// Adds what could not be measured.
+    /// Adds a measure that could not be made.
     pub(super) fn skip(&mut self, name: &str, why: &str) {
         self.add(name, Found::Skipped(why.to_owned()));
     }
@@ -122,7 +118,7 @@ impl Report {
         });
     }
 
-    /// Whether every limit is kept, and every measure was made where all are `required`.
+    /// Whether every limit is met, and every measure was made if all are `required`.
     pub fn holds(&self, required: bool) -> bool {
         self.rows.iter().all(|row| match &row.found {
             Found::Skipped(_) => !required,
@@ -132,7 +128,7 @@ impl Report {
 }
 
 impl Found {
-    /// Whether the limit is kept; nothing without a limit. A ratio that is no number is not.
+    /// Whether the limit is met; `None` without a limit. NaN meets none.
     fn is_kept(&self) -> Option<bool> {
         match self {
             Self::Ratio {
@@ -186,7 +182,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// A ratio with as many places as it needs.
+/// A ratio with as many decimal places as it needs.
 fn number(value: f64) -> String {
     if value < 0.1 {
         format!("{value:.4}")
@@ -195,7 +191,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A median with its spread, where there is one.
+/// A median with its spread, if known.
 fn duration(sample: &Sample) -> String {
     let median = sample.median;
     let time = if median < 1e3 {

@@ -1,4 +1,4 @@
-//! Speaks MCP to a server as a client does, to see how long its answers take.
+//! MCP client that measures how long the answers of a server take.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::BenchError;
 use super::sample::micros;
 
-/// How long a server may live, in seconds; one that hangs ends with that.
+/// How long a server may live, in seconds, so that one that hangs ends.
 const PATIENCE: &str = "600";
 
-/// A server that was started, and has been greeted.
+/// A server that was started and initialised.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
@@ -22,7 +22,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts `command` and greets it.
+    /// Starts `command` and initialises it.
     pub(super) fn start(command: &Command) -> Result<Self, BenchError> {
         let mut limited = Command::new("timeout");
         limited.arg(PATIENCE).arg(command.get_program());
@@ -60,7 +60,6 @@ impl Server {
         Ok(server)
     }
 
-    /// The answer to one request.
     pub(super) fn ask(&mut self, method: &str, params: &Value) -> Result<Value, BenchError> {
         self.asked += 1;
         let id = self.asked;
@@ -77,7 +76,7 @@ impl Server {
         }
     }
 
-    /// What a tool says, and how long that took.
+    /// The answer of a tool, and how long it took.
     pub(super) fn call(
         &mut self,
         tool: &str,

@@ -1,4 +1,4 @@
-//! Workspaces of a large base, and what is captured from them.
+//! Workspaces of a large base, and their capture.
 
 use super::ground::Ground;
 use super::sample::Sample;
@@ -14,7 +14,7 @@ const CAPTURE: f64 = 0.3;
 /// A whole run on a warm base, in calls of `git worktree add`.
 const RUN: f64 = 0.1;
 
-/// From how many files on that is judged: in a smaller base both are starts of git, and little else.
+/// From this many files on that is judged; in a smaller base, starts of git dominate both.
 const LARGE: usize = 50_000;
 
 /// Measures a base of `files` files.

@@ -1,5 +1,5 @@
-//! Scenarios of agents that share a checkout: one server process an agent, a step language, and
-//! what each answer must say.
+//! Scenarios of agents that share a checkout (docs/change-control.md). Each agent is one server
+//! process, and a scenario consists of steps with expected answers.
 
 mod agent;
 mod expect;
@@ -41,7 +41,7 @@ struct Environment {
     strict_finish: bool,
 }
 
-/// Runs the scenarios in `directory`; those that describe what is replaced are left out.
+/// Runs the scenarios in `directory` for this implementation; those for another one are left out.
 pub(super) fn run(directory: &Path, program: &Path) -> Result<Results, CorpusError> {
     let mut cases: Vec<Case> = read_files(directory)?;
     cases.retain(|case| matches!(case.mode.as_str(), "both" | "improved"));
@@ -83,7 +83,7 @@ fn check(case: &Case, program: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A text of a step; empty if it has none of that name.
+/// A text of a step; empty if it has no such field.
 fn text<'a>(step: &'a Map<String, Value>, name: &str) -> &'a str {
     step.get(name).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Child packages of version 1: derivation, fingerprints, hand-off, depth.
+//! Child packages of version 1 (docs/PACKAGES.md): derivation, fingerprints, hand-off, depth.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -24,10 +24,10 @@ pub(super) fn run(directory: &Path, program: &Path) -> Result<Results, CorpusErr
 }
 
 fn check(case: &Case, program: &Path) -> Result<(), String> {
-    let told = |error: std::io::Error| format!("cannot be written: {error}");
-    let mut file = tempfile::NamedTempFile::new().map_err(told)?;
+    let failed = |error: std::io::Error| format!("cannot be written: {error}");
+    let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
     file.write_all(case.input.to_string().as_bytes())
-        .map_err(told)?;
+        .map_err(failed)?;
     let mut command = Command::new(program);
     command
         .args(["package", &case.op])
@@ -49,8 +49,8 @@ fn check(case: &Case, program: &Path) -> Result<(), String> {
     refused(&case.expected["error"], &answer)
 }
 
-/// A failure has a stage and, by stage, a field or a code; where another implementation panicked,
-/// a clean error with any code is asked for.
+/// A failure has a stage and, by stage, a field or a code. Where another implementation panicked, a
+/// clean error with any code is expected.
 fn refused(expected: &Value, answer: &Value) -> Result<(), String> {
     let error = &answer["error"];
     if answer["ok"] != false || !error["code"].is_string() {
@@ -68,7 +68,7 @@ fn refused(expected: &Value, answer: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Where `got` differs from `want`, which must be the same to the last member.
+/// Where `got` differs from `want`, which must be equal to the last member.
 fn difference(at: &str, want: &Value, got: &Value) -> Option<String> {
     match (want, got) {
         (Value::Object(want), Value::Object(got)) => {

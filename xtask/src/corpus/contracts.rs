@@ -1,4 +1,4 @@
-//! Payloads of the operator contracts: `CASE.json`, and what is expected in `CASE.expected.json`.
+//! Payloads of the operator contracts: `CASE.json`, and the expectation in `CASE.expected.json`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,13 +25,13 @@ struct Expected {
     /// Whether the case is about strict mode.
     #[serde(default)]
     strict_mode: bool,
-    /// The verdict in strict mode, where it is another one.
+    /// The verdict in strict mode, if it differs.
     strict_allow: Option<bool>,
     ledger_after: Option<Value>,
     steps: Option<Value>,
     #[serde(default)]
     steps_alternatives: Vec<Value>,
-    /// Whether the file that a result names as its log is there.
+    /// Whether the file exists that a result names as its log.
     worklog_exists: Option<bool>,
 }
 
@@ -127,14 +127,14 @@ fn compare_code(expected: &Expected, answer: &Answer) -> Result<(), String> {
     Err(format!("expected one of {wanted:?}, got {}", answer.whole))
 }
 
-/// After an allow the rows are those expected; after a denial no others are shown.
+/// After an allow the rows must be those expected; after a denial no others may be shown.
 fn compare_ledger(expected: &Expected, answer: &Answer) -> Result<(), String> {
     let Some(want) = &expected.ledger_after else {
         return Ok(());
     };
     let shown = &answer.whole["details"]["ledger"];
-    let untold = !answer.allow && shown.is_null();
-    if shown == want || untold {
+    let not_shown = !answer.allow && shown.is_null();
+    if shown == want || not_shown {
         return Ok(());
     }
     Err(format!("expected the ledger {want}, got {}", answer.whole))
@@ -151,7 +151,7 @@ fn compare_steps(expected: &Expected, answer: &Answer) -> Result<(), String> {
     Err(format!("expected the steps {want}, got {}", answer.whole))
 }
 
-/// A directory of its own for each case, with the payload in it.
+/// A directory for each case, with the payload in it.
 struct Stage {
     directory: tempfile::TempDir,
 }
@@ -160,21 +160,21 @@ const PAYLOAD: &str = "payload";
 
 impl Stage {
     fn build(payload: &Path, expected: &Expected) -> Result<Self, String> {
-        let told = |error: std::io::Error| format!("cannot be set up: {error}");
-        let bytes = fs::read(payload).map_err(told)?;
-        let directory = tempfile::tempdir().map_err(told)?;
+        let failed = |error: std::io::Error| format!("cannot be set up: {error}");
+        let bytes = fs::read(payload).map_err(failed)?;
+        let directory = tempfile::tempdir().map_err(failed)?;
         let value: Value =
             serde_json::from_slice(&bytes).map_err(|error| format!("is no case: {error}"))?;
         let raw = value.get("$raw").and_then(Value::as_str);
         let fed = raw.map_or(&*bytes, str::as_bytes);
-        fs::write(directory.path().join(PAYLOAD), fed).map_err(told)?;
+        fs::write(directory.path().join(PAYLOAD), fed).map_err(failed)?;
         if expected.worklog_exists == Some(true)
             && let Some(path) = value["result"]["worklog_path"].as_str()
         {
             let path = inside(directory.path(), path).ok_or("its worklog lies outside")?;
             let parent = path.parent().unwrap_or(directory.path());
-            fs::create_dir_all(parent).map_err(told)?;
-            fs::write(path, "{}\n").map_err(told)?;
+            fs::create_dir_all(parent).map_err(failed)?;
+            fs::write(path, "{}\n").map_err(failed)?;
         }
         Ok(Self { directory })
     }

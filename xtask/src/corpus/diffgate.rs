@@ -1,4 +1,4 @@
-//! Small repositories as data: a baseline, what an agent did to it, and what the gate must say.
+//! Small repositories as data: a baseline, changes by an agent, and the expected verdict.
 
 mod ground;
 mod op;
@@ -63,7 +63,7 @@ pub(super) fn run(directory: &Path, program: &Path) -> Result<Results, CorpusErr
             .flat_map(|worker| worker.join().unwrap_or_default());
         results.collect()
     });
-    // A case that brought its worker down has no result, and so does not hold.
+    // A case whose worker panicked has no result, and so fails.
     for case in &cases {
         if !results.iter().any(|(id, _)| *id == case.id) {
             results.push((case.id.clone(), Err("could not be run".to_owned())));

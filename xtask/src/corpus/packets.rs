@@ -1,4 +1,4 @@
-//! Control packets: one directory a case, which is also the directory the program runs in.
+//! Control packets: one directory per case, in which the program also runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ struct Expected {
     case: String,
     profile: String,
     allow: bool,
-    /// What the strict profile says, where that is something else.
+    /// The verdict of the strict profile, if it differs.
     strict_allow: Option<bool>,
     #[serde(default)]
     codes_or_reason_contains: Vec<String>,

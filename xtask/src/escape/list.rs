@@ -11,24 +11,23 @@ pub(super) struct Attack {
     /// The program and its argument.
     pub(super) name: String,
     pub(super) counts: Counts,
-    /// Who can do it without a sandbox.
+    /// The least privileged user who can do it without a sandbox.
     pub(super) who: Who,
     /// What it tries.
     pub(super) words: String,
 }
 
-/// What shows that an attack got out.
+/// What shows that an attack escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counts {
     /// It printed what it could not know.
     Reads,
-    /// It says so.
+    /// Its exit status says so.
     Does,
-    /// A process of it was there after the end.
+    /// A process of it was alive after the end.
     Lasts,
 }
 
-/// A user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Who {
     Root,
@@ -36,7 +35,7 @@ pub(super) enum Who {
 }
 
 impl Who {
-    /// The users that this program can be.
+    /// The users that this process can become.
     pub(super) fn here() -> Vec<Self> {
         if rustix::process::geteuid().is_root() {
             vec![Self::Root, Self::User]

@@ -1,4 +1,4 @@
-//! One user with something to lose, and a workspace with the hostile programs in it.
+//! One user with secrets, and a workspace with the hostile programs in it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,11 +14,11 @@ use tempfile::TempDir;
 
 use super::list::{Attack, Counts, Who};
 
-/// The ordinary user that root also is.
-const NOBODY: u32 = 65534;
-/// What every program of the list answers with 0; otherwise nothing can be said about it.
+/// User id of `nobody`: the unprivileged user for attacks that root makes.
+const UNPRIVILEGED: u32 = 65534;
+/// An attack that every program must answer with 0; otherwise its results mean nothing.
 const CONTROL: &str = "control";
-/// How long a process may take to show that it is still there.
+/// How long a process may take to show that it is still alive.
 const AFTERWARDS: Duration = Duration::from_secs(3);
 const FILES: [&str; 6] = [
     "batch.sh",
@@ -62,7 +62,7 @@ impl Stage {
             fs::write(place.join("work/attacks"), batch(attacks))?;
             if who == Who::User && rustix::process::geteuid().is_root() {
                 for name in ["host", "home", "work"] {
-                    chown(place.join(name), Some(NOBODY), Some(NOBODY))?;
+                    chown(place.join(name), Some(UNPRIVILEGED), Some(UNPRIVILEGED))?;
                 }
             }
             Ok(())
@@ -82,7 +82,7 @@ impl Stage {
         self.directory.path().join("work")
     }
 
-    /// What is outside: names, modes, times and sizes of all files there.
+    /// State outside the sandbox: names, modes, times and sizes of all files there.
     pub(super) fn outside(&self) -> Result<BTreeMap<PathBuf, (u32, i64, u64)>, String> {
         let mut found = BTreeMap::new();
         let mut left = vec![self.directory.path().join("host")];
@@ -100,7 +100,7 @@ impl Stage {
         Ok(found)
     }
 
-    /// Which attacks get out of a sandbox that `words` ask for.
+    /// Which attacks escape from a sandbox with the options `words`.
     pub(super) fn sandboxed(
         &self,
         words: &[&str],
@@ -115,7 +115,7 @@ impl Stage {
         self.run(argv, attacks)
     }
 
-    /// Which attacks get out where there is no sandbox.
+    /// Which attacks work without a sandbox.
     pub(super) fn bare(&self, attacks: &[Attack]) -> Result<BTreeMap<String, bool>, String> {
         self.run(Vec::new(), attacks)
     }
@@ -202,7 +202,7 @@ fn compile(source: &Path, program: &Path) -> Result<(), String> {
     }
 }
 
-/// Starts what is attacked, and waits until all of it is there.
+/// Starts the targets of the attacks, and waits until all of them exist.
 fn put_up(place: &Path, who: Who, name: &str, canary: &str) -> Result<Child, String> {
     let mut command = Command::new("python3");
     command
@@ -237,11 +237,11 @@ fn as_user(command: &mut Command, place: &Path, who: Who) {
         .env("HOME", place.join("home"))
         .current_dir(place.join("work"));
     if who == Who::User && rustix::process::geteuid().is_root() {
-        command.uid(NOBODY).gid(NOBODY);
+        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     }
 }
 
-/// For each attack its exit status and what it printed.
+/// Exit status and output of each attack.
 fn results(bytes: &[u8]) -> BTreeMap<String, (i32, String)> {
     let text = String::from_utf8_lossy(bytes);
     let parts = text.split("\n--- ").skip(1);
@@ -254,7 +254,7 @@ fn results(bytes: &[u8]) -> BTreeMap<String, (i32, String)> {
     parts.filter_map(one).collect()
 }
 
-/// Whether a file comes to be.
+/// Whether a file appears in time.
 fn appears(path: &Path) -> bool {
     let end = Instant::now() + AFTERWARDS;
     while !path.exists() && Instant::now() < end {

@@ -1,7 +1,7 @@
-//! Finds out what becomes of the fields of change control.
+//! Finds the use of the fields of change control (docs/change-control.md).
 //!
-//! What tools are asked is changed and given to their readers again; what they answer is written
-//! by their own writers and looked through.
+//! Requests of tools are changed and parsed again. Answers are made by the same writers that serve
+//! agents, and searched.
 
 mod answers;
 
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::probe::{Row, Rows, Said, absent, general, probe_some, walk, words_of};
 
-/// Reads a request, and says what was read.
+/// Parses a request, and returns the result as text.
 type Reader = fn(&Map<String, Value>) -> Result<String, ArgumentError>;
 
 fn start(given: &Map<String, Value>) -> Result<String, ArgumentError> {
@@ -48,7 +48,7 @@ fn analysis(given: &Map<String, Value>) -> Result<String, ArgumentError> {
     arguments::analysis(given).map(|read| format!("{read:?}"))
 }
 
-/// The reader of a tool, and requests that hold and have all of its arguments between them.
+/// The parser of a tool, and valid requests that have all of its arguments between them.
 fn examples(tool: &str) -> Option<(Reader, Vec<Value>)> {
     Some(match tool {
         "start_controlled_change" => (start, vec![whole_start()]),
@@ -60,7 +60,7 @@ fn examples(tool: &str) -> Option<(Reader, Vec<Value>)> {
         "check_patch_contract" => {
             let mut by_commit = whole_contract();
             by_commit["diff_ref"] = json!("HEAD");
-            // Only one name of the run from before counts, so each has to be alone once.
+            // Only one name of the earlier run counts, so each must be alone once.
             by_commit["before_run_id"] = Value::Null;
             (contract, vec![whole_contract(), without_files(by_commit)])
         }
@@ -158,7 +158,7 @@ fn whole_analysis() -> Value {
     })
 }
 
-/// What `tools/list` says `tool` takes.
+/// The input schema of `tool` in `tools/list`.
 fn listed(tool: &str) -> Value {
     let all = tools::list();
     let mut all = all.as_array().into_iter().flatten();
@@ -168,11 +168,11 @@ fn listed(tool: &str) -> Value {
         .unwrap_or_default()
 }
 
-/// The fields of what `tool` is asked; each argument that it lists has to be tried.
+/// The fields of a request to `tool`; each argument in its schema must be tried.
 pub(super) fn request(tool: &str) -> Result<Rows, String> {
-    let (read, examples) = examples(tool).ok_or_else(|| format!("nobody here reads `{tool}`"))?;
+    let (read, examples) = examples(tool).ok_or_else(|| format!("no reader for `{tool}`"))?;
     let schema = listed(tool);
-    // The reader takes levels of detail as they come, so its schema does not name them.
+    // The parser takes any level of detail, so its schema does not list them.
     let mut words = vec![json!("full")];
     words_of(&schema, &mut words);
     let judge = |value: &Value| {
@@ -180,7 +180,7 @@ pub(super) fn request(tool: &str) -> Result<Rows, String> {
             return Said::Holds(read);
         }
         let mut by = BTreeSet::from(["INPUT_INVALID".to_owned()]);
-        // What has the right shape and is refused nevertheless is refused for its value.
+        // What has a valid shape and is refused nevertheless is refused for its value.
         if validate(&schema, value).is_empty() {
             by.insert("the rules of the tool".to_owned());
         }
@@ -200,7 +200,7 @@ pub(super) fn request(tool: &str) -> Result<Rows, String> {
     Ok(rows)
 }
 
-/// What several examples show; what one of them does without is not needed.
+/// Merged rows of several examples; a field that one example lacks is not needed.
 fn together(all: &[Rows]) -> Rows {
     let mut rows = Rows::new();
     let names: BTreeSet<String> = all.iter().flat_map(|one| one.keys().cloned()).collect();
@@ -219,9 +219,9 @@ fn together(all: &[Rows]) -> Rows {
     rows
 }
 
-/// The fields of what `tool` answers: those that an answer has with a value, and those of
+/// The fields of the answers of `tool`: those that an answer has with a value, and those of
 /// `fields` that none has.
-pub(super) fn told(tool: &str, fields: &[&str]) -> Result<Rows, String> {
+pub(super) fn answer(tool: &str, fields: &[&str]) -> Result<Rows, String> {
     let mut rows = absent(fields);
     for answer in answers::of(tool)? {
         let mut places = Vec::new();
@@ -268,15 +268,15 @@ mod tests {
 
     #[test]
     fn a_field_that_no_answer_has_is_absent() {
-        let rows = told("finish_controlled_change", &["status", "thanks"]).unwrap();
+        let rows = answer("finish_controlled_change", &["status", "thanks"]).unwrap();
         assert_eq!(usage(&rows, "status"), ("", "written"));
         assert_eq!(usage(&rows, "thanks"), ("", "absent"));
     }
 
     #[test]
-    fn the_snapshot_is_told_in_short_at_every_detail() {
-        let told = |detail| answers::snapshot(detail).unwrap();
-        assert_eq!(told("full"), told("summary"));
-        assert!(told("full").get("paths_count").is_some());
+    fn the_snapshot_is_a_summary_at_every_detail() {
+        let snapshot = |detail| answers::snapshot(detail).unwrap();
+        assert_eq!(snapshot("full"), snapshot("summary"));
+        assert!(snapshot("full").get("paths_count").is_some());
     }
 }

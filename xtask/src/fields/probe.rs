@@ -1,4 +1,4 @@
-//! Finds out by experiment what a field does.
+//! Finds by experiment what a field does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,31 +20,29 @@ use serde_json::{Value, json};
 use super::sample;
 use super::source::ELSEWHERE;
 
-/// What is known of a field.
 pub(super) struct Row {
-    /// Whether it has to be there.
+    /// Whether it is required.
     pub(super) needed: &'static str,
-    /// What becomes of it.
+    /// Its use: consumed, carried, refused, written or absent.
     pub(super) usage: &'static str,
     /// By which rules.
     pub(super) by: Vec<String>,
 }
 
-/// Fields by name.
 pub(super) type Rows = BTreeMap<String, Row>;
 
-/// What a reader says to a document.
+/// Answer of a reader to a document.
 pub(super) enum Said {
-    /// It holds, and this came of it.
+    /// It is accepted, with this result.
     Holds(String),
     /// It is refused, by these rules.
     Refused(BTreeSet<String>),
 }
 
-/// Whether a field is looked at, by its name.
+/// Whether a field is probed, by its name.
 pub(super) type Chosen<'a> = &'a dyn Fn(&str) -> bool;
 
-/// The codes that speak of shape alone.
+/// The codes that are about shape alone.
 const OF_SHAPE: [&str; 2] = ["INPUT_INVALID", "the schema"];
 
 /// Changes every field of `document`, and asks `judge` each time.
@@ -52,7 +50,7 @@ fn probe(document: &Value, judge: &dyn Fn(&Value) -> Said) -> Result<Rows, Strin
     probe_some(document, (&[], &|_| true), judge)
 }
 
-/// The same for the fields that `chosen` chooses by name, with `words` that the format knows.
+/// The same for the fields that `chosen` selects by name, with `words` that the format knows.
 pub(super) fn probe_some(
     document: &Value,
     (words, chosen): (&[Value], Chosen<'_>),
@@ -100,7 +98,7 @@ pub(super) fn probe_some(
     Ok(rows)
 }
 
-/// What holds something that is consumed is consumed itself.
+/// What contains a consumed field is consumed itself.
 fn contain(rows: &mut Rows) {
     let consumed: Vec<String> = rows
         .iter()
@@ -118,8 +116,8 @@ fn contain(rows: &mut Rows) {
     }
 }
 
-/// Values to try: those of other fields show what has to differ and what has to be the same, and
-/// `words` are those that the format knows.
+/// Values to try. Those of other fields show what must differ and what must be equal; `words` are
+/// those that the format knows.
 fn pool(document: &Value, places: &[String], words: &[Value]) -> Vec<Value> {
     let mut pool = vec![
         json!(3),
@@ -141,7 +139,7 @@ fn pool(document: &Value, places: &[String], words: &[Value]) -> Vec<Value> {
     pool
 }
 
-/// What could stand in the place of `here`: other types, and other values of the same.
+/// Replacements for `here`: other types, and other values of the same type.
 fn others(here: &Value, pool: &[Value]) -> Vec<Value> {
     let mut others = vec![
         json!(null),
@@ -224,7 +222,7 @@ fn plain(step: &str) -> String {
 /// Names of objects whose keys are data.
 const MAPS: [&str; 2] = ["files", "evidence_hashes"];
 
-/// The place with `*` for the elements of lists and the keys of maps, in the words of sources.
+/// The JSON pointer as a field name, with `*` for elements of lists and keys of maps.
 pub(super) fn general(document: &Value, place: &str) -> String {
     let mut name = String::new();
     let mut here = Some(document);
@@ -255,7 +253,7 @@ fn read(root: &Path, path: &str) -> Result<Value, String> {
     document::parse(format, &bytes).map_err(|error| format!("{path}: {error}"))
 }
 
-/// The fields of a format of others.
+/// The fields of a foreign format.
 pub(super) fn foreign(root: &Path, name: &str) -> Result<Rows, String> {
     let mut all = FOREIGN.iter();
     let foreign = all.find(|foreign| foreign.format.is_called(name));
@@ -333,11 +331,11 @@ pub(super) fn contract(root: &Path) -> Result<Rows, String> {
     Ok(rows)
 }
 
-/// What a contract holds a run to.
+/// What a contract requires of a run.
 fn held_to(contract: &Contract) -> String {
     format!(
         "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
-        // The loop that fixes takes its bounds from the document as written.
+        // The fix loop takes its bounds from the document as written.
         contract.document.timeout_retry,
         contract.scope,
         contract.forbid,
@@ -351,9 +349,9 @@ fn held_to(contract: &Contract) -> String {
     )
 }
 
-/// Whether a contract with the field of `whole` at `place`, and all it is in, is refused.
+/// Whether a contract with the field of `whole` at `place`, and everything in it, is refused.
 fn refused(example: &Value, whole: &Value, place: &str, judge: &dyn Fn(&Value) -> Said) -> bool {
-    // The first step that the example does not have brings the field in.
+    // The first step that the example lacks brings the field in.
     let mut at = String::new();
     for step in place.split('/').skip(1) {
         let above = at.clone();
@@ -373,7 +371,7 @@ fn refused(example: &Value, whole: &Value, place: &str, judge: &dyn Fn(&Value) -
     false
 }
 
-/// The fields of a report, by its schema; a test holds the schema and the type against each other.
+/// The fields of a report, by its schema; a test compares the schema with the type.
 pub(super) fn report(name: &str) -> Result<Rows, String> {
     let format = find(name).ok_or_else(|| format!("there is no format `{name}`"))?;
     let schema = format.schema();
@@ -413,7 +411,7 @@ pub(super) fn package(
     )
 }
 
-/// The fields of what comes out of deriving a package, below `place`.
+/// The fields of the answer of deriving a package, below `place`.
 pub(super) fn answer(root: &Path, place: &str) -> Result<Rows, String> {
     let payload = read(root, super::source::DERIVE)?["input"].clone();
     let answer = child_package::answer(Operation::Derive, &payload);
@@ -423,13 +421,13 @@ pub(super) fn answer(root: &Path, place: &str) -> Result<Rows, String> {
     Ok(written(part, deep))
 }
 
-/// The fields of what every check answers.
+/// The fields of the answer of every check.
 pub(super) fn verdict() -> Rows {
     let verdict = Verdict::deny(Code::ContractInvalid, "no").with(json!({}));
     written(&serde_json::to_value(&verdict).unwrap_or_default(), 1)
 }
 
-/// The fields of `value` that we write, down to `deep` steps; 0 is the first.
+/// The fields of `value` that Provost writes, down to depth `deep`; 0 is the first.
 fn written(value: &Value, deep: usize) -> Rows {
     let mut places = Vec::new();
     walk(value, "", &mut places);

@@ -1,8 +1,7 @@
-//! Makes a document that fits a schema and has every field of it.
+//! Makes a document that is valid under a schema and has every field of it.
 
 use serde_json::{Map, Value, json};
 
-/// A document that fits `schema`.
 pub(super) fn of(schema: &Value) -> Value {
     make(schema, schema)
 }
@@ -43,8 +42,8 @@ fn make(root: &Value, schema: &Value) -> Value {
 fn kind(words: &Map<String, Value>) -> &str {
     let kind = words.get("type");
     let first = kind.and_then(|kind| kind.get(0)).or(kind);
-    let told = first.and_then(Value::as_str);
-    told.unwrap_or(if words.contains_key("properties") {
+    let named = first.and_then(Value::as_str);
+    named.unwrap_or(if words.contains_key("properties") {
         "object"
     } else {
         "string"
@@ -60,7 +59,7 @@ fn object(root: &Value, words: &Map<String, Value>) -> Value {
     }
     if let Some(other @ Value::Object(_)) = words.get("additionalProperties") {
         fields.insert("any".to_owned(), make(root, other));
-        // Maps of digests may have keys that have to be there.
+        // Maps of digests may have required keys.
         let required = words.get("required").and_then(Value::as_array);
         for name in required.into_iter().flatten().filter_map(Value::as_str) {
             let entry = fields.entry(name.to_owned());

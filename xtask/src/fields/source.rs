@@ -1,42 +1,41 @@
-//! The documents that Provost is made after, and the fields they name.
+//! The source documents of Provost, and the fields they name.
 
 use provost_core::package::Operation;
 
 /// One document.
 pub(super) struct Section {
-    /// What it is called.
     pub(super) title: &'static str,
     pub(super) about: &'static str,
-    /// Who is asked about its fields.
+    /// Where the use of its fields is found.
     pub(super) subject: Subject,
-    /// The fields that the source names, with blanks between them; more may be found.
+    /// The fields that the source names, separated by blanks; more may be found.
     pub(super) fields: &'static str,
 }
 
-/// Who is asked about the fields of a document.
+/// Where the use of the fields of a document is found.
 pub(super) enum Subject {
-    /// The reader of a format of others, by the name of its schema.
+    /// The parser of a foreign format, by the name of its schema.
     Foreign(&'static str),
     /// The rules of contracts.
     Contract,
     /// The schema of a report.
     Report(&'static str),
-    /// The reader of child packages, with a payload or the case that has one.
+    /// The parser of child packages, with a payload or the case that has one.
     Package(Operation, &'static str),
-    /// What deriving a child package answers, below a place.
+    /// The answer of deriving a child package, below a JSON pointer.
     Answer(&'static str),
-    /// What a check answers.
+    /// The answer of a check.
     Verdict,
-    /// The reader of a tool of change control.
+    /// The parser of a tool of change control.
     Request(&'static str),
-    /// What a tool of change control answers; what it does not is absent.
-    Told(&'static str),
+    /// The answers of a tool of change control; a field without a value is absent.
+    ToolAnswer(&'static str),
 }
 
-/// A package that is derived with every field of its policies.
+/// A derivation with every field of its policies.
 pub(super) const DERIVE: &str = "tests/corpus/child-packages/035-route-override.json";
 
-/// One with an allow-list.
+/// A derivation with an allow-list.
 const ALLOWLIST: &str = "tests/corpus/child-packages/005-allowlist-subset.json";
 
 const BY_SUMMARY: &str = r#"{ "handoff_policy": {
@@ -58,7 +57,7 @@ const DEPTH: &str = r#"{ "depth_budget": {
     "current_depth": 0, "max_depth": 2, "max_children": 1
 } }"#;
 
-/// Fields of a contract that are used where a contract alone does not show it, and by whom.
+/// Fields of a contract whose use a contract alone does not show, and what uses them.
 pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ("x_provost.target", "`provost land`"),
     ("x_provost.author", "APPROVAL_NEEDED"),
@@ -83,11 +82,10 @@ pub(super) const ELSEWHERE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Every document.
 pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "Control packet: `task_card.yaml`",
-        about: "What the planner allows. Fields that nobody knows are tolerated.",
+        about: "What the planner allows. Unknown fields are tolerated.",
         subject: Subject::Foreign("packet_task_card"),
         fields: "schema_version phase_id goal_ids executor_required evidence_policy \
             evidence_files evidence_files.workspace_before evidence_files.workspace_after \
@@ -308,20 +306,20 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section {
         title: "Child package: hand-off by summary",
-        about: "What a child is told.",
+        about: "What the child learns from its parent.",
         subject: Subject::Package(Operation::Handoff, BY_SUMMARY),
         fields: "handoff_policy handoff_policy.type handoff_policy.summary_ref \
             handoff_policy.max_tokens handoff_policy.policy_ref",
     },
     Section {
         title: "Child package: hand-off by chosen references",
-        about: "What a child is told.",
+        about: "What the child learns from its parent.",
         subject: Subject::Package(Operation::Handoff, BY_REFERENCES),
         fields: "handoff_policy.type handoff_policy.refs handoff_policy.policy_ref",
     },
     Section {
         title: "Child package: hand-off of the whole history",
-        about: "What a child is told.",
+        about: "What the child learns from its parent.",
         subject: Subject::Package(Operation::Handoff, WHOLE_HISTORY),
         fields: "handoff_policy.type handoff_policy.projection_audit_required \
             handoff_policy.policy_ref",
@@ -383,9 +381,9 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section {
         title: "Change control: the answer to `start_controlled_change`",
-        about: "Every field that an answer has with a value: to who may edit, who waits, who is \
-            refused, who asks again, and where nothing was analysed or seen.",
-        subject: Subject::Told("start_controlled_change"),
+        about: "Every field that an answer has with a value: for an agent that may edit, waits, is \
+            refused or asks again, and where nothing was analysed or seen.",
+        subject: Subject::ToolAnswer("start_controlled_change"),
         fields: "status edit_allowed message next_step budget.gate_preview \
             workspace.concurrent_intents workspace_hygiene.blocks_edit \
             workspace_hygiene.foreign_dirty_overlaps dirty_snapshot dirty_scope_policy",
@@ -393,11 +391,12 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "Change control: the answer to `finish_controlled_change`",
         about: "Every field that an answer with `detail_level` `full` has with a value: accepted, \
-            violated, held up by dirt, and blind. What is absent is told elsewhere: the dirt is in \
-            `workspace_hygiene_after` alone, `dirty_snapshot` is the same summary at every detail, \
+            violated, held up by dirty files, and blind. What is absent is reported elsewhere: the \
+            dirty files are in `workspace_hygiene_after` alone, `dirty_snapshot` is the same \
+            summary at every detail, \
             and `receipt` holds the receipt as Markdown, so that its health is read with \
             `get_review_receipt`.",
-        subject: Subject::Told("finish_controlled_change"),
+        subject: Subject::ToolAnswer("finish_controlled_change"),
         fields: "status reason message next_step verification.status verification.before \
             verification.before.run_id verification.before.health verification.after \
             verification.after.run_id verification.after.health \
@@ -422,7 +421,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "Change control: the answer to `check_patch_contract`",
         about: "Every field that an answer has with a value, in both modes.",
-        subject: Subject::Told("check_patch_contract"),
+        subject: Subject::ToolAnswer("check_patch_contract"),
         fields: "status reason before.run_id before.health after.run_id after.health \
             structural_delta.verdict structural_delta.health_delta structural_delta.regressions \
             health_regression_advisory gate_preview",
@@ -430,7 +429,7 @@ pub(super) const SECTIONS: &[Section] = &[
     Section {
         title: "Change control: the answer to `compare_runs`",
         about: "What a judgement compares.",
-        subject: Subject::Told("compare_runs"),
+        subject: Subject::ToolAnswer("compare_runs"),
         fields: "before.run_id before.health after.run_id after.health verdict health_delta \
             regressions",
     },
@@ -438,7 +437,7 @@ pub(super) const SECTIONS: &[Section] = &[
         title: "Change control: the answer to `get_review_receipt`",
         about: "The `health.delta` of a receipt is that of the change, from the run before to the \
             run after, and not the drift from a baseline that the source has there.",
-        subject: Subject::Told("get_review_receipt"),
+        subject: Subject::ToolAnswer("get_review_receipt"),
         fields: "structured_receipt.health.delta",
     },
 ];

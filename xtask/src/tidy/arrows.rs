@@ -1,10 +1,10 @@
-//! Checks who may depend on whom.
+//! Checks which crate may depend on which.
 
 use serde::Deserialize;
 
 use super::Finding;
 
-/// A crate of the workspace, as `cargo metadata` tells.
+/// A crate of the workspace, as printed by `cargo metadata`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Package {
     name: String,
@@ -14,7 +14,7 @@ pub(super) struct Package {
 #[derive(Debug, Deserialize)]
 struct Dependency {
     name: String,
-    /// `dev`, `build`, or nothing for an ordinary one.
+    /// `dev`, `build`, or `None` for an ordinary one.
     kind: Option<String>,
 }
 
@@ -23,11 +23,11 @@ struct Metadata {
     packages: Vec<Package>,
 }
 
-/// What a crate may use.
+/// The permitted dependencies of a crate.
 struct Rule {
     package: &'static str,
     ours: &'static [&'static str],
-    /// Crates of others, where they are limited to those that do nothing to the machine.
+    /// Permitted external crates; `Some` only for crates that must not touch the machine.
     others: Option<&'static [&'static str]>,
 }
 
@@ -85,7 +85,7 @@ const RULES: &[Rule] = &[
         ours: CORE_ENGINE,
         others: None,
     },
-    // Only for tests: no rule names it, so no crate depends on it otherwise.
+    // Only for tests: no rule names it, so no crate may depend on it otherwise.
     Rule {
         package: "provost-testkit",
         ours: &[],
@@ -105,14 +105,13 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// Reads what `cargo metadata` prints.
 pub(super) fn read(metadata: &[u8]) -> Result<Vec<Package>, String> {
     serde_json::from_slice(metadata)
         .map(|metadata: Metadata| metadata.packages)
         .map_err(|why| format!("cargo metadata: {why}"))
 }
 
-/// Finds dependencies that the rules do not name; those of tests only and of the chores are free.
+/// Finds dependencies that the rules do not name. Dev-dependencies and those of `xtask` are free.
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for package in packages.iter().filter(|package| package.name != "xtask") {

@@ -1,17 +1,15 @@
-//! Checks the shape of the house: sizes, names, pages and the list of dependencies.
+//! Checks sizes, names, pages and the list of dependencies.
 
 use super::{Finding, SourceFile};
 
-/// The most lines of a source file.
 const LONGEST_SOURCE: usize = 500;
 
-/// The most lines of the page about the architecture.
 const LONGEST_ARCHITECTURE: usize = 300;
 
-/// Names that say nothing about what is inside.
+/// Names that say nothing about the content.
 const EMPTY_NAMES: &[&str] = &["common", "utils", "util", "types", "errors", "helpers"];
 
-/// Checks everything that needs no look inside the code.
+/// Checks everything that does not read the code itself.
 pub(super) fn check(files: &[SourceFile], codes: &[&str]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files {
@@ -25,7 +23,7 @@ pub(super) fn check(files: &[SourceFile], codes: &[&str]) -> Vec<Finding> {
     findings
 }
 
-/// Whether a file is Rust of ours.
+/// Whether a file is Rust of the project.
 pub(super) fn is_source(path: &str) -> bool {
     let here = path.starts_with("crates/") || path.starts_with("xtask/");
     here && path.rsplit('.').next() == Some("rs")
@@ -58,7 +56,7 @@ fn name(file: &SourceFile) -> Option<Finding> {
     Some(Finding::new(&file.path, what))
 }
 
-/// Finds foreign dependencies of the workspace that do not say what they are for.
+/// Finds external dependencies of the workspace without a reason.
 fn dependencies(file: &SourceFile) -> Vec<Finding> {
     let mut inside = false;
     let mut findings = Vec::new();

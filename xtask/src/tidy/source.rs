@@ -1,17 +1,16 @@
-//! Checks words that must not stand in the code.
+//! Checks for words that the code must not contain.
 
 use super::house::is_source;
 use super::{Finding, SourceFile};
 
-/// Where `unsafe` may stand.
+/// Where `unsafe` is permitted.
 const BOXES: &str = "crates/provost-host/src/sandbox";
 
-/// Cases that others wrote and nobody edits.
+/// Test cases from outside the project, which are never edited.
 const CORPUS: &str = "tests/corpus/";
 
-/// Checks every line of every file.
 pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
-    // Put together here, so that this file does not hold what it looks for.
+    // Assembled here, so that this file does not contain what it searches.
     let places = ["work", "root"].map(|name| format!("/{name}/"));
     let mut findings = Vec::new();
     for file in files {
@@ -33,7 +32,7 @@ pub(super) fn check(files: &[SourceFile]) -> Vec<Finding> {
     findings
 }
 
-/// Words that this line of code should not have.
+/// Findings about words that this line of code must not contain.
 fn banned(path: &str, code: &str) -> impl Iterator<Item = String> {
     let sandboxed = path
         .strip_prefix(BOXES)
@@ -56,7 +55,7 @@ fn banned(path: &str, code: &str) -> impl Iterator<Item = String> {
         .map(|(_, what)| what.to_owned())
 }
 
-/// Whether `line` holds `place` as the beginning of a path.
+/// Whether `line` contains `place` as the beginning of a path.
 fn names(line: &str, place: &str) -> bool {
     line.match_indices(place).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -74,9 +73,9 @@ fn has_word(code: &str, word: &str) -> bool {
     })
 }
 
-/// A line without its comment and without what stands between quotes.
+/// A line without its comment and without quoted text.
 ///
-/// Texts over several lines are taken for code, which can only find too much.
+/// Texts over several lines count as code, which can only find too much.
 fn code_of(line: &str) -> String {
     let mut code = String::new();
     let mut rest = line;
@@ -100,7 +99,7 @@ fn code_of(line: &str) -> String {
     code + rest
 }
 
-/// Where the text that begins with a quote ends; an open end is the end of the line.
+/// Where the text that begins with a quote ends; an unterminated one ends with the line.
 fn end_of_text(text: &str) -> usize {
     let mut escaped = false;
     for (at, character) in text.char_indices().skip(1) {

@@ -1,12 +1,12 @@
-//! Lists the places that programs ask for by themselves, for updates, telemetry and the like.
+//! Lists the hosts that agent programs contact on their own, for updates, telemetry and the like.
 //!
-//! No work needs them: the programs go on without. What is here is known of Codex 0.166, Claude
-//! Code 2.1 and Gemini CLI 0.61; a place that is missing is taken for one that the work asked for.
+//! No work needs them: the programs run without. The list is from Codex 0.166, Claude Code 2.1 and
+//! Gemini CLI 0.61; a host that is missing is treated as one that the work asked for.
 
 use super::{Adapter, provider};
 use crate::net::endpoint::{Endpoint, Host};
 
-/// Domains of one program, each with all that is below it.
+/// Domains of one program, each with its subdomains.
 fn domains(adapter: Adapter) -> &'static [&'static str] {
     match adapter {
         Adapter::Exec | Adapter::Mcp => &[],
@@ -15,7 +15,7 @@ fn domains(adapter: Adapter) -> &'static [&'static str] {
             "openai.com",
             "oaistatic.com",
             "oaiusercontent.com",
-            // It looks for plugins and for newer versions of itself.
+            // For plugins and newer versions of itself.
             "github.com",
             "githubusercontent.com",
             "sentry.io",
@@ -46,9 +46,9 @@ fn domains(adapter: Adapter) -> &'static [&'static str] {
     }
 }
 
-/// Whether the program of `adapter` asks for `place` by itself.
+/// Whether the program of `adapter` contacts `place` on its own.
 pub fn is_background(adapter: Adapter, place: &Endpoint) -> bool {
-    // Its maker's models, where it was told that its model is elsewhere.
+    // The vendor's models, where the policy configures another provider.
     if provider::default(adapter).is_some_and(|own| own.endpoint == *place) {
         return true;
     }

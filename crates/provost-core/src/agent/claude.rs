@@ -1,11 +1,11 @@
-//! Understands what `claude --print --output-format stream-json` prints.
+//! Parses the output of `claude --print --output-format stream-json`.
 
 use serde_json::Value;
 
 use super::event::{Event, Usage, brief};
 use super::reader::{number, text};
 
-/// What is spent so far, message by message, until the end says it all.
+/// Usage so far, message by message; the final line has the total.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     before: Usage,
@@ -13,15 +13,14 @@ pub(super) struct Tally {
     current: Usage,
 }
 
-/// What one line tells.
 pub(super) fn events(line: &Value, tally: &mut Tally) -> Vec<Event> {
     match text(line, "/type") {
         "system" if text(line, "/subtype") == "init" => vec![Event::Session {
             thread: brief(text(line, "/session_id")),
         }],
         "system" => {
-            let told = complaint(line).map(|(_, text)| Event::Error { text });
-            told.into_iter().collect()
+            let error = complaint(line).map(|(_, text)| Event::Error { text });
+            error.into_iter().collect()
         }
         "assistant" => {
             let message = &line["message"];
@@ -47,7 +46,7 @@ pub(super) fn events(line: &Value, tally: &mut Tally) -> Vec<Event> {
     }
 }
 
-/// What a line says about a model that does not answer: the status, if there was one, and words.
+/// The error of a line about a model that does not answer: the status, if any, and the message.
 pub(super) fn complaint(line: &Value) -> Option<(Option<u16>, String)> {
     if text(line, "/subtype") != "api_retry" {
         return None;
@@ -95,7 +94,7 @@ fn tool(name: &str, input: &Value) -> Event {
 }
 
 impl Tally {
-    /// A message is printed in parts, each with what the whole of it has spent so far.
+    /// A message is printed in parts, each with the usage of the whole message so far.
     fn add(&mut self, message: &Value) -> Option<Event> {
         let spent = usage(message.get("usage")?);
         let name = text(message, "/id");
@@ -108,7 +107,7 @@ impl Tally {
     }
 }
 
-/// Claude counts what it reads from a cache, or puts there, beside what it reads.
+/// Claude counts tokens read from or written to a cache separately from input tokens.
 fn usage(usage: &Value) -> Usage {
     let cached = number(usage, "/cache_read_input_tokens");
     let parts = [
@@ -124,7 +123,7 @@ fn usage(usage: &Value) -> Usage {
     }
 }
 
-/// Dollars as millionths, never less than was said.
+/// Dollars as millionths, rounded up.
 fn micro(dollars: &Value) -> u64 {
     let amount = (dollars.as_f64().unwrap_or(0.0) * 1e6).ceil();
     #[expect(

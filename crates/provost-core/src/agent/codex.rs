@@ -1,11 +1,11 @@
-//! Understands what `codex exec --json` prints.
+//! Parses the output of `codex exec --json`.
 
 use serde_json::Value;
 
 use super::event::{Event, Usage, brief};
 use super::reader::{number, text};
 
-/// What one line tells, with `last` being the last message so far.
+/// `last` is the last message so far.
 pub(super) fn events(line: &Value, last: &str) -> Vec<Event> {
     match text(line, "/type") {
         "thread.started" => vec![Event::Session {
@@ -30,7 +30,7 @@ pub(super) fn events(line: &Value, last: &str) -> Vec<Event> {
     }
 }
 
-/// What a line says about a model that does not answer: the status, if there was one, and words.
+/// The error of a line about a model that does not answer: the status, if any, and the message.
 pub(super) fn complaint(line: &Value) -> Option<(Option<u16>, String)> {
     let words = text(line, "/message");
     let about = words.starts_with("Reconnecting") || words.contains("unexpected status ");
@@ -70,7 +70,7 @@ fn item(item: &Value) -> Vec<Event> {
     }
 }
 
-/// Codex counts cached tokens among those it read, and tells no price.
+/// Codex counts cached tokens as input tokens, and reports no price.
 fn usage(usage: &Value) -> Usage {
     Usage {
         input_tokens: number(usage, "/input_tokens"),

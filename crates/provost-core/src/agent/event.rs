@@ -1,49 +1,47 @@
-//! What agents tell while they work, in one form for all of them.
+//! The events of an agent at work, in one form for all programs.
 
 use serde::{Deserialize, Serialize};
 
-/// The longest text an event keeps; the stream as it was printed has the rest.
+/// The longest text an event keeps; the raw stream has the rest.
 const LONGEST: usize = 4096;
 
-/// One thing an agent told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
-    /// It began, or continues what has this name.
+    /// The agent started, or resumed the conversation `thread`.
     Session {
-        /// How the program calls the conversation.
+        /// The program's name for the conversation.
         thread: String,
     },
-    /// The model said something.
     Message {
-        /// Its words.
         text: String,
     },
-    /// The model used a tool.
-    Tool { name: String, detail: String },
-    /// The model changed a file with a tool made for that.
+    Tool {
+        name: String,
+        detail: String,
+    },
+    /// The model changed a file with an editing tool.
     FileChange {
-        /// Which, as the agent calls it.
+        /// As the agent reports it.
         path: String,
     },
-    /// What it has spent so far.
+    /// Total so far.
     Usage(Usage),
-    /// Something went wrong; the agent may go on.
+    /// An error; the agent may continue.
     Error {
-        /// Its words.
         text: String,
     },
-    /// It is through.
+    /// The agent finished.
     Final {
-        /// Whether by its own word it came to an end and did not give up.
+        /// Whether the agent says that it succeeded.
         ok: bool,
-        /// Its last words.
+        /// Its last message.
         text: String,
     },
 }
 
 impl Event {
-    /// Whether it shows that the work goes on; a complaint, such as about a retry, does not.
+    /// Whether it shows that the agent is working; an error, such as a retry, does not.
     pub fn is_progress(&self) -> bool {
         match self {
             Self::Message { .. }
@@ -59,13 +57,12 @@ impl Event {
 /// Tokens and money, as the agent counts them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens the model read, those from a cache among them.
+    /// Tokens the model read, including cached ones.
     pub input_tokens: u64,
-    /// Tokens of these that came from a cache.
+    /// The part of `input_tokens` that came from a cache.
     pub cached_tokens: u64,
-    /// Tokens the model wrote.
     pub output_tokens: u64,
-    /// Millionths of a US dollar; nothing where the program does not say.
+    /// Millionths of a US dollar; 0 if the program does not say.
     #[serde(default)]
     pub micro_usd: u64,
 }
@@ -77,7 +74,6 @@ impl Usage {
         read.saturating_add(self.output_tokens)
     }
 
-    /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -89,7 +85,7 @@ impl Usage {
     }
 }
 
-/// The beginning of `text`, as long as an event may keep it.
+/// `text`, truncated to the length an event may keep.
 pub(super) fn brief(text: &str) -> String {
     let mut end = text.len().min(LONGEST);
     while !text.is_char_boundary(end) {

@@ -1,21 +1,20 @@
-//! Understands what `gemini --output-format stream-json` prints.
+//! Parses the output of `gemini --output-format stream-json`.
 
 use serde_json::Value;
 
 use super::event::{Event, Usage, brief};
 use super::reader::{number, spoken, text};
 
-/// The most of one message that is kept; a longer one is no answer that anybody asked for.
+/// The most bytes of one message that are kept; no valid answer is longer.
 const LONGEST: usize = 512 << 10;
 
-/// What the model says. It comes in pieces, and is told when something else follows.
+/// The model's message. It comes in pieces; the event follows when the message is complete.
 #[derive(Debug, Default)]
 pub(super) struct Speech {
     now: String,
     last: String,
 }
 
-/// What one line tells.
 pub(super) fn events(line: &Value, speech: &mut Speech) -> Vec<Event> {
     match text(line, "/type") {
         "init" => vec![Event::Session {
@@ -25,8 +24,8 @@ pub(super) fn events(line: &Value, speech: &mut Speech) -> Vec<Event> {
             speech.add(text(line, "/content"));
             Vec::new()
         }
-        "tool_use" => speech.told(tool(text(line, "/tool_name"), &line["parameters"])),
-        "error" => speech.told(Event::Error {
+        "tool_use" => speech.followed_by(tool(text(line, "/tool_name"), &line["parameters"])),
+        "error" => speech.followed_by(Event::Error {
             text: brief(text(line, "/message")),
         }),
         "result" => {
@@ -69,7 +68,7 @@ impl Speech {
         }
     }
 
-    /// The message that has ended, if there was one.
+    /// Ends the current message; `None` if there was none.
     fn pause(&mut self) -> Option<Event> {
         if self.now.is_empty() {
             return None;
@@ -80,17 +79,17 @@ impl Speech {
         })
     }
 
-    fn told(&mut self, event: Event) -> Vec<Event> {
+    fn followed_by(&mut self, event: Event) -> Vec<Event> {
         self.pause().into_iter().chain([event]).collect()
     }
 
-    /// The last message as the answer that was asked for: what is no JSON stays a text.
+    /// The last message as the answer; text that is not JSON becomes a string.
     pub(super) fn answer(&self) -> Value {
         spoken(&self.last)
     }
 }
 
-/// Gemini counts cached tokens among those it read, thoughts only in the sum, and tells no price.
+/// Gemini counts cached tokens as input tokens, thoughts only in the total, and reports no price.
 fn usage(stats: &Value) -> Usage {
     let read = number(stats, "/input_tokens");
     let thought = number(stats, "/total_tokens").saturating_sub(read);

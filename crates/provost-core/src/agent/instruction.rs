@@ -1,4 +1,4 @@
-//! Words the instruction that an agent gets: its contract, and nothing else.
+//! Writes the instruction for an agent: its contract, and nothing else.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,11 @@ use super::launch::Answer;
 use crate::contract::Contract;
 use crate::contract::output::Output;
 
-/// What an agent is told about `contract`.
 pub fn render(contract: &Contract, answer: Answer) -> String {
     let document = &contract.document;
     let mut text = String::from(
-        "You work alone, under a contract, in a private checkout of a git repository. Nobody can \
-         answer questions. Your work is judged by what is on disk when you end.\n\n# Objective\n\n",
+        "You work alone, under a contract, in a private checkout of a git repository. Questions \
+         are not answered. Your work is judged by what is on disk when you end.\n\n# Objective\n\n",
     );
     text.push_str(document.inputs.spec.trim());
     text.push_str("\n\n# Scope\n\nYou may change these paths and everything below them:\n\n");

@@ -1,4 +1,4 @@
-//! Says how the program of an adapter is started in a sandbox.
+//! Builds the command line, files and environment that start an adapter's program in a sandbox.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::contract::output::Output;
 use crate::net::credential::DUMMY;
 use crate::{plan, review};
 
-/// Where the schema of the answer is in the sandbox.
+/// Path of the answer's schema inside the sandbox.
 const SCHEMA: &str = "/run/provost/answer.schema.json";
 
-/// Where the settings of Gemini CLI are in the sandbox; they go before those of any other place.
+/// Path of Gemini CLI's settings inside the sandbox; they override all other settings files.
 const SETTINGS: &str = "/run/provost/gemini.settings.json";
 
-/// What Gemini CLI loads first, so that the tree does not steer it.
+/// A script that Gemini CLI loads first, so that files of the tree cannot configure it.
 const BLINKERS: (&str, &str) = ("/run/provost/gemini.cjs", include_str!("launch/gemini.cjs"));
 
-/// Tools of Gemini CLI that act inside the sandbox and nowhere else; it gets no others.
+/// Tools of Gemini CLI that act only inside the sandbox; it gets no others.
 const GEMINI_READS: [&str; 6] = [
     "glob",
     "grep_search",
@@ -31,36 +31,34 @@ const GEMINI_READS: [&str; 6] = [
     "run_shell_command",
 ];
 
-/// Those that change files.
+/// The tools that change files.
 const GEMINI_WRITES: [&str; 3] = ["replace", "write_file", "write_todos"];
 
 /// A name that no file and no server has.
 const NOTHING: &str = "provost-none";
 
-/// Tools of Claude Code that act inside the sandbox and nowhere else; it gets no others.
+/// Tools of Claude Code that act only inside the sandbox; it gets no others.
 const CLAUDE_TOOLS: &str = "Bash,Edit,Glob,Grep,NotebookEdit,Read,TodoWrite,Write";
 
-/// Those that a reviewer or a planner gets: it reads, and runs what reads.
+/// The tools of a reviewer or a planner: read-only, and a shell in a read-only sandbox.
 const CLAUDE_READS: &str = "Bash,Glob,Grep,Read,TodoWrite";
 
-/// What the last words of an agent are bound to.
+/// The schema that an agent's final answer must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// To nothing.
+    /// No schema.
     Free,
-    /// To the schema of a result.
+    /// The schema of a task result.
     Bound,
-    /// To the schema of a review.
     Review,
-    /// To the schema of a plan.
     Plan,
-    /// To the schema of a division.
+    /// The schema of a split of a contract into parts.
     Split,
 }
 
 impl Answer {
-    /// What a contract wants. A report of another format is left as a file, because providers take
-    /// no schema with optional fields.
+    /// The schema for `contract`. A report of another format is left as a file, because providers
+    /// accept no schema with optional fields.
     pub fn of(contract: &Document) -> Self {
         let output = Output::of(contract.assigned_agent.role);
         match (ResultRule::of(contract), output) {
@@ -81,7 +79,7 @@ impl Answer {
     }
 }
 
-/// What is executed: the program of the adapter, or the command of a server.
+/// The command line: the program of the adapter, or the command of a server.
 pub fn argv(agent: &Adapted, answer: Answer) -> Vec<String> {
     if let Some(command) = agent.own_command() {
         return command.to_vec();
@@ -93,7 +91,7 @@ pub fn argv(agent: &Adapted, answer: Answer) -> Vec<String> {
         .collect()
 }
 
-/// The arguments that follow the program; the instruction comes on its standard input.
+/// The arguments after the program; the instruction comes on standard input.
 pub fn arguments(agent: &Adapted, answer: Answer) -> Vec<String> {
     let mut words = match agent.adapter {
         Adapter::Exec | Adapter::Mcp => return Vec::new(),
@@ -110,7 +108,7 @@ pub fn arguments(agent: &Adapted, answer: Answer) -> Vec<String> {
         (Adapter::Claude, Some(schema)) => {
             words.extend(["--json-schema".to_owned(), schema.to_string()]);
         }
-        // Bound by words alone; see `binding`.
+        // Only the instruction binds these; see `binding`.
         (Adapter::Exec | Adapter::Gemini | Adapter::Mcp, _) | (_, None) => {}
     }
     if agent.adapter == Adapter::Codex {
@@ -119,18 +117,18 @@ pub fn arguments(agent: &Adapted, answer: Answer) -> Vec<String> {
     words
 }
 
-/// The words that start a program, changed so that it goes on with the conversation `thread`; the
-/// words as they are if that cannot be the name of one.
+/// `words` changed so that the program resumes the conversation `thread`. Unchanged if `thread` is
+/// not a valid name of one.
 pub fn continued(words: &[String], adapter: Adapter, thread: &str) -> Vec<String> {
     let mut words = words.to_vec();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let named = (1..=128).contains(&thread.len()) && thread.bytes().all(plain);
-    // It is the program's own word, and becomes an argument.
+    // The agent chose the name, and it becomes an argument.
     if !named || thread.starts_with('-') {
         return words;
     }
     match adapter {
-        // A server is told the thread when it is called.
+        // A server gets the thread with the call.
         Adapter::Exec | Adapter::Mcp => {}
         Adapter::Claude | Adapter::Gemini => {
             words.extend(["--resume".to_owned(), thread.to_owned()]);
@@ -146,7 +144,6 @@ pub fn continued(words: &[String], adapter: Adapter, thread: &str) -> Vec<String
     words
 }
 
-/// Settings of Codex, each with its value.
 fn codex_config(agent: &Adapted) -> Vec<(String, Value)> {
     let key = provider::key_variable(agent.adapter).unwrap_or_default();
     let model_provider = json!({
@@ -158,10 +155,10 @@ fn codex_config(agent: &Adapted) -> Vec<(String, Value)> {
     let settings = [
         ("model_provider", json!("provost")),
         ("model_providers.provost", model_provider),
-        // What acts at the provider, or in agents that nobody gave a contract.
+        // These act at the provider, or start agents without a contract.
         ("web_search", json!("disabled")),
         ("agents.enabled", json!(false)),
-        // The contract instructs the agent; documents of the tree are documents.
+        // Only the contract instructs the agent; documents of the tree are data.
         ("project_doc_max_bytes", json!(0)),
         ("check_for_update_on_startup", json!(false)),
         ("analytics.enabled", json!(false)),
@@ -174,7 +171,7 @@ fn codex_config(agent: &Adapted) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// The servers that the program is given, as all programs are told them.
+/// The MCP servers that the program gets, in the common configuration form.
 fn servers(agent: &Adapted) -> Map<String, Value> {
     let server = |(name, argv): (&String, &Vec<String>)| {
         let (program, arguments) = argv.split_first()?;
@@ -184,7 +181,7 @@ fn servers(agent: &Adapted) -> Map<String, Value> {
     agent.tools.iter().filter_map(server).collect()
 }
 
-/// The same as arguments.
+/// The settings as command-line arguments.
 fn codex_settings(agent: &Adapted) -> Vec<String> {
     let mut words = Vec::new();
     for (name, value) in codex_config(agent) {
@@ -193,8 +190,8 @@ fn codex_settings(agent: &Adapted) -> Vec<String> {
     words
 }
 
-/// A value as TOML writes it in one line. What is told to Codex holds no character that TOML would
-/// escape in another way than JSON.
+/// A value as inline TOML. No setting for Codex holds a character that TOML escapes differently
+/// from JSON.
 fn inline(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
@@ -210,14 +207,14 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// The address of the model, as the program is told it.
+/// The address of the model, as configured in the program.
 fn inside(agent: &Adapted) -> String {
     let provider = agent.provider.as_ref();
     let inside = provider.map(|it| it.base_url.inside(it.login));
     inside.unwrap_or_default()
 }
 
-/// What a server is asked to do: `prompt`, if it can be in the conversation `thread`.
+/// The call for a server: `prompt`, continuing the conversation `thread` if given.
 pub fn call(agent: &Adapted, prompt: &str, thread: Option<&str>) -> Option<Call> {
     let server = agent.server.as_deref()?.clone();
     let mut arguments = Map::new();
@@ -258,7 +255,7 @@ fn claude(agent: &Adapted, answer: Answer) -> Vec<String> {
         "--output-format",
         "stream-json",
         "--dangerously-skip-permissions",
-        // Settings and documents of the tree do not steer it, and it brings no servers of its own.
+        // Settings and documents of the tree must not configure it, and it starts no other servers.
         "--setting-sources",
         "user",
         "--strict-mcp-config",
@@ -280,7 +277,7 @@ fn claude(agent: &Adapted, answer: Answer) -> Vec<String> {
 }
 
 fn gemini(agent: &Adapted) -> Vec<String> {
-    // It reads its prompt where it finds no terminal, and asks nobody.
+    // Without a terminal it reads its prompt from standard input and asks no questions.
     let words = ["--output-format", "stream-json", "--approval-mode", "yolo"];
     let mut words: Vec<String> = words.map(str::to_owned).into();
     let names = gemini_servers(agent).join(",");
@@ -288,7 +285,7 @@ fn gemini(agent: &Adapted) -> Vec<String> {
     words
 }
 
-/// The servers that may be started; the list must name something.
+/// The servers that may be started; the list must not be empty.
 fn gemini_servers(agent: &Adapted) -> Vec<&str> {
     let names: Vec<&str> = agent.tools.keys().map(String::as_str).collect();
     if names.is_empty() {
@@ -298,14 +295,14 @@ fn gemini_servers(agent: &Adapted) -> Vec<&str> {
     }
 }
 
-/// Settings that no file of the tree, and none of its home, has a say in.
+/// Settings that no file of the tree or of its home overrides.
 fn gemini_settings(agent: &Adapted, answer: Answer) -> Value {
     let mut tools: Vec<String> = GEMINI_READS.map(str::to_owned).into();
     match answer {
         Answer::Free | Answer::Bound => tools.extend(GEMINI_WRITES.map(str::to_owned)),
         Answer::Review | Answer::Plan | Answer::Split => {}
     }
-    // What is not on this list is denied, and that goes for the tools of servers too.
+    // Anything not on this list is denied, including the tools of servers.
     tools.extend(agent.tools.keys().map(|name| format!("mcp_{name}_*")));
     json!({
         "security": {
@@ -330,7 +327,7 @@ fn gemini_settings(agent: &Adapted, answer: Answer) -> Value {
     })
 }
 
-/// The files that the program finds, beside those of the tree, by their place in the sandbox.
+/// The files to mount for the program, by their path in the sandbox.
 pub fn files(agent: &Adapted, answer: Answer) -> Vec<(&'static str, String)> {
     let schema = answer.schema().map(|schema| (SCHEMA, schema.to_string()));
     let settings = match agent.adapter {
@@ -343,8 +340,8 @@ pub fn files(agent: &Adapted, answer: Answer) -> Vec<(&'static str, String)> {
     schema.into_iter().chain(settings).collect()
 }
 
-/// What a program that cannot be bound to a schema is told instead; its answer is held against
-/// the schema all the same.
+/// Text that asks for the schema, for a program that cannot enforce one. The answer is validated
+/// against the schema in any case.
 pub fn binding(adapter: Adapter, answer: Answer) -> String {
     match (adapter, answer.schema()) {
         (Adapter::Exec | Adapter::Codex | Adapter::Claude, _) | (_, None) => String::new(),
@@ -355,7 +352,7 @@ pub fn binding(adapter: Adapter, answer: Answer) -> String {
     }
 }
 
-/// The variables that the program finds; where it keeps its things follows from its home.
+/// The environment of the program; its own state directories follow from its home.
 pub fn environment(agent: &Adapted) -> BTreeMap<String, String> {
     let url = inside(agent);
     let mut variables: Vec<(&str, String)> = match agent.adapter {
@@ -380,7 +377,7 @@ pub fn environment(agent: &Adapted) -> BTreeMap<String, String> {
     };
     let key = provider::key_variable(agent.adapter);
     if let Some(key) = key.filter(|_| agent.provider.is_some()) {
-        // The program does not start without one.
+        // The program does not start without a key.
         variables.push((key, DUMMY.to_owned()));
     }
     variables
@@ -389,9 +386,9 @@ pub fn environment(agent: &Adapted) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The schema of a result: what of it only the agent can say.
+/// The schema of a result: only the fields that the agent must fill in.
 ///
-/// Every property is required and nothing else is allowed, because providers ask for that.
+/// Every property is required and no other is allowed, because providers require that.
 fn result_schema() -> Value {
     json!({
         "type": "object",
@@ -416,8 +413,8 @@ fn result_schema() -> Value {
     })
 }
 
-/// The result that stands for an answer which was bound to its schema; the answer is not judged
-/// here, and what has no form becomes a result that has none either.
+/// The result document for an answer that was bound to its schema. The answer is not judged here;
+/// an answer without structure becomes an invalid result.
 pub fn result(task_id: &str, answer: &Value) -> Value {
     let Value::Object(fields) = answer else {
         return answer.clone();

@@ -1,10 +1,10 @@
-//! Speaks to an MCP server that takes a prompt, and understands what it answers.
+//! The client side of a conversation with an MCP server that takes a prompt.
 //!
 //! # Invariants
 //!
-//! - The server is code that nobody vouches for. A message that is not what the protocol asks for
-//!   ends the conversation; nothing is guessed, and nothing is waited for that cannot come.
-//! - What the server asks of its client is refused: it gets no samples of a model, no files and no
+//! - The server is untrusted code. A message that violates the protocol ends the conversation;
+//!   nothing is guessed, and the client never waits for a reply that cannot come.
+//! - Requests of the server to its client are refused: it gets no model sampling, no files and no
 //!   approvals that way.
 
 #[cfg(test)]
@@ -16,72 +16,70 @@ use serde_json::{Map, Value, json};
 use super::event::{Event, Usage, brief};
 use super::reader::{number, text};
 
-/// The versions of the protocol that are understood; the first one is asked for.
+/// The supported protocol versions; the client asks for the first one.
 const VERSIONS: [&str; 4] = ["2025-06-18", "2025-11-25", "2025-03-26", "2024-11-05"];
 
-/// The most pages of tools that are asked for.
+/// The most pages of the tool list that are requested.
 const MOST_PAGES: u64 = 16;
 
-/// The most that a server may ask of its client.
+/// The most requests a server may send to its client.
 const MOST_REQUESTS: u32 = 256;
 
-/// The code of JSON-RPC for what is not offered.
+/// The JSON-RPC code for a method that is not offered.
 const NOT_OFFERED: i64 = -32601;
 
-/// The tool that takes a prompt, if nobody says otherwise: that of Codex.
+/// The default tool that takes a prompt: that of Codex.
 pub const TOOL: &str = "codex";
 
-/// The one that goes on with a thread.
+/// The default tool that continues a thread.
 pub const REPLY_TOOL: &str = "codex-reply";
 
 /// A server that is an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Server {
-    /// The words that start it.
+    /// Its command line.
     pub command: Vec<String>,
     /// The tool that takes a prompt.
     pub tool: String,
-    /// The tool that takes a prompt and the thread it goes on with, if it is there.
+    /// The tool that takes a prompt and a thread to continue, if the server has it.
     pub reply_tool: String,
 }
 
-/// Whether `text` can be the name of a tool.
+/// Whether `text` is a valid tool name.
 pub fn is_tool(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
     (1..=128).contains(&text.len()) && text.bytes().all(plain)
 }
 
-/// What stands for no server in a list that must name something.
+/// The entry that means "no server" in a list that must not be empty.
 pub const NONE: &str = "none";
 
-/// What stands for samples of the client's model, which no server gets.
+/// The entry that stands for model sampling, which no server gets.
 pub const SAMPLING: &str = "sampling";
 
-/// Whether `text` can be the name of a server that an agent is given.
+/// Whether `text` is a valid name of a server for an agent.
 pub fn is_server(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
     let reserved = [NONE, SAMPLING].contains(&text);
     (1..=64).contains(&text.len()) && text.bytes().all(plain) && !reserved
 }
 
-/// What a server is to do.
+/// The call of a server's tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     pub server: Server,
-    /// What it is told.
     pub prompt: String,
-    /// What else the tool takes.
+    /// Further arguments of the tool.
     pub arguments: Map<String, Value>,
-    /// The thread that it goes on with.
+    /// The thread to continue.
     pub thread: Option<String>,
 }
 
-/// How far a conversation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Greeting,
     Listing,
-    /// Whether it goes on with a thread.
+    /// Whether it continues a thread.
     Calling {
         thread: bool,
     },
@@ -93,7 +91,7 @@ enum Stage {
 pub(super) struct Dialogue {
     call: Call,
     stage: Stage,
-    /// The number of the last question.
+    /// The id of the last request.
     asked: u64,
     tools: Vec<String>,
     requests: u32,
@@ -101,7 +99,7 @@ pub(super) struct Dialogue {
     answer: Option<String>,
 }
 
-/// What of the protocol a server broke, in words.
+/// A violation of the protocol by the server, as text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Breach(pub(super) String);
 
@@ -110,7 +108,7 @@ fn breach<T>(words: impl Into<String>) -> Result<T, Breach> {
 }
 
 impl Dialogue {
-    /// Begins: the first question is there to be sent.
+    /// Starts a conversation; the first request is ready to be sent.
     pub(super) fn begin(call: Call) -> Self {
         let mut dialogue = Self {
             call,
@@ -129,28 +127,26 @@ impl Dialogue {
         dialogue
     }
 
-    /// What is to be sent to the server since the last time.
+    /// The bytes to send to the server since the last call.
     pub(super) fn take_words(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// Whether there is nothing more to say.
     pub(super) fn is_over(&self) -> bool {
         self.stage == Stage::Over
     }
 
-    /// Ends it.
     pub(super) fn close(&mut self) {
         self.stage = Stage::Over;
         self.out.clear();
     }
 
-    /// The last words of the tool.
+    /// The final message of the tool.
     pub(super) fn answer(&self) -> Option<&str> {
         self.answer.as_deref()
     }
 
-    /// Takes one message; answers what it told.
+    /// Processes one message and returns its events.
     pub(super) fn hear(&mut self, message: &Value) -> Result<Vec<Event>, Breach> {
         if self.is_over() {
             return Ok(Vec::new());
@@ -178,7 +174,7 @@ impl Dialogue {
         self.out.push(b'\n');
     }
 
-    /// A server may ask whether somebody is there, and nothing else.
+    /// A server may ping its client; every other request is refused.
     fn refuse(&mut self, method: &str, id: &Value) -> Result<Vec<Event>, Breach> {
         self.requests += 1;
         if self.requests > MOST_REQUESTS {
@@ -200,7 +196,7 @@ impl Dialogue {
 
     fn answered(&mut self, id: &Value, message: &Value) -> Result<Vec<Event>, Breach> {
         if id.as_u64() != Some(self.asked) {
-            return breach("answered a question that nobody asked");
+            return breach("answered a request that was not sent");
         }
         let result = match (message.get("result"), message.get("error")) {
             (Some(result), None) => result,
@@ -215,7 +211,7 @@ impl Dialogue {
         }
     }
 
-    /// What an error means. A server that has forgotten a thread is told everything anew.
+    /// Handles an error reply. If a server has lost the thread, the whole prompt is sent again.
     fn failed(&mut self, words: &str) -> Vec<Event> {
         let error = Event::Error { text: brief(words) };
         if self.stage == (Stage::Calling { thread: true }) {
@@ -294,7 +290,7 @@ impl Dialogue {
                 let words: Vec<&str> = parts.iter().map(|part| text(part, "/text")).collect();
                 words.join("\n")
             }
-            // How Codex says that its session broke.
+            // Codex reports a broken session this way.
             None => match result.get("error").and_then(Value::as_str) {
                 Some(words) => return Ok(self.failed(words)),
                 None => return breach("answered a call without content"),
@@ -326,8 +322,7 @@ fn session(thread: &str) -> Event {
     }
 }
 
-/// What a server tells without being asked: what Codex says about its work, or nothing that is
-/// understood.
+/// The events of a notification: what Codex reports about its work, or none for an unknown one.
 fn notified(method: &str, params: &Value) -> Vec<Event> {
     if method != "codex/event" {
         return Vec::new();
@@ -386,7 +381,7 @@ fn notified(method: &str, params: &Value) -> Vec<Event> {
     }
 }
 
-/// Whether a message that is no event shows that work goes on.
+/// Whether a message that is not an event shows that the agent is working.
 pub(super) fn stirs(message: &Value) -> bool {
     match text(message, "/method") {
         "notifications/progress" => true,

@@ -1,4 +1,4 @@
-//! Says where the model of an agent is, and which key opens it.
+//! Where the model of an agent is, and which key it needs.
 
 use std::fmt;
 
@@ -8,55 +8,47 @@ use super::Adapter;
 use crate::net::credential::{Credential, Transport};
 use crate::net::endpoint::{Endpoint, EndpointError};
 
-/// The longest path of an address.
+/// The longest path of a model's address, in bytes.
 const LONGEST_PATH: usize = 512;
 
-/// Where the model of an agent is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provider {
-    /// Its address.
     pub base_url: BaseUrl,
-    /// How the agent comes to its key.
+    /// How the agent authenticates.
     #[serde(default)]
     pub login: Login,
 }
 
-/// How an agent comes to the key of its model.
+/// How an agent authenticates at its model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Login {
-    /// Not at all: the proxy adds it, outside the sandbox.
+    /// The proxy adds the key, outside the sandbox.
     #[default]
     Brokered,
-    /// There is none; the agent speaks to its model itself, through a tunnel if it is encrypted.
+    /// No key; the agent speaks to its model directly, through a tunnel if encrypted.
     None,
 }
 
-/// The address that all requests of an agent begin with.
+/// The common prefix of all request URLs of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BaseUrl {
-    /// Whether it is encrypted.
     pub transport: Transport,
-    /// The place.
     pub endpoint: Endpoint,
-    /// What follows the place; empty, or it begins with a slash and does not end with one.
+    /// The path after the host; empty, or it starts with a slash and does not end with one.
     path: String,
 }
 
-/// Why a text is no address of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// Another form.
     #[error("is not of the form `https://HOST[:PORT][/PATH]`")]
     Form,
-    /// Not a place.
     #[error("names no place: the host {0}")]
     Endpoint(#[from] EndpointError),
 }
 
 impl BaseUrl {
-    /// Reads an address.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         let (transport, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://"))
         {
@@ -78,7 +70,7 @@ impl BaseUrl {
         })
     }
 
-    /// The address as the agent is told it: plain where the proxy has a key to add.
+    /// The address for the agent: plain HTTP if the proxy adds a key.
     pub fn inside(&self, login: Login) -> String {
         match login {
             Login::Brokered => format!("http://{}{}", self.endpoint, self.path),
@@ -115,8 +107,8 @@ impl From<BaseUrl> for String {
     }
 }
 
-/// Where the makers of an adapter's program have their models, the field that holds a key there,
-/// and the variable that people keep it in.
+/// The vendor's endpoint of an adapter's program, the header field for its key, and the environment
+/// variable that users keep the key in.
 struct Home {
     url: &'static str,
     field: &'static str,
@@ -144,18 +136,18 @@ fn home(adapter: Adapter) -> Option<Home> {
     }
 }
 
-/// The variable that an adapter's program looks for its key in.
+/// The environment variable that the program reads its key from.
 pub fn key_variable(adapter: Adapter) -> Option<&'static str> {
     home(adapter).map(|home| home.variable)
 }
 
-/// Where the model of `adapter` is, if nobody says otherwise.
+/// The default endpoint of `adapter`.
 pub fn default(adapter: Adapter) -> Option<BaseUrl> {
     home(adapter).and_then(|home| BaseUrl::parse(home.url).ok())
 }
 
 impl Provider {
-    /// Whether the proxy can read what passes between an agent and its model, and count it.
+    /// Whether the proxy can read and count the traffic between agent and model.
     pub fn is_readable(&self) -> bool {
         match self.login {
             Login::Brokered => true,
@@ -163,15 +155,15 @@ impl Provider {
         }
     }
 
-    /// Whether the makers of the program are at this address, so that whoever chooses the agent
-    /// has chosen the place too.
+    /// Whether this is the endpoint of the program's vendor, so that choosing the agent implies the
+    /// endpoint.
     pub fn is_makers_own(&self, adapter: Adapter) -> bool {
         default(adapter).is_some_and(|own| {
             own.endpoint == self.base_url.endpoint && own.transport == self.base_url.transport
         })
     }
 
-    /// The key that the proxy adds for `adapter` at this place.
+    /// The key that the proxy adds for `adapter` at this endpoint.
     pub fn credential(&self, adapter: Adapter) -> Option<Credential> {
         let home = home(adapter).filter(|_| self.login == Login::Brokered)?;
         let BaseUrl {

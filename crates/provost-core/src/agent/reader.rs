@@ -1,4 +1,4 @@
-//! Follows what an agent prints, line by line, and keeps the sum of it.
+//! Parses the output stream of an agent line by line, and keeps totals.
 
 use std::collections::BTreeMap;
 
@@ -12,74 +12,72 @@ use super::event::{Event, Usage};
 use super::gemini::{self, Speech};
 use super::mcp::{self, Breach, Call, Dialogue};
 
-/// The longest line that is read; a longer one is counted and left out.
+/// The longest line that is read, in bytes; a longer one is counted and skipped.
 const LONGEST_LINE: usize = 4 << 20;
 
-/// Follows the stream of one attempt.
+/// Parses the stream of one attempt.
 #[derive(Debug)]
 pub struct Reader {
     adapter: Adapter,
     line: Vec<u8>,
-    /// Whether the rest of a line that is too long is still to come.
+    /// Whether the rest of an overlong line is still to come.
     skipping: bool,
     tally: Tally,
     speech: Speech,
     dialogue: Option<Dialogue>,
     last: String,
-    /// What the contract asks the agent not to do, in lower case.
+    /// The forbidden actions of the contract, in lower case.
     forbidden: Vec<String>,
     answer: Option<Value>,
     sum: Sum,
     complaint: Option<Complaint>,
 }
 
-/// What a program says about its model, which it asks again and again.
+/// An error of a program about its model, which it retries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complaint {
-    /// The status that the model answered with, if it did.
+    /// The HTTP status of the model's reply, if any.
     pub status: Option<u16>,
-    /// The words of the program.
+    /// The program's message.
     pub words: String,
-    /// How often it said so since work last went on.
+    /// How often it was reported since the agent last made progress.
     pub times: u32,
 }
 
-/// What the stream of an attempt comes to.
+/// Totals of an attempt's stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sum {
-    /// How many events there were.
     pub events: u64,
-    /// How many of them show that work went on.
+    /// How many events show progress.
     pub progress: u64,
-    /// Lines that are no event: not JSON, or too long.
+    /// Lines that are not events: not JSON, or too long.
     pub unread: u64,
-    /// What was spent, as the agent says.
+    /// Usage as the agent reports it.
     pub usage: Usage,
-    /// How often a tool was used for what the contract asks not to do.
+    /// How often a tool was used for each forbidden action.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub forbidden: BTreeMap<String, u64>,
-    /// How the program calls the conversation.
+    /// The program's name for the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    /// How it ended, by its own word; nothing if it did not say.
+    /// How the agent says that it ended; absent if it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
 }
 
-/// The last word of an agent about itself.
+/// How an agent says that it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// It came to its end.
+    /// The agent finished.
     Done,
-    /// It gave up, with these words.
+    /// It gave up, with this message.
     GaveUp(String),
-    /// It does not speak as it has to; in which way.
+    /// It violates its protocol, in this way.
     Broken(String),
 }
 
 impl Reader {
-    /// Begins to follow the program of `adapter`.
     pub fn new(adapter: Adapter) -> Self {
         Self {
             adapter,
@@ -96,7 +94,7 @@ impl Reader {
         }
     }
 
-    /// Looks out for `actions` among what tools are used for.
+    /// Counts tool uses that match `actions`.
     #[must_use]
     pub fn minding(mut self, actions: &[String]) -> Self {
         let words = actions.iter().map(|action| action.trim().to_lowercase());
@@ -104,7 +102,7 @@ impl Reader {
         self
     }
 
-    /// Begins to speak with a server that is to do `call`.
+    /// Starts a conversation with a server that is to execute `call`.
     pub fn speaking(call: Call) -> Self {
         Self {
             dialogue: Some(Dialogue::begin(call)),
@@ -112,18 +110,18 @@ impl Reader {
         }
     }
 
-    /// What is to be sent to the program since the last time.
+    /// The bytes to send to the program since the last call.
     pub fn take_words(&mut self) -> Vec<u8> {
         let dialogue = self.dialogue.as_mut();
         dialogue.map(Dialogue::take_words).unwrap_or_default()
     }
 
-    /// Whether everything was said in a conversation; there is none with most programs.
+    /// Whether the conversation is complete; most programs have none.
     pub fn is_over(&self) -> bool {
         self.dialogue.as_ref().is_some_and(Dialogue::is_over)
     }
 
-    /// Ends a conversation that cannot go on.
+    /// Ends a conversation that cannot continue.
     pub fn break_off(&mut self, why: &str) -> Vec<Event> {
         self.broken(Breach(why.to_owned()))
     }
@@ -140,22 +138,21 @@ impl Reader {
         vec![event]
     }
 
-    /// What it said about its model since work last went on.
+    /// The error about its model, if it has made no progress since.
     pub fn complaint(&self) -> Option<&Complaint> {
         self.complaint.as_ref()
     }
 
-    /// What it comes to so far.
     pub fn sum(&self) -> &Sum {
         &self.sum
     }
 
-    /// The answer that a schema was bound to, whole; a text if it is no JSON.
+    /// The answer, complete; a string if it is not JSON.
     pub fn answer(&self) -> Option<&Value> {
         self.answer.as_ref()
     }
 
-    /// Takes the next bytes; answers what they told.
+    /// Processes the next bytes and returns their events.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
         let mut lines = bytes.split(|byte| *byte == b'\n').peekable();
@@ -168,7 +165,7 @@ impl Reader {
         events
     }
 
-    /// Takes what follows the last line break; answers what it told.
+    /// Processes the rest after the last line break and returns its events.
     pub fn finish(&mut self) -> Vec<Event> {
         self.end_line()
     }
@@ -220,13 +217,14 @@ impl Reader {
         events
     }
 
-    /// Whether a line that is no event shows that work goes on: a tool that begins, or a thought.
+    /// Whether a line that is not an event shows that the agent is working: a tool that starts, or
+    /// a thought.
     fn stirs(&self, line: &Value) -> bool {
         let kind = text(line, "/type");
         match self.adapter {
             Adapter::Exec => false,
             Adapter::Codex => kind.starts_with("item.") && text(line, "/item/type") != "error",
-            // What is of the system tells of retries, too.
+            // System lines include retries.
             Adapter::Claude => matches!(kind, "assistant" | "user" | "stream_event"),
             Adapter::Gemini => kind == "tool_result" || text(line, "/role") == "assistant",
             Adapter::Mcp => mcp::stirs(line),
@@ -254,7 +252,7 @@ impl Reader {
         }
     }
 
-    /// What a line says about the model; work that goes on takes it back.
+    /// Keeps the error of a line about the model; progress clears it.
     fn keep_complaint(&mut self, line: &Value, events: &[Event]) {
         let found = match self.adapter {
             Adapter::Codex => codex::complaint(line),
@@ -273,7 +271,7 @@ impl Reader {
         }
     }
 
-    /// Events are cut, so the answer is kept beside them.
+    /// Events are truncated, so the whole answer is kept separately.
     fn keep_answer(&mut self, line: &Value) {
         let found = match self.adapter {
             Adapter::Exec => None,
@@ -293,8 +291,8 @@ impl Reader {
     }
 }
 
-/// The answer that `words` hold, with or without the fence that models like to put around it; what
-/// is no JSON stays a text.
+/// The answer in `words`, with or without a Markdown code fence; text that is not JSON becomes a
+/// string.
 pub(super) fn spoken(words: &str) -> Value {
     let bare = words.trim();
     let fenced = bare.strip_prefix("```json").or(bare.strip_prefix("```"));
@@ -302,13 +300,13 @@ pub(super) fn spoken(words: &str) -> Value {
     serde_json::from_str(inner.unwrap_or(bare)).unwrap_or(Value::from(words))
 }
 
-/// The text at `place`, or none.
+/// The string at `place`, or empty.
 pub(super) fn text<'a>(value: &'a Value, place: &str) -> &'a str {
     let found = value.pointer(place).and_then(Value::as_str);
     found.unwrap_or_default()
 }
 
-/// The number at `place`, or none.
+/// The number at `place`, or 0.
 pub(super) fn number(value: &Value, place: &str) -> u64 {
     value.pointer(place).and_then(Value::as_u64).unwrap_or(0)
 }

@@ -24,7 +24,7 @@ fn agent(adapter: Adapter) -> Adapted {
     }
 }
 
-/// What a stream comes to, fed in pieces of `size` bytes.
+/// Parses a stream in pieces of `size` bytes.
 fn read(adapter: Adapter, stream: &str, size: usize) -> (Vec<Event>, Reader) {
     let mut reader = Reader::new(adapter);
     let mut events = Vec::new();
@@ -65,7 +65,7 @@ const GEMINI: &str = r#"{"type":"init","session_id":"g-1","model":"m-1"}
 {"type":"result","status":"success","stats":{"total_tokens":60,"input_tokens":30,"output_tokens":25,"cached":20}}"#;
 
 #[test]
-fn what_comes_in_pieces_is_told_whole() {
+fn a_message_in_pieces_is_one_event() {
     for size in [1, 7, 100_000] {
         let (events, reader) = read(Adapter::Gemini, GEMINI, size);
         let text = |text: &str| Event::Message {
@@ -89,7 +89,7 @@ fn what_comes_in_pieces_is_told_whole() {
         assert_eq!(kinds, want);
         let sum = reader.sum();
         assert_eq!((sum.events, sum.unread), (8, 0));
-        // Four pieces, a result of a tool, and what is an event.
+        // Four pieces, a tool result, and the events.
         assert_eq!(sum.progress, 11);
         assert_eq!((sum.usage.input_tokens, sum.usage.tokens()), (30, 40));
         let thread = sum.thread.as_deref();
@@ -404,7 +404,7 @@ fn the_instruction_has_everything_of_the_contract_that_binds() {
 }
 
 #[test]
-fn a_known_program_goes_on_with_its_conversation() {
+fn a_known_program_continues_its_conversation() {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let codex = words("codex exec --json -");
     let claude = words("claude --print");
@@ -446,7 +446,7 @@ fn a_known_program_goes_on_with_its_conversation() {
 }
 
 #[test]
-fn a_complaint_about_the_model_lasts_until_work_goes_on() {
+fn a_complaint_about_the_model_lasts_until_the_agent_makes_progress() {
     let cases = [
         (
             Adapter::Claude,

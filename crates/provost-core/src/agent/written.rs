@@ -1,4 +1,4 @@
-//! Reads what a policy says about an agent.
+//! Parses the agents of a policy.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::provider::{self, BaseUrl, Login, Provider};
 use super::{Adapted, Adapter, Agent, Budget, is_model};
 use crate::gate::command;
 
-/// The most dollars a budget may name, so that a slip of the pen is noticed.
+/// The largest budget in dollars; a larger one is taken for a typing error.
 const MOST_DOLLARS: f64 = 100_000.0;
 
-/// An agent, as somebody wrote it.
+/// An agent, as a policy writes it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Written {
@@ -28,7 +28,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// The agent, or the field that is wrong and why.
+    /// The agent, or the invalid field and the reason.
     pub fn resolve(self) -> Result<Agent, (&'static str, String)> {
         let adapter = match (self.adapter.unwrap_or_default(), &self.command) {
             (Adapter::Exec, Some(text)) => return self.command_agent(text),
@@ -67,7 +67,7 @@ impl Written {
             login: self.login.unwrap_or_default(),
         });
         if self.max_tokens.is_some() && !provider.as_ref().is_some_and(Provider::is_readable) {
-            // A limit that nothing holds would be worse than none.
+            // A limit that nothing enforces would mislead.
             let problem = match provider {
                 None => "needs a `base_url`: tokens of a model at no known place are not counted",
                 Some(_) => {
@@ -86,12 +86,12 @@ impl Written {
             model: self.model,
             provider,
             server: server.map(Box::new),
-            // A contract says which.
+            // A contract names them.
             tools: BTreeMap::new(),
         }))
     }
 
-    /// The server that an agent is.
+    /// The MCP server that is the agent, if the adapter is one.
     fn server(&self, adapter: Adapter) -> Result<Option<Server>, (&'static str, String)> {
         let names = [("tool", &self.tool), ("reply_tool", &self.reply_tool)];
         for (field, name) in names {
@@ -125,7 +125,7 @@ impl Written {
             ("reply_tool", self.reply_tool.is_some()),
         ];
         if let Some((field, _)) = others.into_iter().find(|(_, there)| *there) {
-            // Nobody would keep it.
+            // Nothing would enforce it.
             let problem = "needs an adapter; a command is started as it is".to_owned();
             return Err((field, problem));
         }

@@ -1,4 +1,4 @@
-//! What a person is asked who takes a lease away from a run that has it.
+//! The question to a person who removes the lease of a run.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -10,27 +10,25 @@ use crate::object::sha256;
 use crate::record::{Event, Level};
 use crate::scope::Scope;
 
-/// Before the lease is taken away.
+/// Recorded before the lease is removed.
 const APPROVED: &str = "LEASE_RELEASE_APPROVED";
-/// After it.
+/// Recorded after it.
 const RELEASED: &str = "LEASE_RELEASED";
 
-/// The lease that is to be taken away, without what changes while it is held.
+/// The lease to be removed, without what changes while it is held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Release<'a> {
     pub run_id: &'a str,
-    /// Its number: a later lease of the same run has another one.
+    /// A later lease of the same run has another number.
     pub fence: u64,
-    /// What it covers.
     pub scope: &'a Scope,
     /// The process that holds it.
     pub owner: &'a Owner,
-    /// Since when, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     pub granted_at: i64,
 }
 
 impl<'a> Release<'a> {
-    /// The question about `lease`.
     pub fn of(lease: &'a Lease) -> Self {
         Self {
             run_id: &lease.run_id,
@@ -41,20 +39,20 @@ impl<'a> Release<'a> {
         }
     }
 
-    /// SHA-256 of everything that is asked, in one spelling.
+    /// SHA-256 of the whole question, in canonical form.
     pub fn digest(&self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
         sha256(json::canonical(&value).as_bytes())
     }
 
-    /// The record that somebody wants it taken away.
+    /// The event that a person removes the lease.
     pub fn approved(&self, by: &Person, reason: &str, ts: String) -> Event {
         let payload = json!({ "digest": self.digest(), "lease": self, "by": by,
                               "reason": reason });
         self.event(APPROVED, payload, ts)
     }
 
-    /// The record of what came of it: whether it was still there.
+    /// The event with the result: whether the lease still existed.
     pub fn released(&self, was_there: bool, ts: String) -> Event {
         let payload = json!({ "digest": self.digest(), "was_there": was_there });
         self.event(RELEASED, payload, ts)

@@ -21,7 +21,7 @@ fn asked(paths: &[&str], extra: &Value, unasked: &Unasked, named: &[Endpoint]) -
     found.into_iter().map(|it| it.path).collect()
 }
 
-/// Everything that can be asked about, at once.
+/// A contract with every kind of widening.
 fn wide() -> Value {
     json!({
         "author": "agent", "tier": "landlock", "net": ["api.example.com:443"],
@@ -130,7 +130,7 @@ fn a_broad_path_is_known_in_every_spelling_also_before_it_is_there() {
         let found = asked(&["x/y", broad], &json!({}), &none, &[]);
         assert_eq!(found, ["/allowed_paths/1"], "{broad}");
     }
-    // What cannot be read is asked about, whatever the contract gate says of it.
+    // An entry that cannot be parsed is asked about, whatever the contract gate says of it.
     assert_eq!(asked(&["../x"], &json!({}), &everything(), &[]).len(), 1);
 }
 
@@ -187,7 +187,7 @@ fn a_digest_is_of_everything_that_is_asked() {
 }
 
 #[test]
-fn an_approval_is_over_at_its_time_and_when_nobody_can_tell() {
+fn an_approval_is_over_at_its_time_and_when_the_time_is_invalid() {
     let until = |text: &str| Approval {
         digest: String::new(),
         by: Person {

@@ -4,45 +4,39 @@ use crate::code::Code;
 
 use super::resource::{Cover, Resource};
 
-/// What was said about one criterion.
+/// The report about one criterion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// Which criterion, in its own words.
+    /// The text of the criterion.
     pub criterion: String,
-    /// Whether it holds.
     pub mark: Mark,
-    /// What shows it.
+    /// What proves it.
     pub evidence: String,
 }
 
-/// Whether a criterion holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// It does.
     Pass,
-    /// It does not.
     Fail,
 }
 
 /// What is missing before a task is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Shortfall {
-    /// Nothing was checked at all.
     #[error("no criterion was checked")]
     Nothing,
-    /// This criterion, a position in the required ones, was not checked.
+    /// The position of an unchecked criterion among the required ones.
     #[error("the criterion was not checked")]
     Unchecked(usize),
-    /// This check, a position in the reported ones, failed.
+    /// The position of a failed check among the reported ones.
     #[error("the criterion failed")]
     Failed(usize),
-    /// This check, a position in the reported ones, has nothing to show.
+    /// The position of a check without evidence among the reported ones.
     #[error("the criterion has no evidence")]
     Unproven(usize),
 }
 
 impl Shortfall {
-    /// The rule behind it.
     pub fn code(self) -> Code {
         match self {
             Self::Nothing | Self::Unchecked(_) | Self::Failed(_) | Self::Unproven(_) => {
@@ -52,9 +46,9 @@ impl Shortfall {
     }
 }
 
-/// What keeps a task with these checks from being done; nothing when it is.
+/// What keeps a task with these checks from being done; empty when it is done.
 ///
-/// Criteria are matched by their exact words. What was not checked does not hold.
+/// Criteria are matched by their exact text. A criterion that was not checked does not pass.
 pub fn shortfalls(required: &[&str], checks: &[Check]) -> Vec<Shortfall> {
     if checks.is_empty() {
         return vec![Shortfall::Nothing];
@@ -79,24 +73,21 @@ pub fn shortfalls(required: &[&str], checks: &[Check]) -> Vec<Shortfall> {
     list
 }
 
-/// How a change leaves what its task may touch.
+/// How a change leaves the scope of its task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Trespass {
     /// Nothing in the lock scope contains it.
     #[error("`{0}` is outside the lock scope")]
     Outside(Resource),
-    /// It is, contains or lies in a forbidden place.
+    /// It is, contains or lies in a forbidden resource.
     #[error("`{changed}` touches `{forbidden}`, which is forbidden")]
     Forbidden {
-        /// What changed.
         changed: Resource,
-        /// What is forbidden.
         forbidden: Resource,
     },
 }
 
 impl Trespass {
-    /// The rule behind it.
     pub fn code(&self) -> Code {
         match self {
             Self::Outside(_) | Self::Forbidden { .. } => Code::ScopeViolation,
@@ -104,7 +95,7 @@ impl Trespass {
     }
 }
 
-/// Which of `changed` leave the lock scope or touch what is forbidden, with their positions.
+/// The `changed` that leave the lock scope or touch a forbidden resource, with their positions.
 pub fn trespasses(
     changed: &[Resource],
     lock_scope: &[Resource],

@@ -1,11 +1,11 @@
-//! Decides what a request does to a kept board.
+//! Decides the effect of a request on a stored board.
 //!
 //! # Invariants
 //!
-//! - A request is answered with one fact, with nothing, or with a refusal; only a fact changes the
-//!   board, and every fact leaves a board on which everything fits together.
-//! - A request that comes again after it was granted changes nothing, so whoever does not know
-//!   whether it was heard may ask again.
+//! - A request is answered with one fact, with nothing, or with a refusal. Only a fact changes the
+//!   board, and every fact leaves a consistent board.
+//! - A request that is repeated after it was granted changes nothing. A client that does not know
+//!   whether its request arrived may therefore send it again.
 
 use serde_json::Value;
 
@@ -23,181 +23,139 @@ use super::transition::TransitionError;
 use super::watchdog::{self, WatchError, Watched};
 use super::worklog::{self, LastEntry, WorklogError};
 
-/// The most locks that are held at a time.
+/// The largest number of locks that are held at a time.
 pub const MOST_LOCKS: usize = 10_000;
 
 const NANOS_PER_MILLI: i128 = 1_000_000;
 const SECOND: i128 = 1000 * NANOS_PER_MILLI;
 
-/// What somebody wants of a board.
+/// A request to a board.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
-    /// To begin a task.
-    Assign {
-        /// Who works on it.
-        owner: String,
-        /// What was agreed.
-        terms: Box<Terms>,
-    },
-    /// To give a sign of life.
+    /// Begin a task.
+    Assign { owner: String, terms: Box<Terms> },
+    /// Send a heartbeat.
     Heartbeat {
         task_id: TaskId,
-        /// Who gives it, when that is said.
+        /// The sender, if the request names it.
         owner: Option<String>,
     },
-    /// To end a task, with a result that holds.
+    /// End a task, with a checked result.
     Result(Box<Report>),
-    /// To block tasks whose owners are silent.
+    /// Block tasks whose owners are silent.
     Tick,
-    /// To change rows.
+    /// Change rows.
     Apply {
         /// The version that the deltas were built on.
         base: u64,
-        /// The changes.
         deltas: Vec<Delta>,
-        /// Why tasks get blocked.
+        /// Why tasks are blocked.
         blockers: Vec<Blocker>,
     },
-    /// To lock places.
+    /// Lock resources.
     Lock {
         task_id: TaskId,
-        /// Which places.
         resources: Vec<Resource>,
     },
-    /// To give places back.
+    /// Release resources.
     Release {
         task_id: TaskId,
-        /// Which places; everything when nothing is said.
+        /// `None` releases everything that the task holds.
         resources: Option<Vec<Resource>>,
     },
-    /// To add to the log of a task.
+    /// Append to the log of a task.
     Log {
         task_id: TaskId,
-        /// What is added.
         lines: Vec<LogLine>,
     },
 }
 
-/// How a task ended, as its worker says and somebody checked.
+/// How a task ended, as its worker reports it and the caller checked it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     pub task_id: TaskId,
     /// Done, blocked or failed.
     pub status: Status,
-    /// What the worker wants the planner to know first.
+    /// What the worker wants the planner to read first.
     pub note: Option<String>,
-    /// The end of a log that the worker kept elsewhere; counts when the board has none.
+    /// The end of a log that the worker kept elsewhere; used when the board has no log of the task.
     pub log_end: Option<LogLine>,
-    /// The result as it was handed over.
+    /// The result as it was received.
     pub result: Value,
 }
 
-/// What a request does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    /// What to write down; nothing when the request changes nothing.
+    /// The fact to store; `None` when the request changes nothing.
     pub fact: Option<Fact>,
-    /// The board afterwards.
+    /// The board after the request.
     pub board: Board,
     /// Tasks that the watchdog cannot judge.
     pub doubts: Vec<WatchError>,
 }
 
-/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// There is no such task.
     #[error("{0} is not on the board")]
     UnknownTask(TaskId),
-    /// A task before it is not there at all.
     #[error("{0}, which must be done before, is not on the board")]
     UnknownDependency(TaskId),
-    /// Nobody works on it.
     #[error("{task} is {status}, not in progress")]
-    NotInProgress {
-        /// Which task.
-        task: TaskId,
-        /// Where it stands.
-        status: Status,
-    },
-    /// Somebody else has it.
+    NotInProgress { task: TaskId, status: Status },
     #[error("{task} belongs to `{owner}`, not to `{claimed}`")]
     NotOwner {
-        /// Which task.
         task: TaskId,
-        /// Who has it.
+        /// The present owner.
         owner: String,
-        /// Who was named.
+        /// The sender of the request.
         claimed: String,
     },
-    /// It ended, and nothing about it changes any more.
     #[error("{task} is {status} and stays as it ended")]
-    Ended {
-        /// Which task.
-        task: TaskId,
-        /// How it ended.
-        status: Status,
-    },
-    /// Somebody is at work on it.
+    Ended { task: TaskId, status: Status },
     #[error("`{owner}` is at work on {task} already")]
     Taken {
-        /// Which task.
         task: TaskId,
-        /// Who has it.
+        /// The present owner.
         owner: String,
     },
-    /// A task wants to lock what it must not touch.
+    /// A task asks to lock what it must not touch.
     #[error("`{wanted}` overlaps `{forbidden}`, which is forbidden to {task}")]
     Forbidden {
-        /// Which task.
         task: TaskId,
-        /// What it wants.
         wanted: Resource,
-        /// What it must not touch.
         forbidden: Resource,
     },
     /// A task in progress keeps its lock scope.
     #[error("{task} is in progress and needs `{place}`")]
     Needed {
-        /// Which task.
         task: TaskId,
-        /// What it would lose.
+        /// The resource that it would lose.
         place: Resource,
     },
-    /// More is locked than anybody could keep apart in time.
+    /// More locks than can be compared in reasonable time.
     #[error("there would be {count} locks, and a board keeps {MOST_LOCKS}")]
-    TooManyLocks {
-        /// How many.
-        count: usize,
-    },
-    /// Where a place of the machine lies in the repository is not known here.
-    #[error("`{0}` is a place of the machine; name it from the top of the repository")]
+    TooManyLocks { count: usize },
+    /// An absolute path: the board does not know where it lies in the repository.
+    #[error("`{0}` is an absolute path; name it relative to the top of the repository")]
     Absolute(Resource),
-    /// The step is not allowed.
     #[error(transparent)]
     Step(#[from] TransitionError),
-    /// The locks cannot be had.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The deltas cannot be applied.
     #[error(transparent)]
     Delta(#[from] DeltaError),
-    /// The row cannot be changed so.
     #[error(transparent)]
     Row(#[from] Fault),
-    /// The log does not end as it must.
     #[error(transparent)]
     Log(#[from] WorklogError),
-    /// A sign of life lies in the future.
+    /// A heartbeat lies in the future.
     #[error(transparent)]
     Watch(#[from] WatchError),
-    /// Things would no longer fit together.
     #[error("the board would not be consistent: {0}")]
     Inconsistent(Issue),
 }
 
 impl Refusal {
-    /// The rule behind it.
     pub fn code(&self) -> Code {
         match self {
             Self::UnknownTask(_) | Self::Needed { .. } | Self::Inconsistent(_) => {
@@ -220,7 +178,7 @@ impl Refusal {
 }
 
 impl Board {
-    /// What `request` does at the time `now`, in milliseconds since 1970.
+    /// Decides about `request` at the time `now`, in milliseconds since 1970.
     pub fn decide(&self, request: Request, now: i64) -> Result<Decision, Refusal> {
         let mut doubts = Vec::new();
         let fact = match request {
@@ -261,7 +219,7 @@ impl Board {
         })
     }
 
-    /// Refuses what would change a task that ended.
+    /// Refuses a change of a task that ended.
     pub(super) fn require_open(&self, task: &TaskId) -> Result<(), Refusal> {
         match self.row(task)?.status {
             status if status.is_terminal() => Err(Refusal::Ended {
@@ -272,7 +230,7 @@ impl Board {
         }
     }
 
-    /// What does not fit together.
+    /// The inconsistencies of the board.
     pub fn issues(&self) -> Vec<Issue> {
         reconcile::issues(self.rows(), self.locks(), &[], Cycles::Find)
     }
@@ -303,14 +261,14 @@ impl Board {
         }))))
     }
 
-    /// Whether places can be locked at all, whoever holds what.
+    /// Checks what does not depend on the locks of other tasks.
     fn lockable(&self, wanted: &[Resource]) -> Result<(), Refusal> {
         let held = self.locks().iter().filter(|lock| lock.active).count();
         let count = held.saturating_add(wanted.len());
         if count > MOST_LOCKS {
             return Err(Refusal::TooManyLocks { count });
         }
-        // Two spellings of one place could both be granted.
+        // Two spellings of one resource could both be granted.
         match wanted.iter().find(|place| place.is_absolute()) {
             Some(place) => Err(Refusal::Absolute(place.clone())),
             None => Ok(()),
@@ -374,7 +332,7 @@ impl Board {
                 task_id: row.task_id.clone(),
                 status: row.status,
                 timeout_seconds: self.terms(&row.task_id).map_or(0, |t| t.timeout_seconds),
-                // A heartbeat that cannot be read is no sign of life.
+                // A heartbeat that cannot be parsed does not count.
                 last_heartbeat: time::read(&heartbeat).map_or(i128::MIN / 2, |time| time.nanos),
             };
             match watchdog::look(i128::from(now) * NANOS_PER_MILLI, &watched) {
@@ -400,7 +358,7 @@ impl Board {
     ) -> Result<Option<Fact>, Refusal> {
         self.ledger().require_base(base, &deltas)?;
         for delta in &deltas {
-            // Else the watchdog could not judge the task for as long.
+            // Otherwise the watchdog could not judge the task until then.
             let beat = delta
                 .pulse
                 .last_heartbeat_at
@@ -412,7 +370,7 @@ impl Board {
             }
         }
         if deltas.iter().all(|delta| self.ledger().knows(delta)) {
-            // That no id is used twice is still looked at.
+            // The check for ids that are used twice still applies.
             self.clone().apply(&applied(deltas, blockers, now))?;
             return Ok(None);
         }

@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - Deltas are applied in their order; a batch changes the board as a whole or not at all.
-//! - A delta counts once: its id is remembered, and what comes again under it changes nothing.
-//! - A row begins as `todo`, and every delta is a step that the table of states has.
+//! - A delta counts once: its id is stored, and a second delta with that id changes nothing.
+//! - A row begins as `todo`, and every delta is a step that the table of states permits.
 //! - Each batch that changed something makes the version one larger. A batch built on another
 //!   version is refused, unless all of it had been applied before.
 
@@ -19,23 +19,20 @@ use super::row::{Pulse, Row, Status, TaskId};
 /// One change of one row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
-    /// Names this change; the same id is the same change.
+    /// The same id is the same change.
     pub delta_id: String,
     pub task_id: TaskId,
-    /// Where it stands then.
     pub status: Status,
-    /// Who has it then.
     pub owner: String,
-    /// Why.
     pub reason: String,
-    /// Whether the row is meant to be new.
+    /// Whether the delta creates the row.
     pub create: Create,
     /// What the watchdog learns.
     pub pulse: Pulse,
 }
 
 impl Delta {
-    /// The error that this delta, number `at` of its batch, is refused with.
+    /// The error for this delta, which has the position `at` in its batch.
     pub(super) fn refused(&self, at: usize) -> impl FnOnce(Fault) -> DeltaError {
         let delta_id = self.delta_id.clone();
         move |fault| DeltaError::Refused {
@@ -46,86 +43,59 @@ impl Delta {
     }
 }
 
-/// Whether a delta means to make its row.
+/// Whether a delta creates its row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Create {
-    /// It says so.
     Yes,
-    /// It says no.
     No,
-    /// It does not say; then `todo` on an unknown task makes the row.
+    /// Not stated; then `todo` on an unknown task creates the row.
     Unsaid,
 }
 
-/// What to do about an id that comes again with another content.
+/// What to do about an id that is used again with another content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
-    /// The first one counts, the other is passed over.
+    /// The first one counts, the other is skipped.
     Ignore,
     /// Two writers chose one id: refuse.
     Refuse,
 }
 
-/// Why a batch is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeltaError {
-    /// Two rows are about one task.
     #[error("{0} has two rows")]
     TwoRows(TaskId),
-    /// The batch was built on another version of the board.
     #[error("the batch was built on version {base}, but the board has version {current}")]
-    Stale {
-        /// What it was built on.
-        base: u64,
-        /// What is there.
-        current: u64,
-    },
-    /// One delta of it cannot be applied.
+    Stale { base: u64, current: u64 },
     #[error("delta `{delta_id}`: {fault}")]
     Refused {
-        /// Its position.
         at: usize,
-        /// Its id.
         delta_id: String,
-        /// What is wrong with it.
         fault: Fault,
     },
 }
 
-/// What is wrong with a delta.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// No row, and no word that one shall be made.
     #[error("{0} is not on the board, and the delta does not create it")]
     UnknownTask(TaskId),
-    /// The row it wants to make is there.
     #[error("{0} is on the board already")]
     Exists(TaskId),
-    /// There is no such step.
     #[error("a task that is {from} does not become {to}")]
-    NoStep {
-        /// Where the task stands.
-        from: Status,
-        /// Where it shall not go.
-        to: Status,
-    },
-    /// An ended task keeps its owner.
+    NoStep { from: Status, to: Status },
     #[error("a task that is {0} keeps its owner")]
     OwnerKept(Status),
-    /// An ended task has no pulse any more.
+    /// An ended task takes no heartbeat.
     #[error("a task that is {0} stays as it ended")]
     Ended(Status),
-    /// Nobody would work on it.
     #[error("a task in progress needs an owner")]
     NoOwner,
-    /// The id stands for another change.
     #[error("the id was used for another change")]
     Reused,
 }
 
 impl DeltaError {
-    /// The rule behind it.
     pub fn code(&self) -> Code {
         match self {
             Self::TwoRows(_) => Code::LedgerInconsistent,
@@ -136,7 +106,6 @@ impl DeltaError {
 }
 
 impl Fault {
-    /// The rule behind it.
     pub fn code(&self) -> Code {
         match self {
             Self::UnknownTask(_) | Self::NoOwner => Code::LedgerInconsistent,
@@ -146,7 +115,7 @@ impl Fault {
     }
 }
 
-/// The rows of a board and what was done to them.
+/// The rows of a board, and the changes that were applied to them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ledger {
     version: u64,
@@ -188,7 +157,6 @@ impl Ledger {
         self.version
     }
 
-    /// The board after `batch`.
     pub fn apply(&self, batch: &[Delta], reuse: Reuse) -> Result<Self, DeltaError> {
         let mut next = self.clone();
         let mut changed = false;
@@ -218,12 +186,10 @@ impl Ledger {
         })
     }
 
-    /// The row of `task`.
     pub fn row(&self, task: &TaskId) -> Option<&Row> {
         self.index.get(task).map(|at| &self.rows[*at])
     }
 
-    /// Whether a delta with this id was applied.
     pub(super) fn knows(&self, delta: &Delta) -> bool {
         self.applied.contains_key(&delta.delta_id)
     }
@@ -233,14 +199,14 @@ impl Ledger {
         self.version = self.version.saturating_add(1);
     }
 
-    /// Says what `task` waits for.
+    /// Records the dependencies of `task`.
     pub(super) fn depend(&mut self, task: &TaskId, dependencies: &[TaskId]) {
         if let Some(at) = self.index.get(task) {
             self.rows[*at].dependencies = dependencies.to_vec();
         }
     }
 
-    /// Applies one delta, once.
+    /// Applies one delta; an id that was applied before changes nothing.
     pub(super) fn step(&mut self, delta: &Delta, reuse: Reuse) -> Result<Taken, Fault> {
         if let Some(earlier) = self.applied.get(&delta.delta_id) {
             let differs = earlier.as_ref().is_some_and(|earlier| earlier != delta);
@@ -255,7 +221,7 @@ impl Ledger {
         Ok(Taken::Applied)
     }
 
-    /// Does to the row what `delta` says, whatever its id.
+    /// Applies `delta` to its row without looking at its id.
     pub(super) fn change(&mut self, delta: &Delta) -> Result<(), Fault> {
         let at = match (self.index.get(&delta.task_id), delta.create) {
             (Some(_), Create::Yes) => return Err(Fault::Exists(delta.task_id.clone())),
@@ -276,7 +242,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Makes a row, which begins as `todo` and may take one step at once.
+    /// Creates a row, which begins as `todo` and may take one step at once.
     fn create(&mut self, delta: &Delta) -> Result<usize, Fault> {
         let row = Row {
             task_id: delta.task_id.clone(),
@@ -294,19 +260,17 @@ impl Ledger {
     }
 }
 
-/// What came of a delta.
+/// Result of a delta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It changed the board.
     Applied,
     /// It had been applied before.
     Known,
 }
 
-/// Whether `delta` is a step that `row` may take.
 fn check_step(row: &Row, delta: &Delta) -> Result<(), Fault> {
     let (from, to) = (row.status, delta.status);
-    // A heartbeat leaves a task where it is, with whom it is.
+    // A heartbeat changes neither the state nor the owner.
     let is_heartbeat = from == to && row.owner == delta.owner && !delta.pulse.is_silent();
     if !from.may_become(to) && !is_heartbeat {
         return Err(Fault::NoStep { from, to });

@@ -1,7 +1,7 @@
-//! The facts a kept board is made of, one a record.
+//! The facts that make up a stored board, one per record.
 //!
-//! A record is one line, so everything that a fact says happened at once or not at all. Payloads are
-//! carried along as they were handed over and are never read in here.
+//! A record is one line, so a fact is stored as a whole or not at all. Payloads are stored as they
+//! were received and are never interpreted here.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,46 +15,42 @@ use super::delta::Delta;
 use super::resource::Resource;
 use super::row::{Priority, Status, TaskId};
 
-/// One thing that happened to a board.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event_type", content = "payload")]
 pub enum Fact {
     /// A worker got a task, and the task got its locks.
     #[serde(rename = "TASK_ASSIGNED")]
     Assigned(Box<Assigned>),
-    /// An owner gave a sign of life.
+    /// An owner sent a heartbeat.
     #[serde(rename = "TASK_HEARTBEAT")]
     Heartbeat {
         task_id: TaskId,
-        /// When, as RFC 3339 in UTC.
+        /// RFC 3339 in UTC.
         at: String,
     },
-    /// A worker reported how its task ended; its locks are free.
+    /// A worker reported how its task ended; the locks of the task are released.
     #[serde(rename = "TASK_RESULT")]
     Ended(Box<Ended>),
-    /// The watchdog blocked tasks whose owners were silent; their locks are free.
+    /// The watchdog blocked tasks whose owners were silent; their locks are released.
     #[serde(rename = "TASKS_TIMED_OUT")]
-    TimedOut {
-        /// Which tasks.
-        late: Vec<Silent>,
-    },
+    TimedOut { late: Vec<Silent> },
     /// A batch of deltas was applied.
     #[serde(rename = "DELTAS_APPLIED")]
     Applied {
         /// The deltas, in their order.
         deltas: Vec<Delta>,
-        /// Why tasks of the batch get blocked.
+        /// Why tasks of the batch are blocked.
         blockers: Vec<Blocker>,
-        /// When, as RFC 3339 in UTC.
+        /// RFC 3339 in UTC.
         at: String,
     },
-    /// A task locked places.
+    /// A task locked resources.
     #[serde(rename = "LOCKS_TAKEN")]
     Locked {
         task_id: TaskId,
         resources: Vec<Resource>,
     },
-    /// A task gave places back.
+    /// A task released resources.
     #[serde(rename = "LOCKS_RELEASED")]
     Released {
         task_id: TaskId,
@@ -63,53 +59,47 @@ pub enum Fact {
     /// Lines were added to the log of a task.
     #[serde(rename = "WORKLOG_APPENDED")]
     Logged {
-        /// Whose log.
         task_id: TaskId,
         lines: Vec<LogLine>,
     },
 }
 
-/// A task in the hands of a worker.
+/// A task that a worker took on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assigned {
-    /// Who works on it.
     pub owner: String,
-    /// What was agreed.
     pub terms: Terms,
-    /// When, as RFC 3339 in UTC.
+    /// RFC 3339 in UTC.
     pub at: String,
 }
 
-/// What a task is about, and what its owner may touch.
+/// The terms of a task: its goal, and what its owner may touch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
-    /// Its name.
     pub task_id: TaskId,
     /// What the whole run is for.
     pub objective: String,
-    /// What the task is about.
     pub title: String,
-    /// What must be done before.
+    /// Tasks that must be done first.
     pub dependencies: Vec<TaskId>,
-    /// What it locks; never empty.
+    /// Resources that it locks; never empty.
     pub lock_scope: Vec<Resource>,
-    /// What it must not touch.
+    /// Resources that it must not touch.
     pub forbidden_scope: Vec<Resource>,
-    /// What decides; never empty.
+    /// Criteria that decide whether it is done; never empty.
     pub acceptance_criteria: Vec<String>,
-    /// What must be kept to; data, never instructions.
+    /// Constraints that the owner keeps to; data, never instructions.
     pub constraints: Vec<String>,
     /// How long its owner may be silent.
     pub timeout_seconds: u64,
-    /// How often its owner gives a sign of life.
+    /// How often its owner sends a heartbeat.
     pub heartbeat_interval_seconds: u64,
-    /// How urgent it is.
     pub priority: Priority,
-    /// The assignment as it was handed over.
+    /// The assignment as it was received.
     pub packet: Value,
 }
 
-/// How a task ended for its worker. That the report holds was checked by whoever read it.
+/// How a task ended for its worker. The caller that read the report has checked it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
     pub task_id: TaskId,
@@ -118,43 +108,38 @@ pub struct Ended {
     /// Why it did not succeed, as a code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
-    /// The same in words.
+    /// The same as text.
     pub reason: String,
-    /// The result as it was handed over.
+    /// The result as it was received.
     pub result: Value,
 }
 
-/// A task that was late.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Silent {
     pub task_id: TaskId,
-    /// How long its owner had been silent.
     pub silent_ms: i64,
-    /// How long it might have been.
+    /// How long its owner may be silent.
     pub timeout_seconds: u64,
-    /// The last sign of life.
+    /// RFC 3339 in UTC.
     pub last_heartbeat_at: String,
 }
 
-/// What keeps a task from going on.
+/// Why a task cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blocker {
     pub task_id: TaskId,
-    /// Why, as a code.
     pub code: Code,
-    /// Why, in words.
     pub reason: String,
 }
 
-/// One line of a worklog, with what is judged about it.
+/// One line of a worklog, with the fields that are judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// The line as it was written, without its end.
+    /// The line as it was written, without its line end.
     pub line: String,
-    /// Why the task did not go on.
+    /// Why the task did not continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
-    /// What should happen next.
     pub next_step: String,
 }
 
@@ -170,17 +155,16 @@ impl Fact {
             task_id: self.task().map(|task| task.as_str().to_owned()),
             attempt: None,
             payload,
-            // The run of a planner is what joins its records across tools.
+            // The run of a planner joins its records across tools.
             trace_id: run_id.to_owned(),
         }
     }
 
-    /// The fact that `event` holds.
     pub fn of(event: &Event) -> Result<Self, JsonError> {
         event.untagged()
     }
 
-    /// The task it is about, when it is about one.
+    /// The task it is about; `None` for a fact about several.
     pub fn task(&self) -> Option<&TaskId> {
         match self {
             Self::Assigned(assigned) => Some(&assigned.terms.task_id),
@@ -193,13 +177,13 @@ impl Fact {
         }
     }
 
-    /// What happened, for a person.
+    /// A description for users.
     pub fn words(&self) -> String {
         match self {
             Self::Assigned(one) => {
                 format!("{} is in progress with {}", one.terms.task_id, one.owner)
             }
-            Self::Heartbeat { task_id, .. } => format!("{task_id} gave a sign of life"),
+            Self::Heartbeat { task_id, .. } => format!("{task_id} sent a heartbeat"),
             Self::Ended(one) => format!("{} is {}", one.task_id, one.status),
             Self::TimedOut { late } => {
                 let names: Vec<&str> = late.iter().map(|one| one.task_id.as_str()).collect();

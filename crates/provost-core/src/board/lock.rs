@@ -1,8 +1,8 @@
-//! Decides which task may lock which places.
+//! Decides which task may lock which resources.
 //!
 //! # Invariants
 //!
-//! - Active locks of different tasks never overlap; a task never stands in its own way.
+//! - Active locks of different tasks never overlap; a task never blocks itself.
 //! - A request is granted as a whole or not at all.
 //! - A lock that was released stays in the list, inactive.
 
@@ -11,43 +11,29 @@ use crate::code::Code;
 use super::resource::{self, Cover, Resource};
 use super::row::{Status, TaskId};
 
-/// A place that a task holds, or held.
+/// A resource that a task holds, or held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lock {
     pub task_id: TaskId,
     pub resource: Resource,
-    /// Whether it is held now.
     pub active: bool,
 }
 
-/// Why a task does not get what it asks for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LockError {
-    /// It asks for nothing.
     #[error("no resource is named")]
     Nothing,
-    /// Another task holds a part of it.
     #[error("`{wanted}` overlaps `{held}`, which {holder} holds")]
     Held {
-        /// What was asked for.
         wanted: Resource,
-        /// What is held.
         held: Resource,
-        /// By whom.
         holder: TaskId,
     },
-    /// The task has ended.
     #[error("{task} is {status} and takes no new locks")]
-    Ended {
-        /// Who asks.
-        task: TaskId,
-        /// How it ended.
-        status: Status,
-    },
+    Ended { task: TaskId, status: Status },
 }
 
 impl LockError {
-    /// The rule behind it.
     pub fn code(&self) -> Code {
         match self {
             Self::Nothing => Code::MissingRequiredInput,
@@ -72,7 +58,7 @@ pub fn conflicts(locks: &[Lock]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Which of `locks` keep `task` from locking `wanted`: positions, and what they overlap.
+/// The `locks` that keep `task` from locking `wanted`: their positions, and what they overlap.
 pub fn hindrances<'a>(
     task: &TaskId,
     wanted: &'a [Resource],
@@ -99,7 +85,7 @@ impl Locks {
         &self.list
     }
 
-    /// Lets `task`, which is in the state `status`, hold all of `wanted`, or refuses all of it.
+    /// Grants all of `wanted` to `task`, which is in the state `status`, or refuses all of it.
     pub fn acquire(
         &mut self,
         task: &TaskId,
@@ -135,8 +121,8 @@ impl Locks {
         Ok(())
     }
 
-    /// Ends the locks of `task` on `resources`, or all its locks; what it does not hold is no
-    /// error, so that a release can be repeated.
+    /// Ends the locks of `task` on `resources`, or all its locks. A resource that it does not hold
+    /// is no error, so that a release can be repeated.
     pub fn release(&mut self, task: &TaskId, resources: Release<'_>) {
         let own = self.list.iter_mut().filter(|lock| lock.task_id == *task);
         for lock in own {
@@ -148,7 +134,7 @@ impl Locks {
         }
     }
 
-    /// Whether `task` holds exactly `resource` now.
+    /// Whether `task` holds exactly `resource`.
     pub fn holds(&self, task: &TaskId, resource: &Resource) -> bool {
         self.list
             .iter()
@@ -156,12 +142,9 @@ impl Locks {
     }
 }
 
-/// What a task lets go.
 #[derive(Debug, Clone, Copy)]
 pub enum Release<'a> {
-    /// Everything it holds.
     All,
-    /// These places.
     Only(&'a [Resource]),
 }
 
@@ -212,7 +195,7 @@ mod tests {
         let active: Vec<bool> = locks.list().iter().map(|lock| lock.active).collect();
         assert_eq!(active, [false, true]);
         assert_eq!(locks.acquire(&two, todo, &places(&["a"])), Ok(()));
-        // A place that was released can be locked again, by anybody.
+        // A resource that was released can be locked again, by any task.
         locks.release(&two, Release::All);
         assert_eq!(locks.acquire(&one, todo, &places(&["a"])), Ok(()));
         assert_eq!(locks.list().iter().filter(|lock| lock.active).count(), 2);

@@ -1,7 +1,7 @@
-//! Says what a planner who looks at a board has to do next.
+//! Computes what a planner has to do next.
 //!
-//! The answer is computed from the board alone, so whoever takes over after a crash decides as the
-//! one before would have.
+//! The answer follows from the board alone, so a planner that takes over after a crash decides as
+//! the one before it would have.
 
 use std::fmt;
 
@@ -10,27 +10,22 @@ use crate::code::Code;
 use super::row::{Row, Status, TaskId};
 use super::state::Board;
 
-/// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Somebody has to get this task past what blocks it.
+    /// The blocker of this task has to be resolved.
     Unblock {
         task: TaskId,
-        /// What blocks it.
+        /// The code of the blocker.
         code: Option<Code>,
     },
     /// A worker can begin.
     Assign(TaskId),
-    /// A worker is at work.
-    Await {
-        task: TaskId,
-        /// Who works on it.
-        owner: String,
-    },
-    /// Tasks before it are not done.
+    /// A worker is active.
+    Await { task: TaskId, owner: String },
+    /// Tasks that it depends on are not done.
     Hold {
         task: TaskId,
-        /// The first it waits for.
+        /// The first task that it waits for.
         on: TaskId,
     },
 }
@@ -52,7 +47,7 @@ impl fmt::Display for Action {
 }
 
 impl Board {
-    /// What is to be done, the most urgent first.
+    /// The actions, the most urgent first.
     pub fn next(&self) -> Vec<Action> {
         let mut rows: Vec<&Row> = self.rows().iter().collect();
         let urgency = |row: &Row| {

@@ -1,4 +1,4 @@
-//! Finds what does not fit together on a board.
+//! Finds inconsistencies of a board.
 
 use std::collections::BTreeMap;
 
@@ -8,76 +8,46 @@ use super::lock::{self, Lock};
 use super::resource::Resource;
 use super::row::{Row, Status, TaskId};
 
-/// Something that does not fit.
+/// An inconsistency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Issue {
-    /// Two rows are about one task.
     #[error("{0} has two rows")]
     TwoRows(TaskId),
-    /// Nobody works on a task in progress.
     #[error("{0} is in progress without an owner")]
     NoOwner(TaskId),
-    /// A task in progress has locked nothing.
     #[error("{0} is in progress without an active lock")]
     NoLock(TaskId),
-    /// A task waits for one that is not there.
     #[error("{task} depends on {on}, which is not on the board")]
-    UnknownDependency {
-        /// Who waits.
-        task: TaskId,
-        /// For whom.
-        on: TaskId,
-    },
-    /// A task began before another was done.
+    UnknownDependency { task: TaskId, on: TaskId },
     #[error("{task} is {status}, but {on} is {on_status}")]
     TooEarly {
-        /// Who should have waited.
         task: TaskId,
-        /// Where it stands.
         status: Status,
-        /// For whom.
         on: TaskId,
-        /// Where that stands.
         on_status: Status,
     },
-    /// A task waits for itself.
     #[error("{0} waits for itself")]
     Cycle(TaskId),
-    /// A lock is about a task that is not there.
     #[error("a lock on `{resource}` belongs to {task}, which is not on the board")]
-    UnknownHolder {
-        /// Who.
-        task: TaskId,
-        /// What.
-        resource: Resource,
-    },
-    /// An ended task holds something.
+    UnknownHolder { task: TaskId, resource: Resource },
     #[error("{task} is {status} and still holds `{resource}`")]
     EndedHolder {
-        /// Who.
         task: TaskId,
-        /// How it ended.
         status: Status,
-        /// What.
         resource: Resource,
     },
-    /// Two tasks hold one place.
     #[error("{one} and {two} both hold `{resource}`")]
     Overlap {
-        /// Who.
         one: TaskId,
-        /// And who.
         two: TaskId,
-        /// The smaller of both places.
+        /// The smaller of both resources.
         resource: Resource,
     },
-    /// An event is about a task that is not there.
     #[error("an event is about {0}, which is not on the board")]
     UnknownEvent(TaskId),
 }
 
 impl Issue {
-    /// The rule behind it.
     pub fn code(&self) -> Code {
         match self {
             Self::TooEarly { .. } => Code::DependencyNotMet,
@@ -102,7 +72,7 @@ pub enum Cycles {
     Find,
 }
 
-/// Everything that does not fit, rows first, then locks, then events.
+/// All inconsistencies: rows first, then locks, then events.
 pub fn issues(rows: &[Row], locks: &[Lock], events: &[TaskId], cycles: Cycles) -> Vec<Issue> {
     let mut list = Vec::new();
     let mut known: BTreeMap<&TaskId, &Row> = BTreeMap::new();
@@ -183,8 +153,8 @@ fn lock_issue(lock: &Lock, known: &BTreeMap<&TaskId, &Row>) -> Option<Issue> {
 
 /// The tasks that can never begin because they wait, through others, for themselves.
 ///
-/// Tasks that wait for nobody left are taken away until none is left to take; what stays is in a
-/// circle or waits for one.
+/// Tasks without an open dependency are removed until none is left to remove. Those that stay are
+/// in a cycle or wait for one.
 fn cyclic(known: &BTreeMap<&TaskId, &Row>) -> Vec<TaskId> {
     let mut waits: BTreeMap<&TaskId, usize> = BTreeMap::new();
     let mut waited_for: BTreeMap<&TaskId, Vec<&TaskId>> = BTreeMap::new();

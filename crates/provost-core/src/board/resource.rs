@@ -1,11 +1,11 @@
-//! Names what can be locked: path-like text with one canonical spelling.
+//! Resources that can be locked: path-like text with one canonical spelling.
 //!
 //! # Invariants
 //!
-//! - Two spellings of one place are one [`Resource`]: blanks around it, backslashes, repeated and
+//! - Two spellings of one path are one [`Resource`]: blanks around it, backslashes, repeated and
 //!   trailing slashes, `.` and `..` are gone.
 //! - No relative resource climbs above the directory it is relative to.
-//! - In the order of resources, what lies inside one follows it without a gap.
+//! - In the order of resources, everything inside a resource follows it without a gap.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::path::LONGEST;
 
-/// A place that can be locked; it stands for itself and everything below it.
+/// A path that can be locked; it stands for itself and everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Resource {
@@ -23,25 +23,19 @@ pub struct Resource {
     path: String,
 }
 
-/// Why a text is no [`Resource`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
-    /// Nothing is left of it.
     #[error("is blank")]
     Blank,
-    /// It leads above the directory that it is relative to.
     #[error("leads above its root")]
     Climbs,
-    /// A NUL or another control character.
     #[error("holds a control character")]
     BadCharacter,
-    /// More than [`LONGEST`] bytes.
     #[error("is longer than {LONGEST} bytes")]
     TooLong,
 }
 
 impl Resource {
-    /// The place that `text` names.
     pub fn parse(text: &str) -> Result<Self, ResourceError> {
         let text = text.trim();
         if text.is_empty() {
@@ -74,8 +68,9 @@ impl Resource {
         Ok(Self { is_absolute, path })
     }
 
-    /// Whether `other` is this place or lies below it. The root of the machine contains
-    /// everything; where a relative place lies on the machine is not known otherwise.
+    /// Whether `other` is this path or lies below it. The absolute root contains everything;
+    /// otherwise an absolute path contains no relative one, because the root of the latter is
+    /// unknown.
     pub fn contains(&self, other: &Self) -> bool {
         if self.is_root() {
             return true;
@@ -85,17 +80,15 @@ impl Resource {
             && (self.path.is_empty() || other.path.strip_prefix(&*self.path).is_some_and(below))
     }
 
-    /// Whether it begins at the root of the machine.
     pub fn is_absolute(&self) -> bool {
         self.is_absolute
     }
 
-    /// Whether one of both contains the other.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.contains(other) || other.contains(self)
     }
 
-    /// Whether it looks like a pattern; it is never read as one.
+    /// Whether it looks like a pattern; it is never interpreted as one.
     pub fn looks_like_pattern(&self) -> bool {
         self.path.contains(['*', '?', '['])
     }
@@ -120,7 +113,7 @@ impl Resource {
 
 impl Ord for Resource {
     fn cmp(&self, other: &Self) -> Ordering {
-        // A slash comes before every other byte, so that `a/b` stands between `a` and `a.b`.
+        // A slash sorts before every other byte, so that `a/b` stands between `a` and `a.b`.
         fn weighed(path: &str) -> impl Iterator<Item = u16> {
             path.bytes().map(|byte| match byte {
                 b'/' => 0,
@@ -154,7 +147,7 @@ impl From<Resource> for String {
 
 impl fmt::Display for Resource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A blank at an end of the text would be taken for one around it.
+        // Otherwise a blank at an end of the text would be trimmed.
         let before = match (self.is_absolute, self.path.as_str()) {
             (true, _) => "/",
             (false, "") => ".",
@@ -167,7 +160,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// A set of places, asked what it covers.
+/// A set of paths, and what it covers.
 #[derive(Debug, Clone)]
 pub struct Cover<'a> {
     /// Sorted, none inside another.
@@ -175,7 +168,6 @@ pub struct Cover<'a> {
 }
 
 impl<'a> Cover<'a> {
-    /// The set of all `places`.
     pub fn of(places: impl IntoIterator<Item = &'a Resource>) -> Self {
         let mut tops: Vec<&Resource> = places.into_iter().collect();
         tops.sort();
@@ -183,14 +175,14 @@ impl<'a> Cover<'a> {
         Self { tops }
     }
 
-    /// The place of the set that contains `resource`.
+    /// The path of the set that contains `resource`.
     pub fn holder_of(&self, resource: &Resource) -> Option<&'a Resource> {
         let after = self.tops.partition_point(|top| *top <= resource);
         let before = self.tops.get(after.checked_sub(1)?)?;
         before.contains(resource).then_some(*before)
     }
 
-    /// A place of the set that contains `resource` or lies inside it.
+    /// A path of the set that contains `resource` or lies inside it.
     pub fn touched_by(&self, resource: &Resource) -> Option<&'a Resource> {
         self.holder_of(resource).or_else(|| {
             let after = self.tops.partition_point(|top| *top <= resource);
@@ -200,12 +192,12 @@ impl<'a> Cover<'a> {
     }
 }
 
-/// Finds for each place another one that it overlaps, unless both are held by the same holder.
+/// Finds for each path another one that it overlaps, unless the same holder has both.
 ///
-/// Pairs are positions in `held`, the containing one first; who is listed does not depend on the
-/// order of `held` among different places. No more pairs than places.
+/// Pairs are positions in `held`, the containing one first. Which pairs are listed does not depend
+/// on the order of `held` among different paths. There are at most as many pairs as paths.
 pub fn clashes<H: Ord>(held: &[(&Resource, Option<&H>)]) -> Vec<(usize, usize)> {
-    /// A place that contains what comes next, and the nearest one below it of another holder.
+    /// A path that contains what comes next, and the nearest one below it of another holder.
     struct Open {
         at: usize,
         other: Option<usize>,

@@ -1,21 +1,20 @@
-//! One task on the board: its name, its state, and who has it.
+//! One task on the board: its id, its state and its owner.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a task: `T-` and digits, or 36 hexadecimal digits and dashes.
+/// `T-` and digits, or 36 hexadecimal digits and dashes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TaskId(String);
 
-/// A text that names no task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a task id: `T-` and digits, or a UUID")]
 pub struct NoTaskId(pub String);
 
 impl TaskId {
-    /// The task that `text` names.
+    /// `None` if `text` is not a task id.
     pub fn parse(text: &str) -> Option<Self> {
         let numbered = text
             .strip_prefix("T-")
@@ -23,7 +22,6 @@ impl TaskId {
         (numbered || is_loose_uuid(text)).then(|| Self(text.to_owned()))
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -69,26 +67,25 @@ fn is_all(text: &str, is_good: impl Fn(u8) -> bool) -> bool {
     text.bytes().all(is_good)
 }
 
-/// Where a task stands.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Nobody has begun.
+    /// No worker has begun.
     Todo,
     /// Its owner works on it.
     InProgress,
-    /// It cannot go on until somebody does something.
+    /// It waits until its blocker is resolved.
     Blocked,
-    /// It is finished, and that was checked.
+    /// It is finished, and the result was checked.
     Done,
     /// It ended without success.
     Failed,
-    /// Nobody wants it any more.
+    /// It was withdrawn.
     Canceled,
 }
 
 impl Status {
-    /// Every state.
     pub const ALL: [Self; 6] = [
         Self::Todo,
         Self::InProgress,
@@ -98,7 +95,6 @@ impl Status {
         Self::Canceled,
     ];
 
-    /// The stable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Todo => "todo",
@@ -110,12 +106,10 @@ impl Status {
         }
     }
 
-    /// The state with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether the task has ended for good.
     pub fn is_terminal(self) -> bool {
         match self {
             Self::Done | Self::Failed | Self::Canceled => true,
@@ -123,8 +117,8 @@ impl Status {
         }
     }
 
-    /// Whether a task may go from this state to `next`; an ended one may only be told to end the
-    /// same way again.
+    /// Whether a task may go from this state to `next`. An ended task may only repeat the state in
+    /// which it ended.
     pub fn may_become(self, next: Self) -> bool {
         use Status::{Blocked, Canceled, Done, Failed, InProgress, Todo};
         match self {
@@ -142,7 +136,6 @@ impl fmt::Display for Status {
     }
 }
 
-/// How urgent a task is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
@@ -153,7 +146,7 @@ pub enum Priority {
     Normal,
     /// Before the others.
     High,
-    /// Now.
+    /// At once.
     Critical,
 }
 
@@ -161,7 +154,6 @@ impl Priority {
     /// Every priority, the least urgent first.
     pub const ALL: [Self; 4] = [Self::Low, Self::Normal, Self::High, Self::Critical];
 
-    /// The stable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -176,10 +168,10 @@ impl Priority {
     }
 }
 
-/// What the watchdog needs to know about a task; what nobody said is absent.
+/// What the watchdog needs to know about a task; absent if no delta says it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pulse {
-    /// When its owner last gave a sign of life, as RFC 3339.
+    /// When its owner last sent a heartbeat, as RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_heartbeat_at: Option<String>,
     /// Whether the watchdog took it away from its owner.
@@ -191,12 +183,12 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    /// Whether it says anything.
+    /// Whether every field is absent.
     pub fn is_silent(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Takes over what `newer` says.
+    /// Overwrites the fields that `newer` has.
     pub fn update(&mut self, newer: &Self) {
         if newer.last_heartbeat_at.is_some() {
             self.last_heartbeat_at.clone_from(&newer.last_heartbeat_at);
@@ -206,18 +198,15 @@ impl Pulse {
     }
 }
 
-/// One task of a board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
     pub task_id: TaskId,
-    /// Where it stands.
     pub status: Status,
-    /// Who has it; empty when nobody has.
+    /// Empty when the task has no owner.
     pub owner: String,
     /// The tasks that must be done before it begins.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<TaskId>,
-    /// What the watchdog knows.
     #[serde(flatten)]
     pub pulse: Pulse,
 }
@@ -263,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_task_goes_only_where_the_table_says() {
-        // Rows are where it stands, columns where it goes, both in the order of `ALL`.
+        // Rows are the present state, columns the next one, both in the order of `ALL`.
         let table = [
             [false, true, true, false, true, true],
             [false, false, true, true, true, true],

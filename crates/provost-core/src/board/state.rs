@@ -1,11 +1,11 @@
-//! The state of a kept board: a fold over its facts.
+//! The state of a stored board: a fold over its facts.
 //!
 //! # Invariants
 //!
-//! - Nothing is remembered beside the facts; the same facts give the same board.
-//! - The version is the number of facts. A fact that does not follow the rules is no step of any
-//!   board, so a fold that meets one stops.
-//! - A task that gets blocked, done, failed or canceled gives all its locks back in that step.
+//! - There is no state beside the facts; the same facts give the same board.
+//! - The version is the number of facts. A fact that breaks the rules is not a step of any board,
+//!   so a fold that reads one stops.
+//! - A task that becomes blocked, done, failed or canceled releases all its locks in that step.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use super::row::{Row, TaskId};
 
 mod apply;
 
-/// A board: rows, locks, and what is known of each task.
+/// A board: rows, locks, and the card of each task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Board {
     run_id: String,
@@ -34,49 +34,31 @@ pub struct Board {
     cards: BTreeMap<TaskId, Card>,
 }
 
-/// What is known of a task beside its row.
+/// What is known about a task beside its row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Card {
-    /// Why its row was made.
+    /// Why its row was created.
     pub origin: String,
-    /// What was agreed, once it was assigned.
+    /// The terms, once it was assigned.
     pub terms: Option<Terms>,
-    /// The last result as it was handed over.
+    /// The last result as it was received.
     pub result: Option<Value>,
-    /// What is in its way.
     pub blocker: Option<Blocker>,
     pub log: Vec<LogLine>,
 }
 
-/// A record that is no step of the board before it.
+/// A record that is not a step of the board before it.
 #[derive(Debug, thiserror::Error)]
 pub enum NoStep {
-    /// It is no fact of a board.
     #[error("record {seq} is no fact of a board")]
-    NoFact {
-        /// Which.
-        seq: u64,
-        /// What is wrong with it.
-        source: JsonError,
-    },
-    /// It belongs to another run.
+    NoFact { seq: u64, source: JsonError },
     #[error("record {seq} belongs to another run")]
-    OtherRun {
-        /// Which.
-        seq: u64,
-    },
-    /// The rules refuse it.
+    OtherRun { seq: u64 },
     #[error("record {seq} breaks a rule")]
-    Refused {
-        /// Which.
-        seq: u64,
-        /// Which rule.
-        source: Refusal,
-    },
+    Refused { seq: u64, source: Refusal },
 }
 
 impl Board {
-    /// An empty board of the run `run_id`.
     pub fn new(run_id: &str) -> Self {
         Self {
             run_id: run_id.to_owned(),
@@ -102,12 +84,11 @@ impl Board {
         Ok(board)
     }
 
-    /// The run it belongs to.
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
 
-    /// What the run is for; empty until a task was assigned.
+    /// Empty until a task was assigned.
     pub fn objective(&self) -> &str {
         &self.objective
     }
@@ -122,7 +103,6 @@ impl Board {
         self.ledger.rows()
     }
 
-    /// The row of `task`.
     pub fn row(&self, task: &TaskId) -> Result<&Row, Refusal> {
         let row = self.ledger.row(task);
         row.ok_or_else(|| Refusal::UnknownTask(task.clone()))
@@ -133,24 +113,21 @@ impl Board {
         self.locks.list()
     }
 
-    /// What `task` holds now.
+    /// The resources that `task` holds.
     pub fn held_by(&self, task: &TaskId) -> Vec<Resource> {
         let own = |lock: &&Lock| lock.active && lock.task_id == *task;
         let held = self.locks.list().iter().filter(own);
         held.map(|lock| lock.resource.clone()).collect()
     }
 
-    /// What is known of `task` beside its row.
     pub fn card(&self, task: &TaskId) -> Option<&Card> {
         self.cards.get(task)
     }
 
-    /// What was agreed about `task`.
     pub fn terms(&self, task: &TaskId) -> Option<&Terms> {
         self.cards.get(task)?.terms.as_ref()
     }
 
-    /// The log of `task`.
     pub fn log(&self, task: &TaskId) -> &[LogLine] {
         self.cards.get(task).map_or(&[], |card| &card.log)
     }

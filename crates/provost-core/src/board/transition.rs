@@ -8,134 +8,95 @@ use super::row::{Status, TaskId};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependency {
     pub task_id: TaskId,
-    /// Where it stands.
     pub status: Status,
 }
 
-/// A step that somebody wants to take, with what is known about the task.
+/// A requested step, with the facts about the task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub task_id: TaskId,
-    /// Where it stands.
     pub from: Status,
-    /// Where it shall go.
     pub to: Status,
-    /// The version of the row now.
+    /// The present version of the row.
     pub version: u64,
     /// The version that the request was made for.
     pub expected_version: u64,
-    /// Who has the task.
+    /// The present owner.
     pub owner: String,
-    /// Who shall have it, when that changes.
+    /// The next owner, when it changes.
     pub new_owner: Option<String>,
-    /// Who asks.
+    /// Who sent the request.
     pub actor: String,
-    /// Why.
     pub reason: String,
-    /// Why, as a code; asked for where a task gets blocked.
+    /// Why, as a code; required where a task becomes blocked.
     pub code: Option<Code>,
-    /// What must be done before.
+    /// The tasks that must be done first.
     pub dependencies: Vec<Dependency>,
-    /// What has been checked.
     pub facts: Facts,
 }
 
-/// What has been checked about a task; what nobody checked is not taken to be so.
+/// What the caller checked about a task; `None` if it was not checked, which never counts as true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Facts {
     /// Its lock scope is active and free of conflicts.
     pub lock_scope_active: Option<bool>,
-    /// Its assignment holds.
+    /// Its assignment is valid.
     pub assignment_valid: Option<bool>,
-    /// Its result holds, with every criterion passed.
+    /// Its result is valid, and every criterion passed.
     pub result_valid: Option<bool>,
     /// The board is consistent.
     pub reconcile_ok: Option<bool>,
 }
 
-/// A step that may be taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What to write down.
+    /// The event to record.
     pub event: Event,
-    /// The version of the row afterwards.
+    /// The version of the row after the step.
     pub version: u64,
 }
 
-/// What happened to a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub task_id: TaskId,
-    /// Where it stood.
     pub from: Status,
-    /// Where it stands.
     pub to: Status,
-    /// Who did it.
     pub actor: String,
-    /// Why.
     pub reason: String,
-    /// Why, as a code.
     pub code: Option<Code>,
 }
 
-/// Why a step may not be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransitionError {
-    /// The row changed since the request was made.
     #[error("the request was made for version {expected}, but the row has version {current}")]
-    Stale {
-        /// What the request was made for.
-        expected: u64,
-        /// What is there.
-        current: u64,
-    },
-    /// There is no such step.
+    Stale { expected: u64, current: u64 },
     #[error("a task that is {from} does not become {to}")]
-    NoStep {
-        /// Where it stands.
-        from: Status,
-        /// Where it shall not go.
-        to: Status,
-    },
-    /// An ended task keeps its owner.
+    NoStep { from: Status, to: Status },
     #[error("a task that is {0} keeps its owner")]
     OwnerKept(Status),
-    /// A task before it is not done.
     #[error("{task} is {status}, not done")]
-    Dependency {
-        /// The task before it.
-        task: TaskId,
-        /// Where that stands.
-        status: Status,
-    },
-    /// Nobody said whether this holds.
-    #[error("nobody said whether {0}")]
+    Dependency { task: TaskId, status: Status },
+    /// The caller does not say whether this is true.
+    #[error("the request does not say whether {0}")]
     Unknown(&'static str),
-    /// Its lock scope is not active.
     #[error("its lock scope is not active and free of conflicts")]
     NotLocked,
-    /// Its assignment does not hold.
     #[error("its assignment does not hold")]
     BadAssignment,
-    /// It has no owner.
     #[error("a task in progress needs an owner")]
     NoOwner,
-    /// Its result does not hold.
     #[error("its result does not hold")]
     BadResult,
-    /// The board is not consistent.
     #[error("the board is not consistent")]
     Inconsistent,
-    /// It gets blocked without a code.
     #[error("a task gets blocked with a code that says why")]
     NoCode,
-    /// Nobody is named, or no reason.
+    /// The actor or the reason is missing.
     #[error("the {0} is missing")]
     Unsigned(&'static str),
 }
 
 impl TransitionError {
-    /// The rule behind it.
     pub fn code(&self) -> Code {
         match self {
             Self::Stale { .. } => Code::ConcurrencyConflict,
@@ -150,7 +111,7 @@ impl TransitionError {
     }
 }
 
-/// Judges `request`. That the row moved on is said first: everything else may be about the past.
+/// Judges `request`. A stale version is reported first: the other facts may be outdated as well.
 pub fn judge(request: &Request) -> Result<Step, TransitionError> {
     if request.expected_version != request.version {
         return Err(TransitionError::Stale {
@@ -171,7 +132,7 @@ pub fn judge(request: &Request) -> Result<Step, TransitionError> {
     if from.is_terminal() && new_owner.is_some_and(|owner| *owner != request.owner) {
         return Err(TransitionError::OwnerKept(from));
     }
-    // An ended task that is told to end again changes nothing: the call is a replay.
+    // An ended task that is asked to end again changes nothing: the call is a replay.
     let is_replay = from.is_terminal();
     if !is_replay {
         enter(request)?;
@@ -189,7 +150,7 @@ pub fn judge(request: &Request) -> Result<Step, TransitionError> {
     })
 }
 
-/// What must hold before a task enters its new state.
+/// Checks what must be true before a task enters its new state.
 fn enter(request: &Request) -> Result<(), TransitionError> {
     let facts = &request.facts;
     let fact = |known: Option<bool>, what, refusal| match known {
@@ -265,10 +226,10 @@ mod tests {
         }
     }
 
-    /// Takes something away from a request.
+    /// Makes one thing about a request wrong.
     type Spoil = fn(&mut Request);
 
-    /// The code that refuses the step after `spoil` took something away from it.
+    /// The code that refuses the step after `spoil` changed the request.
     fn refusal(from: Status, to: Status, spoil: impl Fn(&mut Request)) -> Option<Code> {
         let mut request = request(from, to);
         spoil(&mut request);
@@ -349,7 +310,7 @@ mod tests {
         for (spoil, want) in cases {
             assert_eq!(block(spoil), Some(want));
         }
-        // That the row moved on is said before anything else.
+        // A stale version is reported before anything else.
         let refused = refusal(Status::Done, Status::Todo, |r| r.version = 4);
         assert_eq!(refused, Some(Code::ConcurrencyConflict));
     }

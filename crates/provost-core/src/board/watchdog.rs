@@ -1,4 +1,4 @@
-//! Finds tasks whose owners have gone silent.
+//! Finds tasks whose owners are silent.
 //!
 //! A task in progress is late when its last heartbeat is older than its limit, to the nanosecond.
 //! One task that cannot be judged does not hide the others.
@@ -15,46 +15,35 @@ pub const CLOCK_SKEW: i128 = 30;
 
 const SECOND: i128 = 1_000_000_000;
 
-/// A task as the watchdog sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {
     pub task_id: TaskId,
-    /// Where it stands; only a task in progress is watched.
+    /// Only a task in progress is watched.
     pub status: Status,
     /// How long its owner may be silent.
     pub timeout_seconds: u64,
-    /// When its owner last gave a sign of life, in nanoseconds since 1970.
+    /// When its owner last sent a heartbeat, in nanoseconds since 1970.
     pub last_heartbeat: i128,
 }
 
-/// A task that is late.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Late {
     pub task_id: TaskId,
     /// How long its owner has been silent, in nanoseconds.
     pub silence: i128,
-    /// How long it might have been.
+    /// How long its owner may be silent.
     pub timeout_seconds: u64,
 }
 
-/// Why a task cannot be judged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
-    /// Its limit is too short.
     #[error("{task} has a timeout of {seconds} seconds; at least {SHORTEST_TIMEOUT} are needed")]
-    ShortTimeout {
-        /// Which task.
-        task: TaskId,
-        /// Its limit.
-        seconds: u64,
-    },
-    /// Its heartbeat lies in the future.
+    ShortTimeout { task: TaskId, seconds: u64 },
     #[error("the heartbeat of {0} lies more than {CLOCK_SKEW} seconds in the future")]
     Future(TaskId),
 }
 
 impl WatchError {
-    /// The rule behind it.
     pub fn code(&self) -> Code {
         match self {
             Self::ShortTimeout { .. } | Self::Future(_) => Code::SchemaInvalid,

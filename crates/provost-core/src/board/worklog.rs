@@ -1,25 +1,22 @@
-//! Says what a log of work may look like after somebody wrote to it.
+//! Checks a worklog after a worker wrote to it.
 
 use crate::code::Code;
 
 use super::row::Status;
 
-/// What is wrong with a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorklogError {
-    /// A line that was there before, from 0, is gone or another.
+    /// The position, from 0, of an earlier line that was removed or changed.
     #[error("line {} was there before and is not as it was", .0 + 1)]
     Rewritten(usize),
-    /// A task that did not succeed must say why at the end.
+    /// A task that did not succeed must say why in its last entry.
     #[error("the last entry of a {0} task has no `{1}`")]
     NoEnd(Status, &'static str),
-    /// Nothing was written.
     #[error("the log has no entry")]
     Empty,
 }
 
 impl WorklogError {
-    /// The rule behind it.
     pub fn code(&self) -> Code {
         match self {
             Self::Rewritten(_) => Code::NonCompliant,
@@ -38,16 +35,15 @@ pub fn added<'a>(before: &[&str], after: &'a [&'a str]) -> Result<&'a [&'a str],
     Ok(&after[kept..])
 }
 
-/// The last entry of a log, as far as its end is judged.
+/// The fields of the last entry that are judged.
 #[derive(Debug, Clone, Copy)]
 pub struct LastEntry<'a> {
     /// Why the task stopped.
     pub code: Option<Code>,
-    /// What should happen next.
     pub next_step: &'a str,
 }
 
-/// Judges how the log of a task with this outcome ends.
+/// Checks that the log of a task with this outcome ends as required.
 pub fn end(outcome: Status, last: Option<LastEntry<'_>>) -> Result<(), WorklogError> {
     let last = last.ok_or(WorklogError::Empty)?;
     match outcome {

@@ -1,7 +1,7 @@
-//! What happens to a run after its seal: the records of its second chain.
+//! The records of a run's second chain, written after its seal.
 //!
-//! The chain begins with the sealed head. Whoever can write to the directory can add a line to it,
-//! so a record alone proves nothing: what matters carries a signed statement, and a statement
+//! The chain begins with the sealed head. Anyone with write access to the directory can append a
+//! line, so a record alone proves nothing. Records that matter carry a signed statement, which
 //! vouches for the records that its own process wrote before it.
 
 use serde::{Deserialize, Serialize};
@@ -17,53 +17,52 @@ use crate::run::fact::Side;
 /// The field of a payload that holds a signed statement.
 pub const STATEMENT: &str = "attestation";
 
-/// A merge with a target that moved is tested next; names the tree and where its logs go.
+/// The acceptance commands are about to run on a merge with a moved target; names the tree and the
+/// log directory.
 pub const TEST_STARTED: &str = "TEST_STARTED";
 /// The acceptance commands ran on the merge.
 pub const TEST_RESULT: &str = "TEST_RESULT";
-/// A merge whose patch is another one is reviewed next; names the tree and where its logs go.
+/// A merge with a different patch is about to be reviewed; names the tree and the log directory.
 pub const REVIEW_STARTED: &str = "REVIEW_STARTED";
-/// The reviewer looked at the merge.
+/// The reviewer finished with the merge.
 pub const REVIEW_RESULT: &str = "REVIEW_RESULT";
-/// The merge was accepted. Carries a statement.
+/// The gates accepted the merge. Carries a statement.
 pub const MERGED: &str = "CANDIDATE_MERGED";
-/// The target is moved next.
+/// The target is about to be moved.
 pub const LAND_STARTED: &str = "LAND_STARTED";
 /// The target holds the candidate. Carries a statement.
 pub const LANDED: &str = "LANDED";
 
-/// The run is done again next; names the directory of what comes of it.
+/// The run is about to be replayed; names the directory for the results.
 pub const REPLAY_STARTED: &str = "REPLAY_STARTED";
-/// The run was done again. Carries a statement.
+/// The run was replayed. Carries a statement.
 pub const REPLAYED: &str = "REPLAYED";
 
-/// The records that mean nothing without a statement.
+/// The records that have no effect without a statement.
 pub const SIGNED: [&str; 3] = [MERGED, LANDED, REPLAYED];
 
-/// A commit that the gates accepted: the candidate of the seal, or its merge with a moved target.
+/// A commit that the gates accepted: the sealed candidate, or its merge with a moved target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Candidate {
     pub commit: Oid,
     pub tree: Oid,
-    /// The commit it is put on.
+    /// The parent of the commit.
     pub parent: Oid,
 }
 
-/// A candidate on its way to a branch, or arrived there.
+/// The landing of a candidate on a branch, begun or complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Landing {
     pub commit: Oid,
     pub tree: Oid,
-    /// The commit it is put on.
+    /// The parent of the commit.
     pub parent: Oid,
-    /// The branch.
     pub target: String,
 }
 
 impl Landing {
-    /// `candidate` on its way to `target`.
     pub fn of(candidate: &Candidate, target: &str) -> Self {
         let Candidate {
             commit,
@@ -78,7 +77,7 @@ impl Landing {
         }
     }
 
-    /// The last landing that `records` tell of; whether that is true is for verification to say.
+    /// The last landing in `records`; unverified.
     pub fn recorded(records: &[Record]) -> Option<Self> {
         let landed = |record: &&Record| record.event.event_type == LANDED;
         let mut payload = records.iter().rev().find(landed)?.event.payload.clone();
@@ -95,16 +94,16 @@ impl Landing {
     }
 }
 
-/// A replay that begins.
+/// The start of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayStart {
-    /// The directory of the bundle for what comes of it; no other replay has it.
+    /// The directory of the bundle for the results; no other replay uses it.
     pub logs: String,
 }
 
 impl ReplayStart {
-    /// The next replay after those that `records` tell of.
+    /// The next replay after those in `records`.
     pub fn next(records: &[Record]) -> Self {
         let begun = |record: &&Record| record.event.event_type == REPLAY_STARTED;
         let number = records.iter().filter(begun).count() + 1;
@@ -113,7 +112,7 @@ impl ReplayStart {
         }
     }
 
-    /// The directory for what the acceptance commands print about the tree of `side`.
+    /// The directory for the output of the acceptance commands on the tree of `side`.
     pub fn side(&self, side: Side) -> String {
         let name = match side {
             Side::Base => "base",
@@ -129,7 +128,7 @@ impl ReplayStart {
         format!("{}/reexec_report.json", self.logs)
     }
 
-    /// Every directory that its files are in.
+    /// All directories that its files are in.
     pub fn directories(&self) -> [String; 3] {
         let sides = [Side::Base, Side::Candidate].map(|side| self.side(side));
         let [base, candidate] = sides;
@@ -137,26 +136,24 @@ impl ReplayStart {
     }
 }
 
-/// What came of a replay.
+/// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
-    /// The report, as a file of the bundle.
+    /// Path of the report in the bundle.
     pub report: String,
-    /// SHA-256 of its bytes.
+    /// SHA-256 of the report.
     pub sha256: Sha256,
-    /// Whether everything that must be equal is.
     pub hard_equal: bool,
-    /// Whether everything that should be equal is.
     pub soft_equal: bool,
 }
 
-/// A test or a review of a merge that begins.
+/// The start of a test or a review of a merge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TestStart {
-    /// The merge.
+    /// The tree of the merge.
     pub tree: Oid,
-    /// The directory of the bundle that its logs go to; nothing else has it.
+    /// The directory of the bundle for its logs; no other test uses it.
     pub logs: String,
 }

@@ -1,9 +1,9 @@
-//! Names the attempts of a run whose work a bundle holds.
+//! The attempts of a run whose work is in the bundle.
 
 use crate::run::State;
 use crate::run::fact::Capture;
 
-/// The directory with the work of every attempt.
+/// The directory with the patches of all attempts.
 pub const PATCHES: &str = "patches/";
 
 /// An attempt whose work was captured.
@@ -12,23 +12,22 @@ pub const PATCHES: &str = "patches/";
 pub struct Attempt<'a> {
     pub number: u32,
     pub task_id: &'a str,
-    /// What it left.
     pub captured: &'a Capture,
 }
 
 impl Attempt<'_> {
-    /// The file of the bundle with its work.
+    /// The file of the bundle with its patch.
     pub fn patch(&self) -> String {
         patch(self.task_id, self.number)
     }
 }
 
-/// The file of a bundle with the work of one attempt.
+/// The file of a bundle with the patch of one attempt.
 pub fn patch(task_id: &str, attempt: u32) -> String {
     format!("{PATCHES}{task_id}.{attempt}.diff")
 }
 
-/// The attempts that were refused before the last one, oldest first, as far as they left something.
+/// The refused attempts before the last one that left changes, oldest first.
 pub fn earlier(state: &State) -> Vec<Attempt<'_>> {
     let attempts = state.past.iter().filter_map(|past| {
         Some(Attempt {
@@ -40,7 +39,7 @@ pub fn earlier(state: &State) -> Vec<Attempt<'_>> {
     attempts.collect()
 }
 
-/// The last attempt, if it left something.
+/// The last attempt, if it left changes.
 pub fn last(state: &State) -> Option<Attempt<'_>> {
     Some(Attempt {
         number: state.attempt,

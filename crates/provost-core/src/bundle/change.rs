@@ -1,12 +1,14 @@
-//! Seals the evidence of a controlled change: the chain of its intent, and every file it names.
+//! Seals the evidence of a controlled change: the event chain of its intent, and every file it
+//! names. See docs/change-control.md.
 //!
-//! A record that goes with files names their digests, so the chain says what each of them must be,
-//! and the statement signs the end of the chain. Each record is followed by a new seal.
+//! A record about files names their digests, so the chain says what each of them must be, and the
+//! statement signs the end of the chain. Each record is followed by a new seal.
 //!
 //! # Invariants
 //!
-//! - What the statement says follows from the chain alone; no file is hashed again to seal it.
-//! - A later record about a file stands for it: evidence is what the change came to last.
+//! - The statement follows from the chain alone; no file is hashed again to seal it.
+//! - A later record about a file replaces an earlier one: the evidence is the last version of each
+//!   file.
 
 mod report;
 #[cfg(test)]
@@ -29,61 +31,58 @@ use crate::record::Record;
 pub use report::ChangeReport;
 pub use verify::{is_one, verify};
 
-/// What was declared.
+/// The declared intent.
 pub const INTENT: &str = "intent.json";
-/// The analysis that the change began from.
+/// The analysis from before the change.
 pub const BEFORE: &str = "before.json";
-/// The analysis from after the change.
 pub const AFTER: &str = "after.json";
-/// What the change came to.
+/// The result of the change.
 pub const RECEIPT: &str = "receipt.json";
-/// What it touched.
+/// The paths that the change touched.
 pub const TRAIL: &str = "trail.json";
-/// What the analysis it began from saw of a baseline.
+/// The baseline, as the analysis before the change saw it.
 pub const BASELINE: &str = "baseline.json";
-/// How far what was declared reaches.
+/// The blast radius of the declared scope.
 pub const BLAST: &str = "blast.json";
 
 /// The field of a record that names files.
 const FILES: &str = "files";
 
-/// What is said about a change.
+/// The signed facts about a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangePredicate {
     pub intent_id: String,
-    /// What the last finish came to; absent when there was none.
+    /// Result of the last `finish`; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// Whether the change is over.
+    /// Whether the change has ended.
     pub ended: bool,
-    /// Where its chain ends.
+    /// The end of its chain.
     pub ledger_head: LedgerHead,
 }
 
-/// The statement about the files of a change.
 pub type ChangeStatement = Statement<FileDigest, ChangePredicate>;
 
-/// What the chain of an intent says.
+/// The state that the chain of an intent adds up to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Course {
-    /// The digest that each file of the evidence must have.
+    /// The required digest of each evidence file.
     pub files: BTreeMap<String, Sha256>,
-    /// What the last finish came to.
+    /// Result of the last `finish`.
     pub status: Option<String>,
-    /// Whether the change is over.
+    /// Whether the change has ended.
     pub ended: bool,
 }
 
 impl Course {
-    /// Folds the records of a chain.
     pub fn of(records: &[Record]) -> Self {
         let mut course = Self::default();
         course.follow(records);
         course
     }
 
-    /// Goes on with the records that come next.
+    /// Adds the records that come next.
     fn follow(&mut self, records: &[Record]) {
         for record in records {
             let payload = &record.event.payload;
@@ -105,7 +104,7 @@ impl Course {
         }
     }
 
-    /// The statement about a chain that came to this and ends with `last`.
+    /// The statement about a chain with this state that ends with `last`.
     fn state(&self, last: &Record) -> ChangeStatement {
         let subject = |(name, sha256): (&String, &Sha256)| Subject {
             name: name.clone(),
@@ -130,7 +129,7 @@ impl Course {
     }
 }
 
-/// The facts of a record, with the files that go with it.
+/// `facts` with the digests of the files that belong to the record.
 pub fn naming(mut facts: Value, files: &[(&str, String)]) -> Value {
     let files: BTreeMap<&str, &String> = files.iter().map(|(name, sha)| (*name, sha)).collect();
     if !files.is_empty() {
@@ -139,19 +138,20 @@ pub fn naming(mut facts: Value, files: &[(&str, String)]) -> Value {
     facts
 }
 
-/// The digest of a document as it is kept.
+/// The digest of a document in its stored form.
 pub fn digest(document: &Value) -> String {
     sha256(json::canonical(document).as_bytes())
 }
 
-/// The statement about a chain; nothing for an empty one.
+/// The statement about a chain; `None` for an empty one.
 pub fn state(records: &[Record]) -> Option<ChangeStatement> {
     let last = records.last()?;
     Some(Course::of(records).state(last))
 }
 
-/// A statement in the one spelling that is signed.
+/// A statement in its canonical spelling, which is what is signed.
 pub fn spelled(statement: &ChangeStatement) -> String {
-    // Texts and lists of texts; serialising them cannot fail, and nothing would parse.
+    // Strings and lists of strings; serialising them cannot fail, and an empty text would not
+    // parse.
     json::canonical(&serde_json::to_value(statement).unwrap_or_default())
 }

@@ -1,7 +1,8 @@
-//! Writes the reports, the manifest and the statement of a run that is at its end.
+//! Writes the reports, the manifest and the statement of a finished run.
 //!
 //! Everything here is computed from the ledger's state and the digests of the files, so writing a
-//! bundle twice gives the same bytes. What a run did not reach is said so, never filled in.
+//! bundle twice gives the same bytes. A stage that a run did not reach is reported as absent, never
+//! filled in.
 
 mod binding;
 mod commands;
@@ -40,19 +41,15 @@ use crate::run::{Gate, State};
 use crate::verdict::Verdict;
 use crate::wording::counted;
 
-/// Why a bundle cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ComposeError {
-    /// The run has not ended.
     #[error("the run has not ended")]
     Unfinished,
-    /// A time or digest of the ledger is none.
+    /// A time or digest of the ledger is invalid.
     #[error(transparent)]
     Shape(#[from] BadShape),
-    /// A file that must be there is not.
     #[error("the bundle has no `{0}`")]
     Missing(String),
-    /// A report cannot be written down.
     #[error("a report cannot be written as JSON")]
     Unwritable(#[from] serde_json::Error),
 }
@@ -60,7 +57,7 @@ pub enum ComposeError {
 /// The files of a bundle so far, by name, with length and SHA-256.
 pub type Files = BTreeMap<String, (u64, String)>;
 
-/// A run at its end, with the files it left.
+/// A finished run, with its files.
 #[derive(Debug)]
 pub struct Composer<'a> {
     state: &'a State,
@@ -69,7 +66,6 @@ pub struct Composer<'a> {
 }
 
 impl<'a> Composer<'a> {
-    /// A composer for a run that is finished.
     pub fn new(state: &'a State, files: &'a Files) -> Result<Self, ComposeError> {
         let verdict = state.finished.as_ref().ok_or(ComposeError::Unfinished)?;
         Ok(Self {
@@ -79,7 +75,7 @@ impl<'a> Composer<'a> {
         })
     }
 
-    /// The reports, by name; the files they refer to are there already.
+    /// The reports, by name; the files they refer to exist already.
     pub fn reports(&self) -> Result<Vec<(String, Vec<u8>)>, ComposeError> {
         let task = &self.state.names.task_id;
         let result = render(&self.task_result()?)?;
@@ -92,7 +88,7 @@ impl<'a> Composer<'a> {
         ])
     }
 
-    /// What is there and what is not, once all other files are.
+    /// The evidence report: which files exist and which are missing. Written after all other files.
     pub fn evidence_report(&self) -> Result<Vec<u8>, ComposeError> {
         // Written after this report, or this report itself.
         let later = [MANIFEST, EVIDENCE_REPORT];
@@ -162,12 +158,11 @@ impl<'a> Composer<'a> {
         })
     }
 
-    /// The acceptance commands of the contract.
     fn tests(&self) -> &[Test] {
         self.state.contract.as_ref().map_or(&[], |it| &it.tests)
     }
 
-    /// What the run came to; what became of the tests comes first.
+    /// The result of the run in one text; the tests come first.
     fn summary(&self) -> String {
         let words = self.state.changed_tests_words();
         let words = words.iter().filter(|_| self.verdict.allow).cloned();
@@ -220,7 +215,7 @@ impl<'a> Composer<'a> {
         })
     }
 
-    /// The contract, what the agent printed, and what each acceptance command printed.
+    /// The contract, the agent's output, and the output of each acceptance command.
     fn made(&self) -> Result<Vec<ArtifactRef>, ComposeError> {
         let agent = self.state.agent.iter().flat_map(AgentRun::streams);
         let run = self.state.tests.get(&Side::Candidate);
@@ -245,12 +240,12 @@ impl<'a> Composer<'a> {
             if let Some(spent) = agent.spent() {
                 metrics.insert("agent_usage".into(), json!(spent));
             }
-            // Beside what was counted; without a count it is the same.
+            // In addition to the measured tokens; without those it is the same number.
             if let Some(claimed) = agent.claimed().filter(|_| agent.model.is_some()) {
                 metrics.insert("agent_usage_claimed".into(), json!(claimed));
             }
             if let ResultFile::Text(text) = &agent.result {
-                // The agent's own words, as data beside what was measured.
+                // The agent's own claim, as data beside the measurements.
                 metrics.insert("agent_claims".into(), json!(text));
             }
         }
@@ -317,8 +312,8 @@ impl<'a> Composer<'a> {
             facts.insert("compared_with_base".into(), json!(compared));
             facts.insert("base".into(), commands::base(base));
         }
-        if let Some(crossed) = self.state.crossed_facts() {
-            facts.insert("two_sided".into(), crossed);
+        if let Some(rounds) = self.state.crossed_facts() {
+            facts.insert("two_sided".into(), rounds);
         }
         let failure = match run {
             None => Some(Failure {
@@ -377,7 +372,7 @@ impl<'a> Composer<'a> {
             .map(|captured| captured.tree.clone())
     }
 
-    /// The statement that is signed: what the run came to.
+    /// The statement to sign: the result of the run.
     pub fn statement(&self, manifest: &[u8], head: &Head) -> Result<RunStatement, ComposeError> {
         let state = self.state;
         let ran = state.tests.get(&Side::Candidate);
@@ -420,7 +415,7 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// The attempts that were refused before the last one, with the files that hold their work.
+/// The refused attempts before the last one, with the files that hold their patches.
 fn earlier(state: &State, files: &Files) -> Vec<Value> {
     let holds_attempts = files.keys().any(|name| name.starts_with(PATCHES));
     let row = |past: &EarlierAttempt| {

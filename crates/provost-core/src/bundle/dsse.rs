@@ -1,8 +1,8 @@
-//! Signs a payload in a DSSE envelope, and opens one.
+//! Signs a payload in a DSSE envelope, and opens envelopes.
 //!
-//! What is signed is the payload together with its type, so neither can be read as something else.
-//! An envelope has one meaning: base64 is read strictly, keys of JSON are there once, and nothing
-//! of the payload is looked at before the signature over it holds.
+//! The signature covers the payload together with its type, so neither can be read as something
+//! else. An envelope has one meaning: base64 is parsed strictly, JSON keys must be unique, and the
+//! payload is not used before its signature is verified.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,81 +11,67 @@ use serde::{Deserialize, Serialize};
 use super::key::{PublicKey, SigningKey};
 use crate::json::{self, JsonError};
 
-/// The type of every payload we sign: an in-toto statement.
+/// The type of every signed payload: an in-toto statement.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 
-/// The largest envelope we read, in bytes.
+/// The largest envelope that is read, in bytes.
 pub const LARGEST: usize = 1024 * 1024;
 
-/// The most signatures we read in one envelope.
+/// The most signatures of one envelope that are read.
 pub const MOST_SIGNATURES: usize = 16;
 
-/// An envelope as it is written.
+/// An envelope in its stored form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Envelope {
     pub payload_type: String,
     /// The payload in base64.
     pub payload: String,
-    /// Who vouches for it.
     pub signatures: Vec<Signature>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
-    /// Which key made it; a hint that nothing is decided by.
+    /// Which key made the signature; a hint that decides nothing.
     pub keyid: String,
     /// The 64 bytes in base64.
     pub sig: String,
 }
 
-/// A payload whose signature holds.
+/// A payload with a verified signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// What was signed.
     pub payload: Vec<u8>,
-    /// The key that signed it.
     pub key: PublicKey,
-    /// Whether the envelope names that key; a hint, but ours is always right.
+    /// Whether the envelope names that key; only a hint, but always correct in our envelopes.
     pub hint_fits: bool,
 }
 
 impl Opened {
-    /// The id of the key that signed.
     pub fn keyid(&self) -> String {
         self.key.id()
     }
 }
 
-/// Why an envelope does not open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// More bytes than an envelope has.
     #[error("the envelope has {0} bytes; at most {LARGEST} are read")]
     TooLarge(usize),
-    /// Not an envelope.
     #[error("the envelope does not parse")]
     Syntax(#[source] JsonError),
-    /// An envelope of something else.
     #[error("the payload is `{0}`, not `{PAYLOAD_TYPE}`")]
     PayloadType(String),
-    /// Not base64 in its one spelling.
     #[error("`{0}` is not base64 in its one spelling, or not of its length")]
     Base64(&'static str),
-    /// Nobody vouches for it.
     #[error("the envelope carries no signature")]
     Unsigned,
-    /// More signatures than we read.
     #[error("the envelope carries {0} signatures; at most {MOST_SIGNATURES} are read")]
     TooManySignatures(usize),
-    /// A key that is known here did not make the signature that names it.
+    /// The signature that names a known key was not made by that key.
     #[error("the signature of the key {keyid} does not hold")]
-    Wrong {
-        /// The key that is named.
-        keyid: String,
-    },
-    /// Every signature names a key that is not known here.
+    Wrong { keyid: String },
+    /// Every signature names an unknown key.
     #[error("the envelope is signed by a key that is not known here: {keyid}")]
     UnknownKey {
         /// The first key that is named.
@@ -93,7 +79,7 @@ pub enum OpenError {
     },
 }
 
-/// What is signed for `payload`: the pre-authentication encoding of DSSE v1.
+/// The bytes to sign for `payload`: the pre-authentication encoding of DSSE v1.
 pub fn encode_for_signing(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     let head = format!(
         "DSSEv1 {} {payload_type} {} ",
@@ -117,7 +103,7 @@ pub fn sign(payload: &[u8], key: &SigningKey) -> Envelope {
 }
 
 impl Envelope {
-    /// Reads an envelope, without believing any of it.
+    /// Parses an envelope; verifies nothing.
     pub fn parse(bytes: &[u8]) -> Result<Self, OpenError> {
         if bytes.len() > LARGEST {
             return Err(OpenError::TooLarge(bytes.len()));
@@ -125,14 +111,15 @@ impl Envelope {
         json::parse_as(bytes).map_err(OpenError::Syntax)
     }
 
-    /// The bytes of the envelope as a file: canonical JSON and a line end.
+    /// The envelope as a file: canonical JSON and a newline.
     pub fn render(&self) -> String {
-        // Strings and lists of strings; serialising them cannot fail, and nothing would parse.
+        // Strings and lists of strings; serialising them cannot fail, and an empty text would not
+        // parse.
         let value = serde_json::to_value(self).unwrap_or_default();
         json::canonical(&value) + "\n"
     }
 
-    /// The payload, whoever signed it. Only [`Envelope::open`] says that it can be believed.
+    /// The payload without checking the signature; only [`Envelope::open`] verifies it.
     pub fn unverified_payload(&self) -> Result<Vec<u8>, OpenError> {
         STANDARD
             .decode(&self.payload)
@@ -141,7 +128,7 @@ impl Envelope {
 
     /// Opens the envelope if one of `keys` signed it.
     ///
-    /// A signature that names one of `keys` and does not hold closes the envelope, whatever other
+    /// If a signature names one of `keys` and does not verify, opening fails, whatever other
     /// signatures there are.
     pub fn open(&self, keys: &[PublicKey]) -> Result<Opened, OpenError> {
         if self.payload_type != PAYLOAD_TYPE {
@@ -185,7 +172,7 @@ impl Envelope {
     }
 }
 
-/// Reads an envelope and opens it if one of `keys` signed it.
+/// Parses an envelope and opens it if one of `keys` signed it.
 pub fn open(bytes: &[u8], keys: &[PublicKey]) -> Result<Opened, OpenError> {
     Envelope::parse(bytes)?.open(keys)
 }
@@ -237,7 +224,7 @@ mod tests {
                 let mut bad = good.clone();
                 bad[place] ^= 1 << bit;
                 let opened = open(&bad, &keys);
-                // The hint is not signed; all that can happen to it is that it does not fit.
+                // The hint is not signed; a change can only make it wrong.
                 let seen = opened.as_ref().map_or(true, |opened| !opened.hint_fits);
                 assert!(seen, "byte {place}, bit {bit}: {opened:?}");
             }

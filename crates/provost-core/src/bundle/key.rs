@@ -1,8 +1,8 @@
-//! Holds the keys that seal a run, and their text.
+//! The keys that seal a run, and their text form.
 //!
-//! A key is one line: `ed25519:` and the 32 bytes of the public key in base64, or
-//! `ed25519-secret:` and the 32 bytes of the seed, then an optional name after a blank. A key has
-//! one spelling; keys with which every signature would pass are refused.
+//! A key is one line: `ed25519:` and the 32 bytes of the public key in base64, or `ed25519-secret:`
+//! and the 32 bytes of the seed, then an optional name after a space. A key has one spelling; weak
+//! keys, with which any signature would verify, are refused.
 
 use std::fmt;
 
@@ -12,38 +12,33 @@ use ed25519_dalek::Signer as _;
 
 use crate::object::sha256;
 
-/// What the line of a public key begins with.
+/// Prefix of a public key's line.
 pub const PUBLIC: &str = "ed25519:";
 
-/// What the line of a secret key begins with.
+/// Prefix of a secret key's line.
 pub const SECRET: &str = "ed25519-secret:";
 
 /// The longest name of a key, in bytes.
 pub const LONGEST_NAME: usize = 128;
 
-/// Why a text is no key. The text is not repeated: it may be a secret.
+/// Why a text is not a key. The text is not repeated: it may be a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// It does not begin as a key does.
     #[error("a key begins with `{0}`")]
     Prefix(&'static str),
-    /// The rest is not 32 bytes in base64.
     #[error("the key is not 32 bytes in base64")]
     Bytes,
-    /// The bytes are no point of the curve, or one of the few that sign everything.
+    /// The bytes are no point of the curve, or a weak one.
     #[error("the bytes are no usable Ed25519 key")]
     Point,
-    /// The name is too long or holds a control character.
     #[error("the name of a key has at most 128 bytes and no control characters")]
     Name,
 }
 
-/// A key that checks signatures.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(ed25519_dalek::VerifyingKey);
 
 impl PublicKey {
-    /// The key of these bytes.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyError> {
         let key = ed25519_dalek::VerifyingKey::from_bytes(bytes).map_err(|_| KeyError::Point)?;
         if key.is_weak() {
@@ -52,12 +47,11 @@ impl PublicKey {
         Ok(Self(key))
     }
 
-    /// What signatures name the key by: the digest of its bytes.
+    /// The id by which signatures name the key: the SHA-256 of its bytes.
     pub fn id(&self) -> String {
         sha256(self.0.as_bytes())
     }
 
-    /// Whether `signature` is this key's over `message`.
     pub fn verifies(&self, message: &[u8], signature: &[u8; 64]) -> bool {
         let signature = ed25519_dalek::Signature::from_bytes(signature);
         self.0.verify_strict(message, &signature).is_ok()
@@ -76,16 +70,15 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// A public key and what people call it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedKey {
     pub key: PublicKey,
-    /// Its name; empty when it has none.
+    /// Empty if it has none.
     pub name: String,
 }
 
 impl NamedKey {
-    /// Reads the line of a public key.
+    /// Parses the line of a public key.
     pub fn parse(line: &str) -> Result<Self, KeyError> {
         let (bytes, name) = parse_line(line, PUBLIC)?;
         let key = PublicKey::from_bytes(&bytes)?;
@@ -106,12 +99,12 @@ impl fmt::Display for NamedKey {
 /// A key that signs. It is erased from memory when dropped, and never shown.
 pub struct SigningKey {
     key: ed25519_dalek::SigningKey,
-    /// What people call it; empty when it has no name.
+    /// Empty if it has none.
     pub name: String,
 }
 
 impl SigningKey {
-    /// The key that grows from `seed`, 32 bytes nobody can guess.
+    /// The key derived from `seed`, 32 unpredictable bytes.
     pub fn from_seed(seed: &[u8; 32], name: &str) -> Result<Self, KeyError> {
         Ok(Self {
             key: ed25519_dalek::SigningKey::from_bytes(seed),
@@ -119,13 +112,13 @@ impl SigningKey {
         })
     }
 
-    /// Reads the line of a secret key.
+    /// Parses the line of a secret key.
     pub fn parse(line: &str) -> Result<Self, KeyError> {
         let (seed, name) = parse_line(line, SECRET)?;
         Self::from_seed(&seed, &name)
     }
 
-    /// The line of the secret key, for the file that keeps it.
+    /// The line of the secret key, for the key file.
     pub fn secret_line(&self) -> String {
         let seed = STANDARD.encode(self.key.as_bytes());
         format!("{SECRET}{seed} {}", self.name)
@@ -133,12 +126,10 @@ impl SigningKey {
             .to_owned()
     }
 
-    /// The key that checks what this one signs.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.key.verifying_key())
     }
 
-    /// The public key with its name.
     pub fn named(&self) -> NamedKey {
         NamedKey {
             key: self.public(),
@@ -146,7 +137,6 @@ impl SigningKey {
         }
     }
 
-    /// Signs `message`.
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
         self.key.sign(message).to_bytes()
     }
@@ -213,7 +203,7 @@ mod tests {
             (loose, KeyError::Bytes),
             (format!("{text} a\u{1b}b"), KeyError::Name),
             (format!("{text} {}", "a".repeat(129)), KeyError::Name),
-            // The point of order one, with which anybody can sign anything.
+            // The point of order one, with which every signature verifies.
             (
                 format!(
                     "{PUBLIC}{}",

@@ -1,14 +1,15 @@
-//! Names the files of a bundle that more than one part of the program has to know.
+//! Names of the bundle's files that more than one part of the program uses.
 
 use serde::{Deserialize, Serialize};
 
-/// The names that files and fields of a bundle have; a bundle of any format verifies for ever.
+/// The naming scheme of a bundle; bundles of every format stay verifiable.
 ///
-/// Events, gates and codes are read by the names of every format and written by those of the last.
+/// Events, gates and codes are read by the names of every format and written by those of the
+/// newest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "u32", try_from = "u32")]
 pub enum BundleFormat {
-    /// The sandbox is called `box`. Its first event names no format.
+    /// The sandbox is called `box`. The first event names no format.
     #[default]
     One,
     /// The sandbox is called `sandbox`.
@@ -16,7 +17,7 @@ pub enum BundleFormat {
 }
 
 impl BundleFormat {
-    /// What new runs are written in.
+    /// The format of new runs.
     pub const NEWEST: Self = Self::Two;
 
     /// The word for the sandbox, in names of files and fields.
@@ -27,7 +28,7 @@ impl BundleFormat {
         }
     }
 
-    /// The file that says what the attacks on the sandboxes came to.
+    /// The file with the results of the sandbox self-test.
     pub fn selftest(self) -> &'static str {
         match self {
             Self::One => "box/selftest.json",
@@ -35,7 +36,7 @@ impl BundleFormat {
         }
     }
 
-    /// The file that says what was asked of the network.
+    /// The file with the network traffic of the sandboxes.
     pub fn network(self) -> &'static str {
         match self {
             Self::One => "box/network.json",
@@ -65,69 +66,64 @@ impl TryFrom<u32> for BundleFormat {
     }
 }
 
-/// The digests of everything that was sealed.
+/// The digests of all sealed files.
 pub const MANIFEST: &str = "manifest.json";
-/// The ledger of the run.
 pub const LEDGER: &str = "events.jsonl";
-/// The signed statement; once it is there the run is sealed.
+/// The signed statement; the run is sealed once it exists.
 pub const ATTESTATION: &str = "attestation.dsse.json";
-/// The ledger of what came after the seal.
+/// The ledger of what happened after the seal.
 pub const AFTER: &str = "after.jsonl";
-/// The lock of the driver, which holds who drove last.
+/// The lock of the driver; it names the process that drove last.
 pub const DRIVER_LOCK: &str = "driver.lock";
 
 pub const CONTRACT: &str = "contract.json";
-/// The difference.
+/// The patch.
 pub const PATCH: &str = "patch.diff";
-/// The paths that differ.
+/// The changed paths.
 pub const CHANGED: &str = "diff_name_only.txt";
-/// The commit the work began from.
+/// The base commit.
 pub const BASELINE: &str = "git/baseline_commit.txt";
-/// The difference once more, beside the other facts of git.
+/// A copy of the patch, beside the other facts of git.
 pub const PATCH_COPY: &str = "git/patch.diff";
-/// The paths that differ once more.
+/// A copy of the changed paths.
 pub const CHANGED_COPY: &str = "git/diff_name_only.txt";
-/// What calls of this run are found by elsewhere.
+/// The trace id that joins this run's records across tools.
 pub const TRACE: &str = "trace/trace_id.txt";
-/// What the run was made with.
+/// The environment of the run: versions and settings.
 pub const META: &str = "meta.json";
 /// Where the agent worked.
 pub const WORKED_IN: &str = "worktree_ref.txt";
 /// The acceptance commands, as they were run.
 pub const TEST_COMMANDS: &str = "tests/command.txt";
-/// What they printed.
+/// Their standard output.
 pub const TEST_OUTPUT: &str = "tests/stdout.log";
-/// What they complained of.
+/// Their standard error.
 pub const TEST_ERRORS: &str = "tests/stderr.log";
-/// The objects that prove the difference.
+/// The git objects that prove the patch.
 pub const PACK: &str = "git/objects.pack";
-/// What the task came to.
 pub const TASK_RESULT: &str = "reports/task_result.json";
-/// What was done.
 pub const WORK_REPORT: &str = "reports/work_report.json";
-/// Who looked at it.
 pub const REVIEW_REPORT: &str = "reports/review_report.json";
-/// What the tests said.
 pub const TEST_REPORT: &str = "reports/test_report.json";
 pub const EVIDENCE_REPORT: &str = "reports/evidence_report.json";
 
-/// What lies in the directory of a run and cannot be named in its manifest: the manifest itself,
-/// what is signed over it, what comes after the seal, and the lock.
+/// Files in the directory of a run that its manifest cannot name: the manifest itself, the
+/// signature over it, the ledger after the seal, and the lock.
 ///
-/// Everything here is looked into by verification, because no digest covers it.
+/// Verification checks the content of each, because no digest covers it.
 pub const BESIDE: [&str; 4] = [MANIFEST, ATTESTATION, AFTER, DRIVER_LOCK];
 
-/// The most bytes a change has, before and after it together.
+/// The most bytes of a change, before and after together.
 ///
-/// Its patch is a file of the bundle, and everybody who verifies the bundle reads it.
+/// Its patch is a file of the bundle, which every verifier reads.
 pub const MOST_CHANGED: u64 = 48 << 20;
-/// The largest file of a bundle: a patch has up to twice the bytes of its change, and names.
+/// The largest file of a bundle: a patch has up to twice the bytes of its change, plus names.
 pub const LARGEST_FILE: u64 = 3 * MOST_CHANGED;
-/// The most bytes that the patches of all attempts but the last one have together; of more, those of
+/// The most bytes of the patches of all attempts but the last one, together; beyond that, those of
 /// the oldest attempts are left out.
 pub const MOST_EARLIER: u64 = LARGEST_FILE;
-/// What all files of a bundle have together: the patch lies there four times, beside those of earlier
-/// attempts and the objects of all.
+/// The most bytes of all files of a bundle: the patch is stored four times, beside the patches of
+/// earlier attempts and all objects.
 pub const MOST_BYTES: u64 = 5 * LARGEST_FILE + MOST_EARLIER;
 
 /// The directory of files that are written after the seal, each named by a record of [`AFTER`].

@@ -1,8 +1,8 @@
-//! Compares a sealed run with what came of building its files, or doing its work, once more.
+//! Compares a sealed run with the results of rebuilding its files, or repeating its commands.
 //!
-//! *Hard* is what follows from the sealed trees and the rules: trees, changed files, the answers of
-//! gates, how commands ended, how many tests they ran. *Soft* is what a machine may do differently
-//! another time: how long something took, what was printed, which sandbox and kernel it was.
+//! *Hard* differences concern what follows from the sealed trees and the rules: trees, changed
+//! files, gate verdicts, exit statuses, test counts. *Soft* differences may occur on another
+//! machine or at another time: durations, output, sandbox and kernel.
 
 use serde_json::{Value, json};
 
@@ -16,13 +16,12 @@ use crate::run::fact::{CommandRun, Side, TestRun};
 /// The most differences of one document that are listed.
 const MOST: usize = 20;
 
-/// A command that takes this many times as long, or as short, is worth a word.
+/// A command that takes this many times as long, or as short, is reported.
 const NOTABLY: u64 = 2;
 
-/// Below this nobody can tell a slow command from a busy machine, in milliseconds.
+/// In milliseconds. Below this, a slow command cannot be distinguished from a busy machine.
 const AT_LEAST: u64 = 1000;
 
-/// What differs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Differences {
     /// What must be equal and is not.
@@ -34,12 +33,11 @@ pub struct Differences {
 }
 
 impl Differences {
-    /// Whether everything that must be equal is, and all of it could be compared.
+    /// Whether nothing that must be equal differs, and everything could be compared.
     pub fn is_equal(&self) -> bool {
         self.hard.is_empty() && self.errors.is_empty()
     }
 
-    /// The report of the run `run_id`, written at `at`.
     pub fn report(self, run_id: &str, at: Time) -> ReexecReport {
         let equal = self.is_equal();
         ReexecReport {
@@ -58,17 +56,17 @@ impl Differences {
         }
     }
 
-    /// Notes that something must be equal.
+    /// Records a hard difference unless the values are equal.
     fn hard(&mut self, key: impl Into<String>, sealed: &Value, again: &Value) {
         note(&mut self.hard, key.into(), sealed, again);
     }
 
-    /// Notes that something should be equal.
+    /// Records a soft difference unless the values are equal.
     pub fn soft(&mut self, key: impl Into<String>, sealed: &Value, again: &Value) {
         note(&mut self.soft, key.into(), sealed, again);
     }
 
-    /// Holds the file `name` as it was built again against the sealed one, if that is there.
+    /// Compares the rebuilt file `name` with the sealed one, if that exists.
     pub fn file(&mut self, name: &str, sealed: Option<&[u8]>, again: &[u8]) {
         let Some(sealed) = sealed else {
             return self.hard.push(Difference {
@@ -90,27 +88,27 @@ impl Differences {
         }
     }
 
-    /// Holds the changed files against those that were recorded.
+    /// Compares the changed files with the recorded ones.
     pub fn changes(&mut self, sealed: &[Change], again: &[Change]) {
         let of = |changes: &[Change], path: &Value| {
             let found = changes.iter().find(|change| json!(change.path) == *path);
             found.map_or(Value::Null, |change| json!(change))
         };
         let paths = sealed.iter().chain(again).map(|change| json!(change.path));
-        let mut told: Vec<Value> = Vec::new();
+        let mut reported: Vec<Value> = Vec::new();
         for path in paths {
-            if told.len() < MOST && !told.contains(&path) {
+            if reported.len() < MOST && !reported.contains(&path) {
                 let key = format!("changed_files {}", path.as_str().unwrap_or_default());
                 let before = self.hard.len();
                 self.hard(key, &of(sealed, &path), &of(again, &path));
                 if self.hard.len() > before {
-                    told.push(path);
+                    reported.push(path);
                 }
             }
         }
     }
 
-    /// Holds the answers of the gates on the facts of `again` against those of `sealed`.
+    /// Compares the gate verdicts on the facts of `again` with those of `sealed`.
     pub fn gates(&mut self, sealed: &State, again: &State) {
         for (gate, verdict) in &sealed.gates {
             let answer = again.judge(*gate);
@@ -124,7 +122,7 @@ impl Differences {
         }
     }
 
-    /// Holds one round of the acceptance commands against another on the same side.
+    /// Compares one round of the acceptance commands with another on the same side.
     pub fn tests(&mut self, side: Side, sealed: &TestRun, again: &TestRun) {
         let side = json!(side);
         let side = side.as_str().unwrap_or_default();
@@ -204,7 +202,7 @@ fn note(list: &mut Vec<Difference>, key: String, sealed: &Value, again: &Value) 
     }
 }
 
-/// Every place at which two documents differ.
+/// Collects every place at which two documents differ.
 fn walk(name: &str, at: &str, sealed: &Value, again: &Value, list: &mut Vec<Difference>) {
     match (sealed, again) {
         (Value::Object(one), Value::Object(other)) => {
@@ -228,7 +226,7 @@ fn walk(name: &str, at: &str, sealed: &Value, again: &Value, list: &mut Vec<Diff
     }
 }
 
-/// `state` with other facts about its trees: what changed, and what the commands did.
+/// `state` with other facts about its trees: the changes, and the results of the commands.
 pub fn with_facts(state: &State, changes: Option<Vec<Change>>, tests: Vec<TestRun>) -> State {
     let mut again = state.clone();
     if let (Some(captured), Some(changes)) = (&mut again.captured, changes) {

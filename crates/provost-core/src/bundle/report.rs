@@ -1,8 +1,8 @@
-//! Gives the reports of a run their types: the v1 tables, field by field.
+//! The types of a run's reports: the v1 tables, field by field.
 //!
-//! Objects are closed and a field is what its table says or the document is refused; an optional
-//! field is left out, never `null`. What Provost adds is in one optional object `x_provost`, so a
-//! plain v1 document stays valid.
+//! Objects are closed, and a document with an invalid field is refused; an optional field is left
+//! out, never `null`. Provost's additions are in one optional object `x_provost`, so a plain v1
+//! document stays valid.
 
 mod evidence_bundle;
 mod evidence_report;

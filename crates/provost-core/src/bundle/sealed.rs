@@ -1,12 +1,12 @@
-//! Seals a directory of files that is no bundle of a run: what a planner was asked and answered, or
-//! what a chain came to.
+//! Seals a directory of files that is not the bundle of a run: a planner's request and answer, or
+//! the result of a chain.
 //!
 //! # Invariants
 //!
-//! - The statement names every file of the directory but itself and the lock of its driver, and is
-//!   spelled in one way, so that no byte of the directory changes unseen.
-//! - Nothing of a statement is believed before its signature holds; what does not even fit its own
-//!   statement was altered, whoever signed it.
+//! - The statement names every file of the directory except itself and the driver's lock, and has
+//!   one spelling, so that a change of any byte is detected.
+//! - No part of a statement is used before its signature is verified. Files that differ from their
+//!   own statement were altered, whatever key signed it.
 
 use std::collections::BTreeMap;
 
@@ -25,32 +25,28 @@ use crate::object::sha256;
 use crate::path::RawPath;
 use crate::verdict::Verdict;
 
-/// The file that holds the statement.
 pub const SEAL: &str = "record.dsse.json";
 
-/// What a sealed directory is about.
+/// The subject of a sealed directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
     /// A request became a contract, or did not.
     Plan,
-    /// A contract became a chain of smaller ones, or did not.
+    /// A contract was split into a chain of smaller ones, or was not.
     Split,
-    /// A chain of contracts was run.
     Chain,
     /// A contract was refused before there was a run.
     Refused,
 }
 
-/// What is said about the files.
+/// The signed facts about the files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordPredicate {
-    /// What they are about.
     pub kind: RecordKind,
-    /// What that is called.
+    /// The id of the subject.
     pub id: String,
-    /// What it came to.
     pub verdict: SealedVerdict,
     pub sealed_at: Time,
 }
@@ -58,15 +54,14 @@ pub struct RecordPredicate {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileDigest {
-    /// SHA-256 of its bytes.
     pub sha256: Sha256,
 }
 
-/// The statement about all files of a directory.
 pub type RecordStatement = Statement<FileDigest, RecordPredicate>;
 
 impl RecordPredicate {
-    /// The statement about `files`, each a name and its digest, in the one spelling that is signed.
+    /// The statement about `files`, each a name and its digest, in the canonical spelling that is
+    /// signed.
     pub fn state(self, files: impl IntoIterator<Item = (String, Sha256)>) -> String {
         let subject = |(name, sha256)| Subject {
             name,
@@ -82,22 +77,23 @@ impl RecordPredicate {
             predicate_type: PredicateType::Record,
             predicate: self,
         };
-        // Texts and lists of texts; serialising them cannot fail, and nothing would parse.
+        // Strings and lists of strings; serialising them cannot fail, and an empty text would not
+        // parse.
         json::canonical(&serde_json::to_value(statement).unwrap_or_default())
     }
 }
 
-/// Whether the statement says nothing about the file `name`.
+/// Whether the statement does not cover the file `name`.
 fn is_outside(name: &str) -> bool {
     name == SEAL || name == DRIVER_LOCK
 }
 
-/// Whether `files` are a directory of this kind.
+/// Whether `files` are a sealed directory of this kind.
 pub fn is_one(files: &dyn Files) -> bool {
     files.names().contains(&RawPath::new(SEAL))
 }
 
-/// Says whether `files` are exactly what one of `keys` signed.
+/// Verifies that `files` are exactly what one of `keys` signed.
 pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
     let deny = Verdict::deny;
     let envelope = match files.read(&RawPath::new(SEAL)) {
@@ -140,13 +136,13 @@ pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
     }
 }
 
-/// What an envelope came to.
+/// The result of opening an envelope.
 struct Seal {
-    /// What it says. If an unknown key signed it, that only serves to find what does not fit.
+    /// The statement. With an unknown key it only serves to find differences.
     payload: Vec<u8>,
     /// The key that signed it, if it is known.
     signed: Result<PublicKey, OpenError>,
-    /// Whether every byte of it is as a seal is written.
+    /// Whether every byte of it is as Provost writes a seal.
     exact: bool,
 }
 
@@ -159,7 +155,7 @@ fn opened(bytes: &[u8], keys: &[PublicKey]) -> Result<Seal, OpenError> {
             signed: Ok(opened.key),
             exact: exact && opened.hint_fits,
         }),
-        // Whoever signed it: what does not fit its own statement was altered.
+        // Whatever key signed it: files that differ from their own statement were altered.
         Err(error @ OpenError::UnknownKey { .. }) => Ok(Seal {
             payload: envelope.unverified_payload()?,
             signed: Err(error),
@@ -171,7 +167,7 @@ fn opened(bytes: &[u8], keys: &[PublicKey]) -> Result<Seal, OpenError> {
 
 type Row = (String, &'static str);
 
-/// Everything in which `files` are not what the statement says; the gravest rule is the answer.
+/// All differences between `files` and the statement, with the most severe code.
 fn differences(files: &dyn Files, statement: &RecordStatement) -> (Option<Code>, Vec<Row>) {
     let mut altered = Vec::new();
     let mut lacking = Vec::new();
@@ -280,7 +276,7 @@ mod tests {
                 Code::SignatureInvalid,
             ),
             (
-                "a lock, which nobody seals",
+                "a lock, which is not sealed",
                 |files| drop(files.insert(RawPath::new(DRIVER_LOCK), Vec::new())),
                 Code::Ok,
             ),

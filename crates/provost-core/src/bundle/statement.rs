@@ -1,8 +1,7 @@
-//! States what a run came to, what it was merged with, what landed, and that it was done again, as
-//! in-toto statements.
+//! The signed in-toto statements about a run, its merges, its landing and its replays.
 //!
-//! A statement names everything a reader needs to hold the rest of the bundle against: the trees,
-//! the end of the ledger and the digest of the manifest, which in turn names every other file.
+//! A statement names everything that a verifier needs to check the rest of the bundle: the trees,
+//! the end of the ledger, and the digest of the manifest, which in turn names every other file.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,143 +15,126 @@ use crate::json::{self, JsonError};
 use crate::object::{ObjectFormat, Oid};
 use crate::record::Head;
 
-/// A statement about something git can name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statement<S, P> {
-    /// That it is a statement, and of which version.
+    /// The type and version of the statement.
     #[serde(rename = "_type")]
     pub kind: StatementKind,
-    /// What it is about.
     pub subject: Vec<Subject<S>>,
-    /// What kind of thing it says.
     #[serde(rename = "predicateType")]
     pub predicate_type: PredicateType,
-    /// What it says.
     pub predicate: P,
 }
 
-/// What a run came to.
+/// The result of a run.
 pub type RunStatement = Statement<TreeDigest, RunPredicate>;
 
-/// What a run was merged with after its seal.
+/// A merge of a run's candidate after its seal.
 pub type MergeStatement = Statement<TreeDigest, MergePredicate>;
 
-/// What came of doing a run again after its seal.
+/// The result of a replay after the seal.
 pub type ReplayStatement = Statement<TreeDigest, ReplayPredicate>;
 
 pub type LandingStatement = Statement<CommitDigest, LandingPredicate>;
 
-/// The version of in-toto statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StatementKind {
-    /// Version 1.
     #[serde(rename = "https://in-toto.io/Statement/v1")]
     V1,
 }
 
-/// What kind of thing a statement says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PredicateType {
-    /// What a run came to.
+    /// The result of a run.
     #[serde(rename = "https://provost.dev/run/v1")]
     Run,
-    /// What a run was merged with after its seal.
+    /// A merge of a run's candidate after its seal.
     #[serde(rename = "https://provost.dev/merge/v1")]
     Merge,
     #[serde(rename = "https://provost.dev/landing/v1")]
     Landing,
-    /// What came of doing a run again after its seal.
+    /// The result of a replay after the seal.
     #[serde(rename = "https://provost.dev/replay/v1")]
     Replay,
-    /// What the files of a record that is no bundle are.
+    /// The files of a sealed record that is not a bundle.
     #[serde(rename = "https://provost.dev/record/v1")]
     Record,
-    /// What a controlled change came to so far.
+    /// The state of a controlled change.
     #[serde(rename = "https://provost.dev/change/v1")]
     Change,
 }
 
-/// What a statement is about.
+/// The subject of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject<S> {
-    /// What it is to the run.
+    /// Its part in the run, such as [`CANDIDATE`].
     pub name: String,
-    /// What git calls it.
+    /// Its id in git.
     pub digest: S,
 }
 
-/// The id of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TreeDigest {
-    /// The id.
     #[serde(rename = "gitTree")]
     pub git_tree: Oid,
 }
 
-/// The id of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommitDigest {
-    /// The id.
     #[serde(rename = "gitCommit")]
     pub git_commit: Oid,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunPredicate {
     pub run_id: String,
-    /// The digest of the contract's canonical spelling.
+    /// SHA-256 of the contract's canonical spelling.
     pub contract_sha256: Sha256,
-    /// How the repository names its objects.
     pub object_format: ObjectFormat,
     /// The commit the candidate is compared with.
     pub base_commit: Oid,
     pub base_tree: Oid,
-    /// The tree that would land; absent when the run made none, and then nothing can land.
+    /// The tree that would land; absent if the run made none, and then nothing can land.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate_tree: Option<Oid>,
-    /// What the gates decided.
     pub verdict: SealedVerdict,
-    /// Where the ledger of the run ends.
+    /// The end of the run's ledger.
     pub ledger_head: LedgerHead,
-    /// The digest of `manifest.json`.
+    /// SHA-256 of `manifest.json`.
     pub manifest_sha256: Sha256,
-    /// What the agent was kept in; absent when the run never came to a sandbox.
+    /// The agent's sandbox; absent if the run never started one.
     #[serde(default, alias = "box", skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxFacts>,
-    /// How the acceptance commands ended.
     pub acceptance: Acceptance,
     /// When the run was sealed.
     pub finished_at: Time,
 }
 
-/// What the gates decided.
+/// The combined decision of the gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SealedVerdict {
     /// Whether the candidate may land.
     pub allow: bool,
-    /// The rule that decided.
     pub code: Code,
 }
 
-/// Where a ledger ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerHead {
     /// The number of its last record, from 0.
     pub seq: u64,
-    /// The hash of its last record.
     pub hash: String,
 }
 
 impl LedgerHead {
-    /// The end of a chain that stands at `head`; `None` when the chain has no record.
+    /// The end of a chain with this `head`; `None` if the chain has no record.
     pub fn of(head: &Head) -> Option<Self> {
         Some(Self {
             seq: head.next.checked_sub(1)?,
@@ -161,81 +143,75 @@ impl LedgerHead {
     }
 }
 
-/// What the agent was kept in.
+/// The agent's sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SandboxFacts {
-    /// How strong it is.
     pub tier: String,
-    /// What a sandbox of this tier does not stop, in words.
+    /// What a sandbox of this tier does not stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holes: Vec<String>,
-    /// The kernel that enforced it.
+    /// The kernel version.
     pub kernel: String,
-    /// The digest of the program that built it.
+    /// SHA-256 of the launcher.
     pub launcher_sha256: Sha256,
-    /// The digest of the rules it was built from.
+    /// SHA-256 of the sandbox profile.
     pub profile_sha256: Sha256,
-    /// Whether a probe inside it failed to get out.
+    /// Whether every probe in it was stopped.
     pub selftest_held: bool,
 }
 
-/// How the acceptance commands ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Acceptance {
-    /// Together.
+    /// The combined status.
     pub status: TestStatus,
-    /// How many the contract has.
+    /// How many commands the contract has.
     pub commands: u32,
-    /// How many of them ran and ended with 0.
+    /// How many of them ran and exited with 0.
     pub passed: u32,
 }
 
 /// The records of the second chain that a statement in it vouches for.
 ///
-/// The hash of the record before it fixes everything that came before, so that no record can be
-/// dropped, moved or put in front of the statement. What somebody else had written there by then is
-/// fixed as well, but not vouched for.
+/// The hash of the preceding record fixes everything before it, so no record can be dropped, moved
+/// or inserted before the statement. Records that another process wrote there are fixed too, but
+/// not vouched for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vouched {
-    /// The first of them.
+    /// The number of the first one.
     pub from: u64,
-    /// The last of them: the record that carries the statement.
+    /// The number of the last one: the record that carries the statement.
     pub seq: u64,
     /// The hash of the record before that one.
     pub prev: String,
 }
 
-/// What a run was merged with after its seal, and that the gates accepted the merge.
+/// A merge of a run's candidate after its seal, which the gates accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MergePredicate {
     pub run_id: String,
-    /// Where the ledger of that run ends, as its own statement says.
+    /// The end of that run's ledger, as its own statement says.
     pub sealed_head: LedgerHead,
-    /// The records it vouches for.
     pub vouches: Vouched,
-    /// The new candidate.
     pub candidate: Candidate,
     /// How the acceptance commands ended on its tree.
     pub acceptance: Acceptance,
     pub merged_at: Time,
 }
 
-/// That gates and acceptance commands of a run were done again after its seal.
+/// A replay of a run's gates and acceptance commands after its seal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReplayPredicate {
     pub run_id: String,
-    /// Where the ledger of that run ends, as its own statement says.
+    /// The end of that run's ledger, as its own statement says.
     pub sealed_head: LedgerHead,
-    /// The records it vouches for.
     pub vouches: Vouched,
-    /// The tree that was looked at again: the candidate, or the base if there is none.
+    /// The tree that was replayed: the candidate, or the base if there is none.
     pub tree: Oid,
-    /// What came of it.
     pub replay: Replay,
     pub replayed_at: Time,
 }
@@ -244,33 +220,31 @@ pub struct ReplayPredicate {
 #[serde(deny_unknown_fields)]
 pub struct LandingPredicate {
     pub run_id: String,
-    /// Where the ledger of that run ends, as its own statement says.
+    /// The end of that run's ledger, as its own statement says.
     pub sealed_head: LedgerHead,
-    /// The records it vouches for.
     pub vouches: Vouched,
     /// The tree of the commit.
     pub tree: Oid,
-    /// The commit it was put on.
+    /// The parent of the commit.
     pub parent: Oid,
     /// The ref that was moved.
     pub target: String,
     pub landed_at: Time,
 }
 
-/// What the subject of a run is called: the tree that would land.
+/// Subject name of a run: the tree that would land.
 pub const CANDIDATE: &str = "candidate";
 
-/// What the subject of a run without a candidate is called: the tree it began from.
+/// Subject name of a run without a candidate: the tree it started from.
 pub const BASE: &str = "base";
 
-/// What the subject of a replay is called.
+/// Subject name of a replay.
 pub const REPLAYED: &str = "replayed";
 
-/// What the subject of a landing is called.
+/// Subject name of a landing.
 pub const LANDED: &str = "landed";
 
 impl RunPredicate {
-    /// The statement about the run.
     pub fn state(self) -> RunStatement {
         let (name, git_tree) = match &self.candidate_tree {
             Some(tree) => (CANDIDATE, tree.clone()),
@@ -289,7 +263,6 @@ impl RunPredicate {
 }
 
 impl MergePredicate {
-    /// The statement that the merge is a candidate.
     pub fn state(self) -> MergeStatement {
         Statement {
             kind: StatementKind::V1,
@@ -306,7 +279,6 @@ impl MergePredicate {
 }
 
 impl ReplayPredicate {
-    /// The statement that the run was done again.
     pub fn state(self) -> ReplayStatement {
         Statement {
             kind: StatementKind::V1,
@@ -323,7 +295,6 @@ impl ReplayPredicate {
 }
 
 impl LandingPredicate {
-    /// The statement that `commit` is what landed.
     pub fn state(self, commit: Oid) -> LandingStatement {
         Statement {
             kind: StatementKind::V1,
@@ -338,14 +309,13 @@ impl LandingPredicate {
 }
 
 impl<S: Serialize + DeserializeOwned, P: Serialize + DeserializeOwned> Statement<S, P> {
-    /// Reads a statement from a payload.
     pub fn parse(payload: &[u8]) -> Result<Self, JsonError> {
         json::parse_as(payload)
     }
 
     /// The statement in an envelope signed by `key`.
     pub fn seal(&self, key: &SigningKey) -> Envelope {
-        // Structures with string keys; serialising them cannot fail, and `null` is no statement.
+        // Structures with string keys; serialising them cannot fail, and `null` is not a statement.
         let value = serde_json::to_value(self).unwrap_or_default();
         dsse::sign(json::canonical(&value).as_bytes(), key)
     }

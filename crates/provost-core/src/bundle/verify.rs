@@ -4,14 +4,14 @@
 //! *Complete*: nothing that must be there is missing, and nothing is there that was not sealed.
 //! *Authentic*: signed by a key the reader trusts.
 //!
-//! What came after the seal is followed as well. It counts as far as a statement vouches for it.
+//! Records after the seal are checked as well. They count as far as a statement vouches for them.
 //!
 //! # Invariants
 //!
-//! - Every file is read once, so what was hashed is what was judged.
-//! - A check whose input is missing says nothing, because the missing input is itself a finding.
-//! - Whatever the bytes are, the answer is a report: no check panics, recurses with the input, or
-//!   takes more memory than a small multiple of it.
+//! - Every file is read once, so the bytes that were hashed are the bytes that were judged.
+//! - A check whose input is missing reports nothing, because the missing input is itself a finding.
+//! - For any bytes the answer is a report: no check panics, recurses with the input, or uses more
+//!   memory than a small multiple of it.
 
 mod after;
 mod agree;
@@ -38,25 +38,25 @@ use super::key::PublicKey;
 use crate::path::RawPath;
 use crate::record::Head;
 
-/// The last record of every ledger that came to its end has this `event_type`.
+/// The `event_type` of the last record of every finished ledger.
 pub const FINAL_EVENT: &str = "RUN_FINISHED";
 
-/// Where the chains of a run end, as known from elsewhere.
+/// The known ends of a run's chains, from elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pins {
     /// The end of its ledger.
     pub ledger: Option<Head>,
-    /// The end of what came after the seal, as it was last.
+    /// The last known end of the chain after the seal.
     pub after: Option<Head>,
 }
 
-/// The files of a bundle, read within bounds by whoever has them.
+/// The files of a bundle, read within bounds by the caller.
 pub trait Files {
-    /// The name of everything in the bundle that is not a directory, from its root.
+    /// The name of every entry of the bundle that is not a directory, from its root.
     fn names(&self) -> Vec<RawPath>;
 
-    /// The bytes of a file, or in words why there are none: it is no regular file, it is too
-    /// large, it cannot be read.
+    /// The bytes of a file, or the reason why there are none: not a regular file, too large, or
+    /// unreadable.
     fn read(&self, name: &RawPath) -> Result<Vec<u8>, String>;
 }
 
@@ -70,13 +70,13 @@ impl Files for BTreeMap<RawPath, Vec<u8>> {
     }
 }
 
-/// One thing that is looked at, independent of all others.
+/// One check, independent of all others.
 type Check = fn(&Bundle<'_>) -> Vec<Finding>;
 
-/// What is looked at whatever the state of the run.
+/// The checks for every state of a run.
 const ALWAYS: &[Check] = &[ledger::chain, ledger::pin];
 
-/// What is looked at once a run says that it ended.
+/// The checks for a run that says it ended.
 const ENDED: &[Check] = &[
     seal::signature,
     seal::spelling,
@@ -105,10 +105,8 @@ const ENDED: &[Check] = &[
     replay::decisions,
 ];
 
-/// Verifies a bundle.
-///
-/// `trusted` are the keys the reader trusts; `pins` are the ends of the run's chains as far as they
-/// are known from elsewhere; with `want_key`, no other key will do.
+/// Verifies with the keys that the caller trusts (`trusted`) and the known ends of the run's chains
+/// (`pins`). With `want_key`, no other key is accepted.
 pub fn verify(
     files: &dyn Files,
     trusted: &[PublicKey],

@@ -1,4 +1,4 @@
-//! A chain as it is written.
+//! The document of a chain.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,6 @@ use crate::json;
 use crate::object::sha256;
 use crate::package::Package;
 
-/// The version of the format.
 pub const VERSION: u32 = 1;
 
 /// Several contracts, and which of them start from the results of which others.
@@ -18,13 +17,12 @@ pub const VERSION: u32 = 1;
 pub struct Document {
     /// The version of this format, 1.
     pub schema_version: u32,
-    /// The contract that the others were made from; none of them may do more.
+    /// The contract that the nodes are parts of; none of them may do more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<contract::document::Document>,
     /// How often work is passed on at most, from a node to one that needs it; 1 to 10.
     #[serde(default = "most")]
     pub max_handoffs: u32,
-    /// What is to be done.
     pub nodes: Vec<Node>,
 }
 
@@ -32,7 +30,6 @@ fn most() -> u32 {
     MOST_HANDOFFS
 }
 
-/// One contract of a chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
@@ -41,19 +38,19 @@ pub struct Node {
     /// The nodes whose results it starts from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<String>,
-    /// The agent that does it, instead of that of the chain.
+    /// The agent of this node, in place of that of the chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The contract; its base is what the chain makes of it.
+    /// The contract; the chain sets its base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<contract::document::Document>,
-    /// The file that holds the contract, seen from the file of the chain.
+    /// The file of the contract, relative to the file of the chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract_file: Option<String>,
     /// The commands of the parent that it leaves out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drops: Vec<Dropped>,
-    /// What its agent may do, derived from the parent.
+    /// The package of its agent, derived from the parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<Package>,
 }
@@ -64,12 +61,12 @@ pub struct Node {
 pub struct Dropped {
     /// The command, as the parent has it.
     pub cmd: String,
-    /// Why.
+    /// Why it is left out.
     pub reason: String,
 }
 
 impl Document {
-    /// Reads a chain from a document that was read already.
+    /// Reads a chain from a parsed document.
     pub fn from_value(value: &serde_json::Value) -> Result<Self, json::JsonError> {
         let document: Self = json::from_value(value.clone())?;
         let wrong = |field: &str, what: String| json::JsonError::Shape {
@@ -94,7 +91,7 @@ impl Document {
         Ok(document)
     }
 
-    /// SHA-256 of the canonical spelling.
+    /// SHA-256 of the canonical form.
     pub fn digest(&self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
         sha256(json::canonical(&value).as_bytes())

@@ -1,7 +1,7 @@
-//! Holds the nodes of a chain to the contract that they were made from.
+//! Checks the nodes of a chain against the contract that they are parts of.
 //!
-//! What a contract lets an agent do is an authority of packages version 2; what packages have no
-//! axis for is compared beside them, in the same words.
+//! What a contract permits an agent is an authority of packages version 2. Fields that packages
+//! have no axis for are compared separately, with the same wording.
 
 use crate::chain::document::{Document, Node};
 use crate::code::Code;
@@ -38,7 +38,7 @@ pub fn authority(contract: &Contract) -> Authority {
     }
 }
 
-/// The package of whoever hands `contract` on to `children` agents.
+/// The package of an agent that passes `contract` on to `children` agents.
 pub fn parent(contract: &Contract, children: usize) -> Result<Package, Refusal> {
     Ok(Package {
         schema_version: Version,
@@ -55,7 +55,7 @@ pub fn parent(contract: &Contract, children: usize) -> Result<Package, Refusal> 
     })
 }
 
-/// The package of an agent under `child`, taken from that of its parent.
+/// The package of an agent under `child`, derived from that of its parent.
 pub fn derive(parent: &Package, child: &Contract) -> Result<Package, Refusal> {
     let derived = package::derive(&Request {
         parent_fingerprint: parent.fingerprint(),
@@ -75,11 +75,11 @@ fn id(text: &str) -> Result<Id, Refusal> {
     Id::try_from(text.to_owned()).map_err(|error| Refusal::malformed("task_id", error.to_string()))
 }
 
-/// Everything in which the nodes of `document` go beyond `written`, or leave out what it asks for.
+/// Every point in which the nodes of `document` exceed `written`, or leave out what it demands.
 ///
-/// A node whose contract breaks a rule by itself is passed over: that is said elsewhere.
+/// A node whose own contract breaks a rule is skipped: that is reported elsewhere.
 pub(super) fn judge(document: &Document, written: &Written, rules: &Rules<'_>) -> Vec<Problem> {
-    // What is wrong with it is said where it is checked by itself.
+    // Problems of the parent itself are reported where it is checked.
     let Ok(whole) = contract::resolve(written.clone(), rules.policy, rules.trust) else {
         return Vec::new();
     };
@@ -102,7 +102,7 @@ pub(super) fn judge(document: &Document, written: &Written, rules: &Rules<'_>) -
         children.push((at, child));
     }
     found.extend(overlaps(&children));
-    found.extend(nobodys(&children, &whole));
+    found.extend(left_out_by_all(&children, &whole));
     found
 }
 
@@ -114,7 +114,7 @@ fn problem(path: impl Into<String>, code: Code, words: impl Into<String>) -> Pro
     }
 }
 
-/// In what a node goes beyond its parent, each with its axis.
+/// The points in which a node exceeds its parent, each with its axis.
 fn excess(
     place: &str,
     node: &Node,
@@ -145,7 +145,7 @@ fn excess(
     found
 }
 
-/// What packages have no axis for.
+/// Fields that packages have no axis for.
 fn beside(child: &Contract, whole: &Contract) -> Vec<String> {
     let mut found = Vec::new();
     permits(&child.permit, &whole.permit, &mut found);
@@ -245,7 +245,7 @@ fn permits(child: &Permit, whole: &Permit, found: &mut Vec<String>) {
     }
 }
 
-/// Commands of the parent that a node leaves out without a word.
+/// Commands of the parent that a node leaves out without listing them in `drops`.
 fn dropped(place: &str, node: &Node, child: &Contract, whole: &Contract) -> Vec<Problem> {
     let has = |text: &str| {
         let mut tests = child.tests.iter();
@@ -268,8 +268,8 @@ fn dropped(place: &str, node: &Node, child: &Contract, whole: &Contract) -> Vec<
         .collect()
 }
 
-/// Commands of the parent that nobody has any more.
-fn nobodys(children: &[(usize, Contract)], whole: &Contract) -> Vec<Problem> {
+/// Commands of the parent that every node leaves out.
+fn left_out_by_all(children: &[(usize, Contract)], whole: &Contract) -> Vec<Problem> {
     let has = |text: &str| {
         let mut tests = children.iter().flat_map(|(_, child)| &child.tests);
         tests.any(|test| test.text == text && test.must_pass)
@@ -301,7 +301,7 @@ fn overlaps(children: &[(usize, Contract)]) -> Vec<Problem> {
 }
 
 /// The paths of the parent that no child has: entries as they are written, and of `files` those
-/// that lie in an entry which is handed on in part.
+/// that lie in an entry of which children have only a part.
 pub fn gaps<'a>(
     whole: &Scope,
     children: &[&Scope],
@@ -322,7 +322,7 @@ pub fn gaps<'a>(
     open
 }
 
-/// What a child of `whole` keeps of its permits: those that its own scope can use.
+/// The permits of a child of `whole`: those that its own scope can use.
 pub fn permits_within(written: &Permissions, scope: &Scope) -> Permissions {
     let keep = |entries: &[String]| -> Vec<String> {
         let usable = |entry: &&String| {

@@ -1,4 +1,4 @@
-//! Says what comes next in a chain.
+//! Decides the next step of a chain.
 
 use super::{Chain, Standing, State};
 use crate::code::Code;
@@ -7,38 +7,36 @@ use crate::time;
 use crate::verdict::Verdict;
 use crate::wording::counted;
 
-/// What comes next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
     /// This node can begin.
     Start(usize),
-    /// The run of this node was left, and has to be brought to its end.
+    /// The driver of this node's run died, and the run has to be finished.
     TakeUp(usize, String),
     /// This node cannot be run.
     PassOver(usize, Verdict),
-    /// One of those that are at work has to end first.
+    /// One of the active nodes has to end first.
     Wait,
-    /// All nodes were accepted alone; what they come to together has to be tested.
+    /// All nodes were accepted alone; their results have to be tested together.
     Test,
-    /// Nothing is left.
+    /// Nothing is left to do.
     Finish(Verdict),
 }
 
-/// What a node starts from: one commit, and what is merged into it.
+/// What a node starts from: one commit, and those that are merged into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merge {
-    /// The first commit.
     pub first: Oid,
-    /// Further ones, each with the commit that it and what there is so far come from.
+    /// Further commits, each with its merge base.
     pub others: Vec<(Oid, Oid)>,
     /// When the chain began, in seconds since 1970.
     pub seconds: i64,
 }
 
 impl State {
-    /// What comes next in `chain` if `jobs` nodes may be at work at once.
+    /// The next step of `chain` if `jobs` nodes may be active at once.
     ///
-    /// Nodes that share a path are never at work at once, whatever the document says.
+    /// Nodes that share a path are never active at once, whatever the document says.
     pub fn next(&self, chain: &Chain, jobs: usize) -> Next {
         let standing = |at: usize| self.nodes.get(&chain.nodes[at].id);
         let running: Vec<usize> = (0..chain.nodes.len())
@@ -92,7 +90,6 @@ impl State {
         })
     }
 
-    /// The commit with the result of the node at `at`.
     fn commit(&self, chain: &Chain, at: usize) -> Option<&Oid> {
         match self.nodes.get(&chain.nodes[at].id) {
             Some(Standing::Ended(end)) => end.accepted(),
@@ -100,15 +97,15 @@ impl State {
         }
     }
 
-    /// What the node at `at` starts from, once all that it needs is there.
+    /// What the node at `at` starts from, once all its needs are accepted.
     ///
-    /// A need that another need started from is in that one already. Two results are merged on the
-    /// last result that both started from.
+    /// A need that another need started from is contained in that one. Two results are merged on
+    /// the last result that both started from.
     pub fn base(&self, chain: &Chain, at: usize) -> Option<Merge> {
         self.merge(chain, &chain.nodes[at].needs)
     }
 
-    /// All results of `chain` together, once they are there.
+    /// All results of `chain` together, once they are accepted.
     pub fn together(&self, chain: &Chain) -> Option<Merge> {
         self.merge(chain, &chain.order)
     }
@@ -151,7 +148,7 @@ impl State {
         Some(merge)
     }
 
-    /// What the chain comes to: an answer of yes only if every node was accepted.
+    /// The verdict on the chain: it passes only if every node was accepted.
     fn verdict(&self, chain: &Chain) -> Verdict {
         let standing = |at: &usize| self.nodes.get(&chain.nodes[*at].id);
         let refusal = chain.order.iter().find_map(|at| {

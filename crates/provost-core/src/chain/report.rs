@@ -1,4 +1,4 @@
-//! Says what a chain came to, for programs.
+//! Writes the report about a chain, for programs.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,8 @@ use super::{Chain, Standing, State};
 use crate::exit::Exit;
 use crate::verdict::Verdict;
 
-/// The version of the format.
 const VERSION: u32 = 1;
 
-/// The report about the chain `id`.
 pub fn compose(id: &str, chain: &Chain, state: &State) -> Value {
     let names = |places: &[usize]| -> Vec<&str> {
         let name = |at: &usize| chain.nodes[*at].id.as_str();
@@ -47,7 +45,7 @@ pub fn compose(id: &str, chain: &Chain, state: &State) -> Value {
     report
 }
 
-/// What became of a node or a chain, in a word.
+/// The result of a node or a chain, in one word.
 pub fn word(verdict: &Verdict) -> String {
     match verdict.exit() {
         Exit::Yes => "accepted".to_owned(),

@@ -1,4 +1,4 @@
-//! The facts of a chain, and where they leave it.
+//! The facts of a chain, and the state that follows from them.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,9 @@ use crate::object::Oid;
 use crate::record::{self, Event, Level, Record};
 use crate::verdict::Verdict;
 
-/// One thing that happened to a chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event_type", content = "payload")]
 pub enum Fact {
-    /// The chain began.
     #[serde(rename = "CHAIN_OPENED")]
     Opened {
         /// SHA-256 of its document.
@@ -23,13 +21,12 @@ pub enum Fact {
         /// The commit that nodes without needs start from.
         base_commit: Oid,
     },
-    /// Somebody called it again.
+    /// The user ran the chain again.
     #[serde(rename = "CHAIN_RESUMED")]
     Resumed {
         /// Whether nodes that were refused are run again.
         again: bool,
     },
-    /// A node is about to be run.
     #[serde(rename = "NODE_STARTED")]
     Started {
         node: String,
@@ -37,44 +34,33 @@ pub enum Fact {
         base_commit: Oid,
         /// SHA-256 of the contract with that base.
         contract_sha256: String,
-        /// Who works for it.
+        /// The agent and the reviewer of the node.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hands: Option<NodeAgents>,
     },
-    /// The run of a node is over.
     #[serde(rename = "NODE_ENDED")]
     Ended { node: String, end: Box<End> },
     /// The run of a node never began: its driver died first.
     #[serde(rename = "NODE_LOST")]
     Lost { node: String },
-    /// A node was not run.
     #[serde(rename = "NODE_NOT_RUN")]
-    NotRun {
-        node: String,
-        /// Why.
-        verdict: Verdict,
-    },
+    NotRun { node: String, verdict: Verdict },
     /// The commands of the contract that was divided ran on all results together.
     #[serde(rename = "CHAIN_TESTED")]
     Tested {
-        /// The commit with all results, if they go together.
+        /// The commit with all results, if they can be merged.
         commit: Option<Oid>,
-        /// What the commands say.
         verdict: Verdict,
     },
-    /// Nothing is left to be done.
     #[serde(rename = "CHAIN_FINISHED")]
-    Finished {
-        /// What it came to.
-        verdict: Verdict,
-    },
+    Finished { verdict: Verdict },
 }
 
-/// Who works for a node, as the call of the chain says.
+/// The agent and the reviewer of a node, as the command line names them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeAgents {
-    /// The agent: its name, or its command.
+    /// Its name, or its command.
     pub agent: String,
     /// The reviewer, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,7 +70,7 @@ pub struct NodeAgents {
     pub credentials: Vec<String>,
 }
 
-/// Which part of a divided contract a run is.
+/// The part of a divided contract that a run executes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
@@ -92,23 +78,21 @@ pub struct Part {
     pub node: String,
 }
 
-/// How the run of a node ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct End {
     pub run_id: String,
-    /// What the gates decided.
     pub verdict: Verdict,
     /// The commit with exactly the candidate, if it was accepted.
     pub commit: Option<Oid>,
     /// The tree of the candidate, if there was one.
     pub tree: Option<Oid>,
-    /// Where the ledger of the run ends, if it is sealed.
+    /// The last hash of the ledger, if the run is sealed.
     pub head: Option<String>,
 }
 
 impl End {
-    /// Whether the run decided about the contract: what merely did not come about, because of others,
-    /// of the machine or of the person, is tried again.
+    /// Whether the verdict is about the contract. A run that another run, the machine or the user
+    /// prevented is tried again.
     fn is_decided(&self) -> bool {
         match self.verdict.exit() {
             Exit::Yes => self.commit.is_some(),
@@ -117,34 +101,33 @@ impl End {
         }
     }
 
-    /// Whether the run waits for the word of a person.
+    /// Whether the run waits for the approval of a person.
     pub fn waits(&self) -> bool {
         self.verdict.code == Code::ApprovalNeeded
     }
 
-    /// The commit that others can start from.
+    /// The commit that other nodes can start from.
     pub fn accepted(&self) -> Option<&Oid> {
         self.commit.as_ref().filter(|_| self.verdict.allow)
     }
 }
 
-/// Where one node stands.
+/// The state of one node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Standing {
-    /// Its run goes on.
+    /// Its run is active.
     Running {
         run_id: String,
     },
-    /// Its run was left by a driver that died.
+    /// The driver of its run died.
     Left {
         run_id: String,
     },
-    /// Its run is over.
     Ended(End),
     NotRun(Verdict),
 }
 
-/// Where a chain stands.
+/// The state of a chain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     /// SHA-256 of its document.
@@ -152,28 +135,25 @@ pub struct State {
     /// The commit that nodes without needs start from.
     pub base_commit: Oid,
     pub began: String,
-    /// The nodes that were looked at, by name.
+    /// The nodes that were started or skipped, by name.
     pub nodes: BTreeMap<String, Standing>,
-    /// Who worked for each node that has a run.
+    /// The agent and the reviewer of each node that has a run.
     pub hands: BTreeMap<String, Option<NodeAgents>>,
-    /// What the commands of the contract that was divided say of all results together.
+    /// The verdict of the divided contract's commands on all results together.
     pub tested: Option<Verdict>,
-    /// What it came to, once nothing is left to be done.
+    /// The verdict, once nothing is left to do.
     pub finished: Option<Verdict>,
 }
 
-/// A fact that cannot stand where it is.
+/// A fact that does not fit the facts before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("record {seq} cannot stand there: {what}")]
 pub struct Misplaced {
-    /// Its number.
     pub seq: u64,
-    /// What is wrong with it.
     pub what: String,
 }
 
 impl Fact {
-    /// The fact as an event of the chain `id`, at the time `ts`.
     pub fn event(&self, id: &str, ts: String) -> Event {
         let (event_type, payload) = record::tagged(self);
         let level = match self {
@@ -198,7 +178,7 @@ impl Fact {
 }
 
 impl State {
-    /// Where `records` leave a chain; nothing if it never began.
+    /// The state after `records`; `None` if the chain never began.
     pub fn fold(records: &[Record]) -> Result<Option<Self>, Misplaced> {
         let mut state: Option<Self> = None;
         for record in records {
@@ -233,7 +213,7 @@ impl State {
         Ok(state)
     }
 
-    /// Takes `fact` in, if it can have happened.
+    /// Applies `fact`, if it fits the state.
     pub fn apply(&mut self, fact: Fact) -> Result<(), String> {
         match fact {
             Fact::Opened { .. } => return Err("the chain began before".to_owned()),
@@ -245,7 +225,7 @@ impl State {
                 ..
             } => {
                 self.settle(&node, false)?;
-                // Another result than the one that was tested with the others may come of it.
+                // The new run may have another result than the one that was tested with the others.
                 self.tested = None;
                 self.hands.insert(node.clone(), hands);
                 self.nodes.insert(node, Standing::Running { run_id });
@@ -268,7 +248,7 @@ impl State {
         Ok(())
     }
 
-    /// Refuses what happens to a node that is not under way although it has to be, or the reverse.
+    /// Refuses a fact about a node that is not active although it has to be, or the reverse.
     fn settle(&self, node: &str, under_way: bool) -> Result<(), String> {
         let standing = self.nodes.get(node);
         let is = matches!(
@@ -293,7 +273,7 @@ impl State {
         let nodes = nodes.filter_map(|(node, standing)| {
             let standing = match standing {
                 Standing::Running { run_id } | Standing::Left { run_id } => left(run_id),
-                // A run without a seal is not over, whatever was said about it.
+                // A run without a seal is not over, whatever the fact says.
                 Standing::Ended(end) if end.head.is_none() => left(end.run_id),
                 Standing::Ended(end) if end.is_decided() && (end.verdict.allow || !again) => {
                     Some(Standing::Ended(end))
@@ -306,7 +286,7 @@ impl State {
     }
 
     /// Why the result `tree` of the run `run_id`, sealed with `head`, does not land as the part
-    /// `node`; nothing if all parts were accepted together, and exactly this is one of them.
+    /// `node`. `None` if all parts were accepted together, and exactly this result is one of them.
     pub fn withholds(&self, node: &str, run_id: &str, head: &str, tree: &Oid) -> Option<String> {
         let end = match self.nodes.get(node) {
             Some(Standing::Ended(end)) if end.run_id == run_id => end,
@@ -328,8 +308,8 @@ impl State {
         (!same).then(|| "accepted another result of this run".to_owned())
     }
 
-    /// The nodes whose runs, as they are when the chain is called once more, are not what `hands`
-    /// say of each. With `again`, who worked for an accepted result does not matter.
+    /// The nodes whose runs have other agents than `hands` returns for the present call. With
+    /// `again`, the agents of an accepted result do not matter.
     pub fn otherwise(
         &self,
         again: bool,

@@ -1,4 +1,4 @@
-//! Chains as documents, and what comes next in them.
+//! Tests of chain documents, and of the next step in a chain.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -111,10 +111,14 @@ fn a_chain_that_cannot_be_run_is_refused_by_its_places() {
             vec![("a", "a", &[]), ("a", "b", &[])],
             &["/nodes/1/id"],
         ),
-        ("nobody", vec![("a", "a", &["b"])], &["/nodes/0/needs/0"]),
+        (
+            "no such node",
+            vec![("a", "a", &["b"])],
+            &["/nodes/0/needs/0"],
+        ),
         ("itself", vec![("a", "a", &["a"])], &["/nodes/0/needs"]),
         (
-            "a circle, and one that waits for it",
+            "a cycle, and one that waits for it",
             vec![("a", "a", &["b"]), ("b", "b", &["a"]), ("c", "c", &["b"])],
             &["/nodes/0/needs", "/nodes/1/needs"],
         ),
@@ -139,7 +143,7 @@ fn a_chain_that_cannot_be_run_is_refused_by_its_places() {
 }
 
 #[test]
-fn a_document_with_a_member_that_nobody_knows_is_none() {
+fn a_document_with_an_unknown_member_is_refused() {
     let good = serde_json::to_value(document(&[("a", "a", &[])])).unwrap();
     assert!(Document::from_value(&good).is_ok());
     let changes: [fn(&mut Value); 4] = [
@@ -194,7 +198,7 @@ fn what_needs_a_refused_node_is_not_run_and_says_why() {
         panic!("nothing is left");
     };
     assert_eq!(verdict.code, Code::AcceptanceFailed, "the first refusal");
-    // Called again, what was refused stays so, unless it is to be run again.
+    // In a second call a refused node stays refused, unless the user asks to run it again.
     let mut later = state.clone();
     later.apply(Fact::Resumed { again: false }).unwrap();
     assert!(matches!(later.next(&chain, 1), Next::PassOver(1, _)));
@@ -248,7 +252,7 @@ fn results_are_merged_on_what_they_have_in_common() {
 }
 
 #[test]
-fn gaps_are_the_paths_that_nobody_has() {
+fn gaps_are_the_paths_that_no_child_has() {
     let scope = |paths: &[&str]| Scope::parse(paths).unwrap();
     let whole = scope(&["lib", "docs/x", "new"]);
     let [one, two] = [scope(&["lib/a"]), scope(&["docs/x"])];
@@ -261,7 +265,7 @@ fn gaps_are_the_paths_that_nobody_has() {
     assert_eq!(gaps, ["lib/b/2", "new"]);
 }
 
-/// A parent, and a chain of one node that is as large as it.
+/// A parent, and a chain of one node with the same contract.
 fn within(change: impl FnOnce(&mut Value)) -> Result<Chain, Vec<(String, Code)>> {
     let typed = Typed {
         objective: "Do all of it".to_owned(),
@@ -329,7 +333,7 @@ fn a_node_that_does_more_than_its_parent_is_refused_on_every_axis() {
     // Less is fine, and so is a package that follows from both; another one is not.
     let less = within(|it| it["contract"]["allowed_paths"] = json!(["lib/x"]));
     assert!(less.is_ok(), "{less:?}");
-    let alien = within(|it| it["package"] = json!({ "schema_version": 2, "agent": "somebody" }));
+    let alien = within(|it| it["package"] = json!({ "schema_version": 2, "agent": "other" }));
     let want = (
         "/nodes/0/package".to_owned(),
         Code::ParentFingerprintMismatch,
@@ -337,10 +341,10 @@ fn a_node_that_does_more_than_its_parent_is_refused_on_every_axis() {
     assert_eq!(alien.unwrap_err(), [want]);
 }
 
-/// A course of a chain: what each step of the driver does.
+/// One step of the driver in a random course of a chain.
 #[derive(Debug, Clone, Copy)]
 enum Stroke {
-    /// The oldest run ends well.
+    /// The oldest run is accepted.
     Accepts,
     Refuses,
     /// The driver dies, and another one takes over.
@@ -371,7 +375,7 @@ proptest! {
         let mut written = document(&[]);
         for (at, needs) in needs.iter().enumerate() {
             let mut node = document(&[(&names[at], &paths[at], &[])]).nodes.remove(0);
-            // Only earlier nodes, so that there is no circle.
+            // Only earlier nodes, so that there is no cycle.
             node.needs = needs.iter().filter(|need| **need < at).map(|it| names[*it].clone()).collect();
             written.nodes.push(node);
         }

@@ -1,10 +1,10 @@
-//! Checks a contract as a document: what it says, and whether a run could keep it.
+//! Checks a contract as a document: its content, and whether a run could enforce it.
 //!
 //! # Invariants
 //!
-//! - `check contract` and a run ask the same function, so they never disagree.
-//! - Everything that can be decided is listed: a part that cannot be read hides only what rests on
-//!   it. A finding has a place, a code and words.
+//! - `check contract` and a run call the same function, so they never disagree.
+//! - Everything that can be decided is listed: a part that cannot be parsed hides only what depends
+//!   on it. A finding has a place, a code and a text.
 
 mod chain;
 mod meaning;
@@ -37,7 +37,7 @@ const FILESYSTEM: [&str; 2] = [
     "/role_contract/tool_permissions/filesystem",
 ];
 
-/// The schema of contracts as it is shipped; making it takes longer than checking a contract.
+/// The schema of contracts as it is shipped; building it takes longer than checking a contract.
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let shipped = include_str!(concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -46,21 +46,19 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(shipped).unwrap_or_else(|_| schema::TASK_CONTRACT.schema())
 });
 
-/// What a contract is checked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To be a contract, whoever runs it.
+    /// The rules of the format, for any runner.
     Format,
-    /// To be run by Provost: what cannot be kept is refused as well.
+    /// The rules of a run by Provost: what cannot be enforced is refused as well.
     Run,
 }
 
-/// What a contract is checked by.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
     /// Which commands may decide.
     pub policy: &'a CommandPolicy,
-    /// Where they come from.
+    /// Where the commands come from.
     pub trust: Trust,
     pub purpose: Purpose,
 }
@@ -83,7 +81,7 @@ pub fn judge(value: &Value, rules: &Rules<'_>, read: ReadFile<'_>) -> Verdict {
 
 /// Everything in `value` that breaks a rule of contracts.
 ///
-/// What rests on a part that cannot be read is not checked; the part itself is a finding.
+/// What depends on a part that cannot be parsed is not checked; the part itself is a finding.
 pub fn check(value: &Value, rules: &Rules<'_>) -> Vec<Problem> {
     let mut findings = shape(value).list;
     if let Some(repaired) = repair::repair(value, &findings) {
@@ -97,7 +95,7 @@ pub fn check(value: &Value, rules: &Rules<'_>) -> Vec<Problem> {
 
 /// What a person should know about a contract although no rule is broken.
 pub fn advice(document: &Document) -> Vec<Misfit> {
-    let words = "is most of a repository; name what the task needs, so that the gate can tell";
+    let words = "is most of a repository; name what the task needs, so that the gate can check it";
     let broad = meaning::broad(document).into_iter();
     broad
         .map(|path| Misfit {
@@ -107,7 +105,7 @@ pub fn advice(document: &Document) -> Vec<Misfit> {
         .collect()
 }
 
-/// What does not fit the schema.
+/// The mismatches with the schema.
 fn shape(value: &Value) -> Findings {
     let mut findings = Findings::default();
     for path in FILESYSTEM {
@@ -128,7 +126,7 @@ fn meaning(repaired: &repair::Repaired, rules: &Rules<'_>, findings: &mut Findin
     meaning::judge(document, rules, findings);
     let readable = |path: &str| !repaired.rests_on_unread(path);
     if readable("/x_provost") {
-        // Before the limits of the role: whoever asks for the network wants to know how.
+        // Before the limits of the role: an author who asks for the network needs the syntax first.
         meaning::hosts(document, findings);
     }
     if readable("/assigned_agent/role") {
@@ -157,25 +155,25 @@ fn spelled(value: impl Serialize) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The most findings of one contract that are listed.
+/// The largest number of findings of one contract that are listed.
 const MOST: usize = 1000;
 
 #[derive(Default)]
 struct Findings {
     list: Vec<Problem>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
 }
 
 impl Findings {
-    /// Adds a finding, unless something is said of that place already.
+    /// Adds a finding, unless there is one about that place already.
     fn add(&mut self, code: Code, path: impl Into<String>, problem: impl Into<String>) {
         let path = path.into();
-        if self.list.len() < MOST && self.told.insert(path.clone()) {
+        if self.list.len() < MOST && self.reported.insert(path.clone()) {
             self.list.push(Problem::new(code, path, problem));
         }
     }
 
-    /// Adds what is told by somebody who does not know codes.
+    /// Adds findings that have no code of their own.
     fn extend(&mut self, code: Code, misfits: Vec<Misfit>) {
         for Misfit { path, problem } in misfits {
             self.add(code, path, problem);

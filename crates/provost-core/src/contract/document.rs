@@ -1,7 +1,7 @@
 //! The task contract as it is written: document version 1 plus the optional object `x_provost`.
 //!
-//! Field names and closed shapes are the format's; the meaning is given to them in the module
-//! above. Unknown fields are refused, so nobody thinks a limit is kept that we do not know.
+//! Field names and closed shapes are those of the format; the module above defines their meaning.
+//! Unknown fields are refused, so that no author relies on a limit that Provost does not know.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ closed! {
         pub parent_task_id?: String,
         /// Who asked for it.
         pub owner_agent: Agent,
-        /// Who does it.
+        /// The agent that does it.
         pub assigned_agent: Agent,
         /// The instruction and what it refers to.
         pub inputs: Inputs,
@@ -45,7 +45,7 @@ closed! {
         pub mcp_tool_set: Vec<String>,
         /// When to stop, and how often to try.
         pub timeout_retry: TimeoutRetry,
-        /// What to go back to.
+        /// The revision to return to.
         pub rollback: Rollback,
         /// Where more evidence is.
         pub evidence_links: Vec<String>,
@@ -57,13 +57,13 @@ closed! {
         pub handoff_chain?: HandoffChain,
         /// Whether an empty change is the wanted result.
         pub audit_only?: bool,
-        /// Browser settings.
+        /// Settings of a browser.
         pub browser_policy?: BrowserPolicy,
-        /// Runner settings.
+        /// Settings of the runner.
         pub runtime_options?: RuntimeOptions,
         /// The resolved view of the role.
         pub role_contract?: RoleContract,
-        /// What plain version 1 has no field for.
+        /// Fields that plain version 1 does not have.
         pub x_provost?: Extension,
     }
 }
@@ -103,12 +103,12 @@ pub enum Role {
 }
 
 closed! {
-    /// Somebody who takes part.
+    /// A participant of a task.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Agent {
-        /// In which role.
+        /// The role of the participant.
         pub role: Role,
-        /// Which one.
+        /// The id of the agent in that role.
         pub agent_id: String,
         /// The session to continue.
         pub codex_thread_id?: String,
@@ -126,7 +126,7 @@ pub struct Inputs {
     pub artifacts: Vec<Artifact>,
 }
 
-/// A file a contract refers to, bound by its digest.
+/// A file that a contract refers to, bound by its digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Artifact {
@@ -136,7 +136,7 @@ pub struct Artifact {
     pub sha256: String,
 }
 
-/// Something that must be there at the end.
+/// Something that must exist at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequiredOutput {
@@ -145,7 +145,7 @@ pub struct RequiredOutput {
     pub acceptance: String,
 }
 
-/// What kind of thing a required output is.
+/// The kind of a required output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputType {
@@ -162,7 +162,7 @@ pub enum OutputType {
 pub struct AcceptanceTest {
     /// For people.
     pub name: String,
-    /// The command, split by shell quoting rules and never given to a shell.
+    /// The command, split by shell quoting rules and never passed to a shell.
     pub cmd: String,
     /// Whether its failure is a refusal.
     pub must_pass: bool,
@@ -219,14 +219,14 @@ pub struct TimeoutRetry {
 }
 
 closed! {
-    /// What to go back to.
+    /// The revision to return to.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Rollback {
-        /// How; our workspaces are private and always dropped.
+        /// How; workspaces of Provost are private and always dropped.
         pub strategy: RollbackStrategy,
-        /// The revision the work starts from.
+        /// The revision that the work starts from.
         pub baseline_ref: String,
-        /// The revision a revert would go to.
+        /// The revision that a revert would restore.
         pub target_ref?: String,
     }
 }
@@ -244,7 +244,7 @@ pub enum RollbackStrategy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogRefs {
-    /// The run the author had in mind; ours is in the manifest.
+    /// The run as the author calls it; the id that Provost assigns is in the manifest.
     pub run_id: String,
     /// Where the author expects the logs.
     pub paths: LogPaths,
@@ -275,32 +275,32 @@ pub enum PolicyPack {
     High,
 }
 
-/// What plain version 1 has no field for.
+/// Fields that plain version 1 does not have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Extension {
     /// Paths that may not be touched, even inside the scope.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forbid: Vec<String>,
-    /// What every sandbox is made of: `namespaces`, or `landlock` where there are none.
+    /// The tier of every sandbox: `namespaces`, or `landlock` where there are none.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
     /// Hosts and ports that may be reached.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub net: Vec<String>,
-    /// Whether sandboxes have a loopback interface of their own; left out, they have one.
+    /// Whether sandboxes have their own loopback interface; left out, they have one.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub loopback: Option<bool>,
     /// Kinds of change that are refused unless permitted here.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub permit: Option<Permissions>,
-    /// The branch the result is meant for.
+    /// The branch that the result is for.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// Who wrote the contract.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// Limits beside the wall clock.
+    /// Limits beside the time limit.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub limits: Option<Asked>,
 }
@@ -321,7 +321,10 @@ pub struct Permissions {
     pub fewer_tests: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_false(flag: &bool) -> bool {
     !flag
 }

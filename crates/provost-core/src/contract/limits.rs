@@ -1,9 +1,9 @@
-//! The limits of a sandbox beside the wall clock: what may be asked for, and what holds otherwise.
+//! The limits of a sandbox beside the time limit: their ranges and defaults.
 //!
 //! # Invariants
 //!
 //! - Every limit has a value: no run is without one.
-//! - A limit that protects nobody, or that nothing could run in, is refused and not rounded.
+//! - A limit that protects nothing, or that no program could run in, is refused and not rounded.
 
 use std::time::Duration;
 
@@ -14,47 +14,47 @@ use crate::json::closed;
 use crate::size;
 
 closed! {
-    /// Limits as somebody wrote them. What is left out is as the repository's policy has it, or
-    /// else as usual.
+    /// Limits as the author wrote them. One that is left out is taken from the policy of the
+    /// repository, or else has its default.
     #[derive(
         Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
     )]
     pub struct Asked {
-        /// Seconds after which a sandbox is ended that neither prints nor changes a file; 1 second to
-        /// 7 days, 10 minutes if left out.
+        /// Seconds after which a sandbox is ended that neither prints nor changes a file; 1 second
+        /// to 7 days, 10 minutes if left out.
         pub no_progress_sec?: u64,
         /// Memory that all processes of a sandbox use together; 64 MiB to 1 TiB, 8 GiB if left out.
         pub memory_bytes?: u64,
         /// Processes and threads at a time; 16 to 65536, 4096 if left out.
         pub processes?: u64,
-        /// What the workspace may take on disk, with the checkout and build output; 1 MiB to
-        /// 16 TiB, 20 GiB if left out.
+        /// Disk space of the workspace, with the checkout and build output; 1 MiB to 16 TiB, 20 GiB
+        /// if left out.
         pub disk_bytes?: u64,
         /// Files and directories of the workspace; 100 to 50 000 000, 1 000 000 if left out.
         pub inodes?: u64,
-        /// What a process may print; 4 KiB to 4 GiB, 256 MiB if left out. The bundle keeps 8 MiB.
+        /// Bytes that a process may print; 4 KiB to 4 GiB, 256 MiB if left out. The bundle keeps 8
+        /// MiB.
         pub output_bytes?: u64,
     }
 }
 
-/// When a sandbox is ended, beside the wall clock.
+/// The limits at which a sandbox is ended, beside the time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// How long it may get nowhere.
+    /// How long it may neither print nor change a file.
     pub no_progress: Duration,
-    /// What all its processes use together.
+    /// Of all its processes together.
     pub memory_bytes: u64,
     /// Processes and threads at a time.
     pub processes: u64,
-    /// What its workspace takes on disk.
+    /// Of its workspace.
     pub disk_bytes: u64,
     /// Files and directories of its workspace.
     pub inodes: u64,
-    /// What both its streams hold together.
+    /// Of both its streams together.
     pub output_bytes: u64,
 }
 
-/// What one limit may be.
 struct Range {
     name: &'static str,
     least: u64,
@@ -107,7 +107,7 @@ const OUTPUT: Range = Range {
 };
 
 impl Asked {
-    /// What is out of its range: the name of the field, and what is wrong in words that follow it.
+    /// The fields out of their range: the name, and a text that follows the name.
     pub fn flaws(&self) -> Vec<(&'static str, String)> {
         let fields = [
             (self.no_progress_sec, NO_PROGRESS),
@@ -127,7 +127,6 @@ impl Asked {
         flaws
     }
 
-    /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! What a careful person would say about a contract that breaks no rule.
+//! Advice about a contract that breaks no rule.
 //!
 //! Advice decides nothing: a contract that only deserves advice can be run.
 
@@ -7,21 +7,21 @@ use super::document::{Document, Network};
 use crate::gate::command;
 use crate::schema::validate::Misfit;
 
-/// Programs whose passing says nothing about the work.
+/// Programs whose success says nothing about the work.
 const IDLE: &[&str] = &[
     "true", ":", "echo", "printf", "ls", "cat", "pwd", "date", "sleep",
 ];
 
-/// Programs that look at files and run no test.
+/// Programs that read files and run no test.
 const LOOKING: &[&str] = &["test", "grep", "diff", "cmp", "find", "stat"];
 
-/// More places of the network than a task usually needs.
+/// More network endpoints than a task usually needs.
 const MANY_PLACES: usize = 5;
 
 /// Longer than this an agent is usually stuck, in seconds.
 const LONG: u64 = 2 * 3600;
 
-/// The fields of a contract in the order that a person reads them, each with a word about it.
+/// The fields of a contract in the order of reading, each with a short description.
 pub const FIELDS: &[(&str, &str)] = &[
     (
         "task_id",
@@ -71,7 +71,6 @@ pub const FIELDS: &[(&str, &str)] = &[
     ("log_refs", "Where the author expects logs; carried."),
 ];
 
-/// All advice about `document`, each with its place.
 pub fn lint(document: &Document) -> Vec<Misfit> {
     let mut advice = check::advice(document);
     let mut say = |path: String, problem: &str| {
@@ -122,7 +121,8 @@ fn network(document: &Document, say: &mut impl FnMut(String, &str)) {
     if document.tool_permissions.network == Network::Allow {
         for (at, place) in places.iter().enumerate() {
             if place.ends_with(":80") {
-                let problem = "is not encrypted; everybody on the way reads and writes along";
+                let problem =
+                    "is not encrypted; every machine on the way can read and change the traffic";
                 say(format!("/x_provost/net/{at}"), problem);
             }
         }

@@ -1,4 +1,4 @@
-//! Which format the structured result of a role has.
+//! The format of the structured result of a role.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::document::Role;
 use crate::object::sha256;
 use crate::schema::{self, Format};
 
-/// What the agent of a contract leaves as its result.
+/// The result that the agent of a contract leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     /// What it did.
@@ -18,7 +18,6 @@ pub enum Output {
 }
 
 impl Output {
-    /// The result of an agent in this role.
     pub fn of(role: Role) -> Self {
         match role {
             Role::Reviewer => Self::ReviewReport,
@@ -46,12 +45,11 @@ impl Output {
         }
     }
 
-    /// The schema that is bound to it.
     pub fn schema(self) -> Value {
         self.format().schema()
     }
 
-    /// Where a contract says that the schema is.
+    /// The path of the schema, as a contract names it.
     pub fn place(self) -> String {
         format!("schemas/{}.json", self.format().name)
     }

@@ -1,5 +1,5 @@
-//! The parts of a contract that say how a task is run: its chain of roles, its browser, its runtime,
-//! and the resolved view of its role.
+//! The parts of a contract that define how a task is run: its chain of roles, its browser, its
+//! runtime, and the resolved view of its role.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,14 +9,14 @@ use crate::bundle::report::{Nullable, nullable};
 use crate::json::closed;
 
 closed! {
-    /// Roles a task passes through.
+    /// The roles that a task passes through.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct HandoffChain {
-        /// Whether it does.
+        /// Whether the task is passed on.
         pub enabled?: bool,
-        /// Which ones, in order.
+        /// The roles, in order.
         pub roles?: Vec<Role>,
-        /// How often it is passed on at most.
+        /// How often the task is passed on at most.
         #[schemars(range(min = 1, max = 10))]
         pub max_handoffs?: u32,
     }
@@ -26,20 +26,20 @@ closed! {
     /// What a browser may do.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct BrowserPolicy {
-        /// Whose profile it uses.
+        /// The kind of profile that it uses.
         pub profile_mode?: ProfileMode,
-        /// That profile.
+        /// The profile.
         pub profile_ref?: ProfileRef,
-        /// Its cookies.
+        /// The cookies.
         pub cookie_ref?: CookieRef,
-        /// Whether it hides what it is.
+        /// Whether it hides that it is automated.
         pub stealth_mode?: StealthMode,
-        /// Whether it behaves like a person.
+        /// Whether it imitates a person.
         pub human_behavior?: HumanBehavior,
     }
 }
 
-/// Whose profile a browser uses.
+/// The kind of profile that a browser uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProfileMode {
@@ -52,9 +52,9 @@ closed! {
     /// A browser profile.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct ProfileRef {
-        /// Where it lies.
+        /// The directory of the profile.
         pub profile_dir?: String,
-        /// What it is called.
+        /// The name of the profile.
         pub profile_name?: String,
     }
 }
@@ -63,12 +63,12 @@ closed! {
     /// A file of cookies.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct CookieRef {
-        /// Where it lies.
+        /// The path of the file.
         pub cookie_path?: String,
     }
 }
 
-/// Whether a browser hides what it is.
+/// Whether a browser hides that it is automated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StealthMode {
@@ -78,17 +78,17 @@ pub enum StealthMode {
 }
 
 closed! {
-    /// Whether a browser behaves like a person.
+    /// Whether a browser imitates a person.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct HumanBehavior {
-        /// Whether it does.
+        /// Whether it imitates a person.
         pub enabled?: bool,
-        /// How much.
+        /// How closely it imitates a person.
         pub level?: BehaviorLevel,
     }
 }
 
-/// How much a browser behaves like a person.
+/// How closely a browser imitates a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BehaviorLevel {
@@ -98,12 +98,12 @@ pub enum BehaviorLevel {
 }
 
 closed! {
-    /// What runs the agent.
+    /// How the agent is run.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct RuntimeOptions {
-        /// The way it is run.
+        /// The kind of runner.
         pub runner?: RunnerKind,
-        /// Who answers for the model.
+        /// The provider of the model.
         #[schemars(regex(pattern = r"^[A-Za-z0-9._-]+$"))]
         pub provider?: String,
         /// How tools are reached.
@@ -113,14 +113,14 @@ closed! {
     }
 }
 
-/// The way an agent is run.
+/// The kind of runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunnerKind {
     Agents,
     #[serde(rename = "app-server")]
     AppServer,
-    /// The same, as older documents write it.
+    /// The same, in the spelling of older documents.
     #[serde(rename = "app_server")]
     AppServerOld,
     Codex,
@@ -141,36 +141,36 @@ closed! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoleContract {
-    /// Whom it is about.
+    /// The role and the agent.
     pub identity: RoleIdentity,
-    /// What the role is for.
+    /// The purpose of the role.
     pub purpose: String,
-    /// Its prompt.
+    /// The file of its system prompt.
     #[serde(deserialize_with = "nullable")]
     #[schemars(with = "Nullable<String>")]
     pub system_prompt_ref: Option<String>,
-    /// Its skills.
+    /// The file of its skills.
     #[serde(deserialize_with = "nullable")]
     #[schemars(with = "Nullable<String>")]
     pub skills_bundle_ref: Option<String>,
-    /// Its tools.
+    /// The file of its tools.
     #[serde(deserialize_with = "nullable")]
     #[schemars(with = "Nullable<String>")]
     pub mcp_bundle_ref: Option<String>,
-    /// What runs it.
+    /// How the role is run.
     pub runtime_binding: RuntimeBinding,
-    /// What it may use.
+    /// What the role may use.
     pub tool_permissions: RolePermissions,
-    /// The tools it is given.
+    /// The tools that the role is given.
     pub resolved_mcp_tool_set: Vec<String>,
-    /// Whom it passes work to.
+    /// The roles that it passes work to.
     pub handoff: RoleHandoff,
-    /// What makes it stop.
+    /// The conditions under which it stops.
     #[schemars(length(min = 1))]
     pub fail_closed_conditions: Vec<String>,
 }
 
-/// Whom a resolved view is about.
+/// The role and the agent of a resolved view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoleIdentity {
@@ -180,15 +180,15 @@ pub struct RoleIdentity {
     pub agent_id: String,
 }
 
-/// What runs a role.
+/// How a role is run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RuntimeBinding {
-    /// The way it is run.
+    /// The kind of runner.
     #[serde(deserialize_with = "nullable")]
     #[schemars(with = "Nullable<String>")]
     pub runner: Option<String>,
-    /// Who answers for the model.
+    /// The provider of the model.
     #[serde(deserialize_with = "nullable")]
     #[schemars(with = "Nullable<String>")]
     pub provider: Option<String>,
@@ -202,25 +202,25 @@ pub struct RuntimeBinding {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RolePermissions {
-    /// Of files.
+    /// Access to files.
     pub filesystem: Filesystem,
-    /// Of a shell.
+    /// Access to a shell.
     pub shell: Shell,
-    /// Of the network.
+    /// Access to the network.
     pub network: Network,
 }
 
-/// Whom a role passes work to.
+/// The roles that a role passes work to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoleHandoff {
-    /// Whether it may.
+    /// Whether it may pass work on.
     pub eligible: bool,
-    /// Who must come after it.
+    /// The roles that must follow it.
     pub required_downstream_roles: Vec<Role>,
-    /// Everybody, in order.
+    /// All roles of the chain, in order.
     pub chain_roles: Vec<Role>,
-    /// How often it is passed on at most.
+    /// How often work is passed on at most.
     #[serde(deserialize_with = "nullable")]
     #[schemars(with = "Nullable<std::num::NonZeroU32>")]
     pub max_handoffs: Option<u32>,

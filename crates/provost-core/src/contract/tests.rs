@@ -93,7 +93,7 @@ fn nothing_of_the_minimal_example_can_be_left_out() {
     }
 }
 
-/// The pointers of all values inside `value`.
+/// The JSON pointers of all values inside `value`.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
@@ -119,7 +119,7 @@ fn every_field_is_on_the_page() {
     for place in found {
         let field = place.rsplit('/').next().unwrap();
         let is_index = field.parse::<usize>().is_ok();
-        // Where an author expects logs, and how artifacts are bound, is shown by the example.
+        // The example covers the paths of logs and the artifacts.
         let shown = ["/log_refs/paths/", "/inputs/artifacts/"]
             .iter()
             .any(|it| place.contains(it));
@@ -168,8 +168,8 @@ fn each_broken_rule_is_named_with_its_place() {
         ("/inputs/spec", json!("  "), "/inputs/spec is empty"),
         (
             "/assigned_agent/agent_id",
-            json!("nobody"),
-            "/assigned_agent `nobody`",
+            json!("unknown"),
+            "/assigned_agent `unknown`",
         ),
         ("/allowed_paths", json!([]), "/allowed_paths is an empty"),
         (

@@ -1,4 +1,4 @@
-//! Makes the contract that a person types instead of writing a file.
+//! Makes the contract that a user types on the command line.
 
 use super::document::{
     AcceptanceTest, Agent, Artifact, Document, Extension, Filesystem, Inputs, LogPaths, LogRefs,
@@ -12,37 +12,36 @@ use crate::net::endpoint::Endpoint;
 use crate::object::sha256;
 use crate::tier::Tier;
 
-/// What a person typed.
 #[derive(Debug, Clone, Default)]
 pub struct Typed {
-    /// What is to be done.
+    /// The instruction for the agent.
     pub objective: String,
     /// Where the agent may write.
     pub allow: Vec<String>,
-    /// Where it may not, even so.
+    /// Where it may not write, even inside of `allow`.
     pub forbid: Vec<String>,
     /// The commands that must pass.
     pub accept: Vec<String>,
     /// The revision to start from, instead of HEAD.
     pub base: Option<String>,
-    /// The branch the result is meant for, instead of the one that is checked out.
+    /// The branch the result is for, instead of the one that is checked out.
     pub target: Option<String>,
     /// When the agent, or one acceptance command, is ended.
     pub timeout_sec: u64,
     /// How often another attempt may fix what was refused.
     pub max_retries: u32,
-    /// When it is ended for other reasons.
+    /// The other limits at which it is ended.
     pub limits: Asked,
-    /// What the sandboxes are made of, instead of the strongest.
+    /// The tier of the sandboxes, instead of the strongest.
     pub tier: Option<Tier>,
-    /// The places of the network that the agent may reach.
+    /// The network endpoints that the agent may reach.
     pub net: Vec<Endpoint>,
     /// Kinds of change that are refused otherwise.
     pub permit: Permissions,
 }
 
 impl Typed {
-    /// The contract it stands for, of the run `run_id` that begins at `now`, in milliseconds.
+    /// The contract of the run `run_id` that begins at `now`, in milliseconds.
     pub fn document(self, run_id: &str, now: i64) -> Document {
         let agent = |role, id: &str| Agent {
             role,
@@ -153,7 +152,7 @@ mod tests {
         let contract = resolve(document.clone(), &policy, Trust::TypedByPerson).unwrap();
         assert_eq!(contract.tests[0].argv, ["my-test", "--all"]);
         assert_eq!(contract.net.len(), 1);
-        // Only the person who typed it may have any command.
+        // Only the user who typed it may have any command.
         assert!(resolve(document, &policy, Trust::FromFile).is_err());
     }
 

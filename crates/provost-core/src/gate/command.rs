@@ -1,11 +1,11 @@
 //! Judges an acceptance command.
 //!
-//! A command is a list of words, never a program for a shell. It may run when a rule of the policy
-//! names it, brings no code of its own on the command line, stays inside the repository and does
-//! not reach for the network. Everything that is wrong with it is listed.
+//! A command is a list of words, never a program for a shell. It may run if a rule of the policy
+//! names it, it contains no inline code, stays inside the repository and does not use the network.
+//! All problems of a command are listed.
 //!
 //! A command that a person typed need not be on the list: that person approves exactly these words.
-//! All other rules hold for it as well.
+//! All other rules apply to it as well.
 
 mod interpreter;
 mod policy;
@@ -46,7 +46,7 @@ pub(super) enum Reason {
     Network,
 }
 
-/// One thing that is wrong with a command.
+/// One problem of a command.
 struct Problem {
     reason: Reason,
     /// The word it is about, or the whole command.
@@ -82,7 +82,7 @@ fn row(problem: &Problem) -> Value {
     json!({ "path": problem.about, "reason": problem.reason, "problem": problem.what })
 }
 
-/// The reasons alone, sorted, each once.
+/// The reasons alone, sorted, without duplicates.
 fn reasons(text: &str, policy: &CommandPolicy, trust: Trust) -> Vec<Reason> {
     sorted(&problems(&words::scan(text), policy, trust))
 }
@@ -134,12 +134,12 @@ fn problems(scan: &words::Scan, policy: &CommandPolicy, trust: Trust) -> Vec<Pro
     problems
 }
 
-/// The name of a program, whatever directory it is taken from.
+/// The name of a program without its directory.
 fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// The name of a program without its directory and the version behind it.
+/// The name of a program without its directory and version suffix.
 pub(super) fn name_of(program: &str) -> &str {
     base_name(program).trim_end_matches(|digit: char| digit.is_ascii_digit() || digit == '.')
 }
@@ -222,7 +222,7 @@ fn judge_program(argv: &[String], policy: &CommandPolicy) -> Vec<Problem> {
     problems
 }
 
-/// Words that lead out of the repository or onto the network.
+/// Words that refer to places outside the repository or on the network.
 fn judge_places(argv: &[String]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for word in argv {
@@ -244,7 +244,7 @@ fn judge_places(argv: &[String]) -> Vec<Problem> {
     problems
 }
 
-/// Whether a word, or a value inside it, is an absolute path or climbs with `..`.
+/// Whether a word, or a value inside it, is an absolute path or contains `..`.
 fn escapes(word: &str) -> bool {
     let attached = match word.strip_prefix('-') {
         // `-cVALUE` as well as `-c VALUE`.
@@ -263,7 +263,6 @@ fn escapes(word: &str) -> bool {
     })
 }
 
-/// Whether a rule names the command.
 fn judge_listed(argv: &[String], policy: &CommandPolicy) -> Option<Problem> {
     let program = argv.first()?;
     let mut nearest: Option<Problem> = None;
@@ -328,7 +327,7 @@ fn judge_rule(argv: &[String], rule: &Rule) -> Option<Problem> {
     None
 }
 
-/// Whether `word` is the option `refused`, with a value or shortened as many programs let it be.
+/// Whether `word` is the option `refused`, with a value or abbreviated.
 pub(super) fn is_option(word: &str, refused: &str) -> bool {
     if let Some(beginning) = refused.strip_suffix('*') {
         return word.starts_with(beginning);

@@ -1,11 +1,11 @@
-//! Judges what changed against what a contract permits.
+//! Judges a change against the contract.
 //!
 //! # Invariants
 //!
-//! - A verdict that allows holds no change outside the scope, at either end of a move.
-//! - All violations are reported, each with all its reasons; nothing clears an earlier one.
-//! - A path that is not text is inside no scope.
-//! - Control files are permitted by nobody; a link out of the repository neither.
+//! - A verdict that allows contains no change outside the scope, at either end of a move.
+//! - All violations are reported, each with all its reasons; no rule clears an earlier one.
+//! - A path that is not UTF-8 is inside no scope.
+//! - No contract can permit a change of a control file, or a link out of the repository.
 
 mod symlink;
 
@@ -39,12 +39,12 @@ pub struct Permit {
     pub symlink: Scope,
 }
 
-/// What a change is measured by.
+/// The rules that a change is judged by.
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
-    /// What may be written.
+    /// The paths that may be written.
     pub scope: &'a Scope,
-    /// What may not, although the scope covers it.
+    /// The paths that may not, although the scope covers them.
     pub forbid: &'a Scope,
     /// What is permitted inside the scope.
     pub permit: &'a Permit,
@@ -52,24 +52,22 @@ pub struct Rules<'a> {
     pub extra: &'a Extra,
 }
 
-/// What is judged.
+/// The facts that are judged.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts<'a> {
-    /// What differs from the base; the same path may be there more than once.
+    /// The differences from the base; the same path may occur more than once.
     pub changes: &'a [Change],
-    /// What a tree cannot hold faithfully.
+    /// What a tree cannot represent.
     pub findings: &'a [Finding],
-    /// What else speaks against the change, such as a git directory that was tampered with.
+    /// Further violations, such as a git directory that was tampered with.
     pub signs: &'a [Sign],
 }
 
-/// Something that speaks against a change and is no difference between trees.
+/// A violation that is not a difference between trees.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Sign {
     pub path: RawPath,
-    /// Which rule it breaks.
     pub reason: Reason,
-    /// What is wrong there, in words.
     pub problem: String,
 }
 
@@ -79,13 +77,13 @@ pub struct Sign {
 pub enum Reason {
     /// Content that is not text.
     BinaryChange,
-    /// Two names that are one where case and the form of letters do not count.
+    /// Two names that are equal up to case or Unicode normalisation.
     CaseCollision,
     /// Content copied from outside the scope.
     CopySourceOutOfScope,
-    /// A change that git was told not to show.
+    /// A change that the index hides from git (`assume-unchanged` or `skip-worktree`).
     HiddenChange,
-    /// A commit on the way touches what the contract does not cover.
+    /// A commit in between touches a path that the contract does not cover.
     HistoryOutOfScope,
     /// The work does not descend from the base.
     HistoryRewritten,
@@ -93,13 +91,13 @@ pub enum Reason {
     NestedRepository,
     /// A path the contract does not cover.
     OutOfScope,
-    /// A file that decides instead of being decided about.
+    /// A protected file that the contract does not permit.
     ProtectedPath,
-    /// A ref that is not the work's own branch.
+    /// A ref other than the branch of the work.
     RefsChanged,
     /// A control file of the git directory.
     RepoTamper,
-    /// A secret that was not there before.
+    /// A secret that is not in the base.
     Secret,
     /// A fifo, socket, device or set-id file.
     SpecialFile,
@@ -112,13 +110,13 @@ pub enum Reason {
     Unverifiable,
 }
 
-/// How like a file a new one must be to count as its copy, in percent.
+/// The minimum similarity of a new file to another one to count as its copy, in percent.
 ///
-/// The source of a copy is not touched, so there is nothing to protect but what is in it. Below
-/// this nobody can tell an edited copy from two files that follow one pattern.
+/// The source of a copy is not touched, so only its content needs protection. Below this threshold,
+/// an edited copy looks the same as two files that follow one pattern.
 const COPY: u8 = 90;
 
-/// Judges `facts` by `rules`. No change at all passes; whether that is enough is not decided here.
+/// Judges `facts` by `rules`. An empty change passes; whether that suffices is decided elsewhere.
 pub fn judge(facts: &Facts<'_>, rules: &Rules<'_>) -> Verdict {
     let mut rows = Rows::new();
     for change in facts.changes {
@@ -142,7 +140,7 @@ pub fn judge(facts: &Facts<'_>, rules: &Rules<'_>) -> Verdict {
         .map(|change| change.path.to_string())
         .collect();
     let secret = rows.iter().find(|row| row.reason == Reason::Secret);
-    // What must not be shown to anybody is told before what only lies elsewhere.
+    // A secret, which must not be disclosed, takes precedence over a path outside the scope.
     let code = secret.map_or(Code::DiffRefused, |_| Code::SecretInPatch);
     let Some(first) = secret.or(rows.first()) else {
         let words = match changed.len() {
@@ -180,7 +178,6 @@ fn add(rows: &mut Rows, path: &RawPath, reason: Reason, problem: impl Into<Strin
 }
 
 impl Rules<'_> {
-    /// Whether the contract covers `path`.
     pub fn covers(&self, path: &RawPath) -> bool {
         self.scope.covers_raw(path) && !self.forbid.covers_alias(path)
     }
@@ -189,11 +186,11 @@ impl Rules<'_> {
         let path = &change.path;
         self.judge_scope(path, rows);
         self.judge_protection(path, rows);
-        // A name that was there before is not the agent's.
+        // A name from the base is not the agent's.
         let name = change.before.is_none().then(|| path.to_string());
         if let Some(letter) = name.as_deref().and_then(file_system_names::invisible) {
             let code = u32::from(letter);
-            let problem = format!("has a letter in its name that nobody sees (U+{code:04X})");
+            let problem = format!("has an invisible letter in its name (U+{code:04X})");
             add(rows, path, Reason::Unverifiable, problem);
         }
         if let Some(origin) = &change.origin {

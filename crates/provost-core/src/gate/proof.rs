@@ -1,21 +1,19 @@
-//! Tells what a command can prove about a change: by its tests, by a check, or not at all.
+//! Classifies what a command can prove about a change: it runs tests, it checks, or neither.
 //!
-//! The answer follows from a table of runners: which of their words run tests, which only check, and
-//! which options keep them from doing either. A program that is in no row may prove anything; only
-//! its output tells.
+//! The answer comes from a table of runners: which of their words run tests, which only check, and
+//! which options prevent both. A program that is not in the table may prove anything; only its
+//! output shows.
 
 use super::command::{is_option, name_of};
 
-/// What a command can prove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
-    /// It runs tests.
     Tests,
     /// It checks something else, such as types or style.
     Checks,
-    /// Nobody can tell from its words.
+    /// Not known from its words.
     Unknown,
-    /// It tests nothing, for this reason, in words that follow its name.
+    /// It tests nothing; the reason follows its name in a message.
     Nothing(String),
 }
 
@@ -44,7 +42,7 @@ const fn tool(
     }
 }
 
-/// Options with which hardly any program does its work.
+/// Options with which almost no program does its work.
 const IDLE: &str = "--version --help -h -help -version -?";
 
 /// Options of the runners behind scripts of a `package.json`.
@@ -213,7 +211,7 @@ const TOOLS: &[Tool] = &[
     ),
 ];
 
-/// Programs that take several options of one letter in one word, and the letters whose value ends
+/// Programs that accept several one-letter options in one word, and the letters whose value ends
 /// such a word.
 const BUNDLES: &[(&str, &str)] = &[
     ("pytest py.test", "ckmnoprW"),
@@ -225,7 +223,7 @@ const BUNDLES: &[(&str, &str)] = &[
     ("rspec prove", "IrefPO"),
 ];
 
-/// Programs that end well whatever the change is.
+/// Programs whose exit status does not depend on the change.
 const ALWAYS: &str = ": true false echo printf ls dir cat head tail pwd date whoami id uname which \
     whereis type sleep env printenv hostname seq yes touch mkdir cp mv ln stat file wc basename \
     dirname realpath readlink tree du df ps clear tput tee sort uniq";
@@ -237,7 +235,6 @@ const STARTERS: &str = "env timeout nice nohup time stdbuf setsid command exec x
 /// Words of starters that are no program.
 const STARTING: &str = "run exec dlx x";
 
-/// What `argv` can prove.
 pub fn of(argv: &[String]) -> Proof {
     let Some((program, rest)) = argv.split_first() else {
         return Proof::Nothing("is no command".to_owned());
@@ -250,7 +247,7 @@ pub fn of(argv: &[String]) -> Proof {
         return match started(name, rest) {
             Some(inner) => of(inner),
             None if name != "env" && rest.iter().all(|word| word.starts_with('-')) => {
-                Proof::Nothing("only tells about itself".to_owned())
+                Proof::Nothing("only prints its version or help".to_owned())
             }
             None if name == "env" => Proof::Nothing("only shows its variables".to_owned()),
             None => Proof::Unknown,
@@ -270,8 +267,8 @@ pub fn of(argv: &[String]) -> Proof {
     }
 }
 
-/// The module that Python starts, with its arguments; its name may stand in the same word as `-m`,
-/// and other options of one letter before that.
+/// The module that Python starts, with its arguments; its name may be in the same word as `-m`,
+/// after other one-letter options.
 fn module(name: &str, rest: &[String]) -> Option<Vec<String>> {
     if name != "python" && name != "pypy" {
         return None;
@@ -295,7 +292,6 @@ fn module(name: &str, rest: &[String]) -> Option<Vec<String>> {
     None
 }
 
-/// The command that a starter starts.
 fn started<'a>(name: &str, rest: &'a [String]) -> Option<&'a [String]> {
     if name == "python" || name == "pypy" {
         return None;
@@ -307,15 +303,15 @@ fn started<'a>(name: &str, rest: &'a [String]) -> Option<&'a [String]> {
     rest.get(at..)
 }
 
-/// Of the words that git has, few depend on what a change holds.
+/// Few git subcommands depend on the content of a change.
 fn of_git(rest: &[String]) -> Proof {
     let given = |options: &str| rest.iter().any(|word| has(options, word));
     if given("--version --help") {
-        return Proof::Nothing("only tells about itself".to_owned());
+        return Proof::Nothing("only prints its version or help".to_owned());
     }
     match rest.iter().find(|word| !word.starts_with('-')) {
         Some(word) if word == "grep" => Proof::Checks,
-        // Between two commits nothing of the checkout is looked at.
+        // Between two commits the checkout is not examined.
         Some(word) if word.starts_with("diff") && given("--exit-code --quiet --check") => {
             let named = rest.iter().take_while(|word| *word != "--");
             let named: Vec<&String> = named.filter(|word| !word.starts_with('-')).collect();
@@ -378,7 +374,7 @@ impl Tool {
         }
     }
 
-    /// The options of one letter that `word` is made of, if this program takes such words.
+    /// The one-letter options in `word`, if this program takes such words.
     fn letters(&self, word: &str) -> Vec<String> {
         let mut rows = BUNDLES.iter();
         let row = rows.find(|(programs, _)| {
@@ -410,14 +406,14 @@ impl Tool {
     }
 }
 
-/// Whether `word`, with the one behind it, is the option `idle`.
+/// Whether `word`, with the next one, is the option `idle`.
 fn is_idle(word: &str, next: Option<&str>, idle: &str) -> bool {
     let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| {
         (name, Some(value.trim_matches(['\'', '"'])))
     });
     if let Some((option, wanted)) = idle.split_once('=') {
         let bare = |text: &str| text.trim_start_matches('-').to_owned();
-        // A task of Gradle may be named with the project that has it.
+        // A Gradle task may be qualified with its project.
         let value = value.or(next).map(|it| it.rsplit(':').next().unwrap_or(it));
         return bare(name) == bare(option) && value == Some(wanted);
     }

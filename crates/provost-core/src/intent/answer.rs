@@ -1,4 +1,4 @@
-//! What agents are told.
+//! What the change service answers to agents.
 
 use serde_json::Value;
 
@@ -20,51 +20,49 @@ use crate::structure::budget::{Budgets, Gate, Headroom, Standing, Strictness};
 use crate::structure::compare::Delta;
 use crate::structure::health::Points;
 
-/// What a start came to.
+/// Result of a start.
 #[derive(Debug, Clone)]
 pub struct Started {
-    /// The answer.
     pub status: Status,
-    /// The intent; nothing if an analysis is needed.
+    /// `None` if an analysis is needed first.
     pub intent: Option<Intent>,
-    /// Who stands in the way.
+    /// The intents and runs that block this one.
     pub conflicts: Vec<Conflict>,
-    /// Who excludes whom.
+    /// Scopes that forbid what the other one will touch.
     pub exclusions: Vec<Exclusion>,
-    /// Who waits for the same files.
+    /// Intents that wait for the same files.
     pub waiting: Vec<Conflict>,
-    /// How many agents are at work, this one included.
+    /// How many agents are active, this one included.
     pub total_agents: usize,
-    /// How many intents of others were not renewed in time.
+    /// How many intents of other agents were not renewed in time.
     pub stale_count: usize,
-    /// The place in the queue.
     pub position: usize,
-    /// The dirt; nothing when git could not be asked.
+    /// The uncommitted changes; `None` when git could not read the checkout.
     pub hygiene: Option<AtStart>,
-    /// Whether the dirt in scope is taken for the agent's own.
+    /// Whether the uncommitted changes in scope are taken for the agent's own.
     pub continuing: bool,
-    /// Why git could not be asked.
+    /// Why git could not read the checkout.
     pub blind: Option<String>,
-    /// What differs from the newest analysis although nobody has it dirty.
+    /// Paths that differ from the newest analysis although they are clean.
     pub drifted: Vec<RawPath>,
-    /// How far the scope reaches.
     pub blast: Option<Blast>,
-    /// The digest under which all of that is kept; nothing if it is not.
+    /// The digest under which the whole blast radius is stored; `None` if it is not stored.
     pub blast_digest: Option<String>,
-    /// What may become worse.
+    /// By how much the structure may become worse.
     pub budget: Option<Budget>,
-    /// Whether this is the answer from before.
+    /// Whether this repeats the answer to an earlier, equal request.
     pub replay: bool,
-    /// The intents of the same agent whose place this one took (R15).
+    /// The intents of the same agent that this one replaces.
     pub replaced: Vec<String>,
     /// What to do next; empty when the agent may edit.
     pub next_step: String,
-    /// Records that nobody here understands.
+    /// Records that this version cannot read.
     pub unread: Vec<Unread>,
 }
 
 impl Started {
-    /// The answer when there is no analysis of what is there; `drifted` is what it does not describe.
+    /// The answer when no analysis describes the checkout. `drifted` lists what the newest one
+    /// misses.
     pub fn needs_analysis(drifted: Vec<RawPath>) -> Self {
         let next_step = if drifted.is_empty() {
             "analyse the repository (analyze_repository), then start again"
@@ -96,173 +94,151 @@ impl Started {
     }
 }
 
-/// What limits say of a run.
+/// Result of the limits for a run.
 #[derive(Debug, Clone)]
 pub struct Gated {
     pub run_id: String,
-    /// What they say.
     pub gate: Gate,
-    /// What is known of a baseline.
+    /// What is known about the baseline.
     pub baseline: Value,
 }
 
-/// What a finish came to.
+/// Result of a finish.
 #[derive(Debug)]
 pub struct Finished {
-    /// The intent, as it is now.
     pub intent: Intent,
-    /// The answer.
     pub status: FinishStatus,
     /// Why, in one word.
     pub reason: Option<&'static str>,
-    /// Whether a person has to act.
     pub needs_person: bool,
-    /// What to do next; nothing when all is well or nothing helps.
+    /// `None` when the change is accepted, or when nothing helps.
     pub next_step: Option<String>,
     /// Whether the intent was given back.
     pub cleared: bool,
-    /// The checkout, as far as it was looked at.
+    /// The checkout, as far as it was read.
     pub workspace: Option<Workspace>,
-    /// The dirt.
     pub hygiene: Option<AtFinish>,
-    /// What was touched.
+    /// The paths that the agent says it touched.
     pub evidence: Vec<RawPath>,
-    /// What the scope check found.
     pub check: Option<ScopeCheck>,
-    /// What the judgement found.
     pub verified: Option<Verified>,
-    /// The analysis from before.
+    /// The id and the report of the analysis from before.
     pub before: Option<(String, Report)>,
-    /// The analysis from after.
+    /// The id and the report of the analysis from after.
     pub after: Option<(String, Report)>,
-    /// What is known about the claims.
     pub claims: Option<Judged>,
     /// The receipt and its digest.
     pub receipt: Option<(Value, String)>,
-    /// Why there is none.
+    /// Why there is no receipt.
     pub receipt_error: Option<String>,
     pub trail: Option<Value>,
-    /// What the agent said beside its evidence.
     pub offered: Offered,
-    /// How strict it was.
     pub strictness: Strictness,
-    /// Why the checkout could not be seen.
+    /// Why git could not read the checkout.
     pub blind: Option<String>,
 }
 
-/// What is going on in the repository.
+/// The intents and leases of the repository.
 #[derive(Debug)]
 pub struct Listed {
-    /// Every open intent, whose it is, and whether it could be taken over with a run of the caller.
+    /// Every open intent, and who owns it.
     pub intents: Vec<(Intent, Ownership)>,
-    /// Whether the caller has a run with which it could take something over.
+    /// Whether the caller has a run with which it could take over an intent.
     pub has_run: bool,
-    /// What runs of our own hold.
+    /// What the runs of `provost run` hold.
     pub leases: Vec<Lease>,
-    /// Records that nobody here understands.
+    /// Records that this version cannot read.
     pub unread: Vec<Unread>,
 }
 
-/// What a renewal came to.
+/// Result of a renewal.
 #[derive(Debug)]
 pub enum Renewed {
-    /// The intent, as it is now.
     Yes(Box<Intent>),
-    /// Its time was over, and others work on its files by now.
+    /// Its time was over, and other agents have declared its files since.
     Conflict(Vec<Conflict>),
 }
 
-/// What a promotion came to.
+/// Result of a promotion.
 #[derive(Debug)]
 pub enum Promoted {
-    /// The agent may edit; the paths are what changed since the analysis that it is judged by, other
-    /// than by what git shows. A start would ask for a new one; who waited is let in (R108), and told.
+    /// The agent may edit. The paths changed since the analysis that it is judged by, other than by
+    /// what git shows. A start would ask for a new analysis; a promotion lets the agent in and
+    /// reports them.
     Active(Box<Intent>, AtStart, Vec<RawPath>),
-    /// Others are still there, or came first.
+    /// Other agents still hold the files, or wait in front of this one.
     Queued(Box<Intent>, Vec<Conflict>, usize),
-    /// Nobody else is there, but the agent may not edit yet (R109, done right).
+    /// No other agent holds the files, but the checkout does not permit an edit yet.
     Blocked(Box<Intent>, Option<AtStart>, String),
-    /// The analysis it would begin from is gone (R108).
+    /// The analysis that it would begin from was removed.
     RunEvicted(Box<Intent>),
 }
 
-/// What a recovery came to.
+/// Result of a recovery.
 #[derive(Debug)]
 pub enum Recovered {
-    /// The caller has the intent now; and who had it.
+    /// The caller owns the intent; the former owner is named.
     Yes {
-        /// As it is now.
         intent: Box<Intent>,
         previous: Box<Intent>,
-        /// What changed since it was declared.
+        /// What changed since the intent was declared.
         changed: Vec<RawPath>,
     },
-    /// It does not.
     No(Refusal),
 }
 
-/// What clearing up came to.
+/// Result of a sweep.
 #[derive(Debug)]
 pub struct Swept {
     /// How many intents were closed.
     pub removed: usize,
     /// How many are open.
     pub remaining: usize,
-    /// How many old records were forgotten.
+    /// How many old records were deleted.
     pub purged: usize,
 }
 
-/// What may become worse, and how near that is.
+/// What may become worse, and how much room is left.
 #[derive(Debug, Clone)]
 pub struct Budget {
-    /// How strict.
     pub strictness: Strictness,
-    /// The limits.
     pub budgets: Budgets,
-    /// Where the tree stands.
+    /// The values of the tree.
     pub standing: Standing,
-    /// What is left.
+    /// How much room is left below each limit.
     pub headroom: Headroom,
-    /// What a gate would say now.
+    /// The verdict of the gate on the tree as it is.
     pub gate: Gate,
 }
 
-/// Two runs, compared.
 #[derive(Debug, Clone)]
 pub struct Compared {
-    /// The first.
     pub before: RunHead,
-    /// The second.
     pub after: RunHead,
-    /// What differs.
     pub delta: Delta,
 }
 
 /// A judgement, and what it was about.
 #[derive(Debug)]
 pub struct Looked {
-    /// What was found; nothing for an intent under which nobody may edit.
+    /// `None` for an intent under which the agent may not edit.
     pub verified: Option<Verified>,
     pub intent: Option<Intent>,
-    /// What the scope check said.
     pub check: Option<ScopeCheck>,
-    /// The analysis from before, and its health.
+    /// The id and the health of the analysis from before.
     pub before: Option<(String, Option<Points>)>,
-    /// The analysis from after, and its health.
+    /// The id and the health of the analysis from after.
     pub after: Option<(String, Option<Points>)>,
-    /// How strict it was.
     pub strictness: Strictness,
 }
 
-/// A record that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     pub intent_id: String,
-    /// Why it cannot be read.
     pub why: String,
 }
 
-/// What an agent said beside its evidence.
+/// What an agent sent beside its evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offered {
     /// Claims about the change.

@@ -1,6 +1,6 @@
-//! Holds what somebody says about a change against what is known (R93 to R99).
+//! Checks what an agent claims about a change against what the analyses say.
 //!
-//! Nothing here decides about a change: a claim that does not hold is told beside the verdict.
+//! Nothing here decides about a change: a claim that does not hold is reported beside the verdict.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use crate::structure::{Confidence, Family, Report};
 /// The longest text that is read, in characters.
 pub const LONGEST: usize = 50_000;
 
-/// How far around a citation words are looked at, in characters.
+/// How far around a citation words are searched, in characters.
 const WINDOW: usize = 80;
 
 /// How far before a word its negation may stand, in characters and in words.
 const NEGATION: (usize, usize) = (48, 4);
 
-/// Families that are told and never decide.
+/// Families that are reported and never decide.
 const REPORT_ONLY: [&str; 4] = ["security", "overloaded_modules", "adoption", "structural"];
 
 const REGRESSION_FREE: &[&str] = &[
@@ -38,18 +38,16 @@ const NEGATIONS: &[&str] = &[
     "not", "no", "never", "isn't", "without", "cannot", "don't", "doesn't",
 ];
 
-/// Why a text cannot be read.
+/// Why a text of claims is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// Nothing is there.
     #[error("the text of claims is empty")]
     Empty,
-    /// There is too much.
     #[error("the text of claims has more than {LONGEST} characters")]
     TooLong,
 }
 
-/// A text that can be judged: there is something, and not too much.
+/// A text of claims that is not empty and not longer than [`LONGEST`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimText(String);
 
@@ -70,60 +68,55 @@ impl TryFrom<&str> for ClaimText {
 /// A claim that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which rule.
+    /// The number of the rule.
     pub pattern: &'static str,
-    /// The words that say it.
+    /// The words that claim it.
     pub claim: String,
-    /// What they are about; nothing where they are about the whole change.
+    /// The finding or metric they are about; `None` where they are about the whole change.
     pub cited: Option<String>,
-    /// Why they do not hold.
     pub reason: &'static str,
-    /// The fact that says so.
+    /// The fact that contradicts the claim.
     pub source: String,
 }
 
-/// Something worth saying that does not make a claim invalid (R98).
+/// A remark that does not make a claim invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     pub kind: &'static str,
-    /// In words.
     pub message: String,
 }
 
-/// What is known about claims.
+/// The result of checking claims.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judged {
-    /// What they cite, in the order of the text.
+    /// What the text cites, in its order.
     pub citations: Vec<String>,
-    /// Those that are known.
+    /// The citations that the analysis contains.
     pub known: Vec<String>,
-    /// What does not hold.
+    /// Claims that do not hold.
     pub violations: Vec<Violation>,
-    /// What is worth saying.
     pub warnings: Vec<Warning>,
 }
 
 impl Judged {
-    /// Whether every claim holds, as far as is known.
+    /// Whether no claim is contradicted.
     pub fn is_valid(&self) -> bool {
         self.violations.is_empty()
     }
 }
 
-/// What claims are held against.
+/// The facts that claims are checked against.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// The analysis they are about.
+    /// The analysis that the claims are about.
     pub report: Option<&'a Report>,
-    /// An earlier one, if there is any to compare with.
+    /// An earlier analysis to compare with.
     pub earlier: Option<&'a Report>,
-    /// What the change did to the health.
     pub health_delta: Option<Points>,
-    /// Whether a text without a citation is worth a word.
+    /// Whether a text without a citation gets a warning.
     pub wants_citations: bool,
 }
 
-/// Judges the claims in `text`.
 pub fn judge(ClaimText(text): &ClaimText, known: &Known<'_>) -> Judged {
     let lower = text.to_lowercase();
     let mut found = Judged::default();
@@ -144,7 +137,7 @@ pub fn judge(ClaimText(text): &ClaimText, known: &Known<'_>) -> Judged {
     found
 }
 
-/// Finds what the text cites, and judges the words around it.
+/// Finds what the text cites, and checks the words around it.
 fn cite(text: &str, lower: &str, known: &Known<'_>, found: &mut Judged) {
     let is_part = |letter: char| letter.is_alphanumeric() || "_:-./".contains(letter);
     let mut seen = BTreeSet::new();
@@ -168,7 +161,7 @@ fn cite(text: &str, lower: &str, known: &Known<'_>, found: &mut Judged) {
     }
 }
 
-/// What a word can be a citation of.
+/// What kind of thing a word can cite.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cited {
     Finding,
@@ -184,7 +177,7 @@ fn citation(word: &str) -> Option<Cited> {
     (known || REPORT_ONLY.contains(&word)).then_some(Cited::Family)
 }
 
-/// Words that say something, and what is wrong with that.
+/// Words that make a claim, and why it does not hold.
 struct Rule {
     pattern: &'static str,
     words: &'static [&'static str],
@@ -199,7 +192,7 @@ const VULNERABLE: Rule = Rule {
 const GATING: Rule = Rule {
     pattern: "P-2",
     words: &["gate", "gates", "blocking", "blocks"],
-    reason: "this family is told and never decides",
+    reason: "this family is reported and never decides",
 };
 const NEW: Rule = Rule {
     pattern: "P-3",
@@ -236,7 +229,7 @@ fn judge_citation(name: &str, kind: Cited, window: &str, known: &Known<'_>, foun
             let rules = [
                 (before.is_some(), NEW),
                 (!sure, CERTAIN),
-                // It is in this analysis, so it is not gone.
+                // It is in this analysis, so it is not fixed.
                 (true, FIXED),
             ];
             (
@@ -275,7 +268,7 @@ fn of_family(name: &str) -> Vec<Rule> {
         .collect()
 }
 
-/// Finds words that promise more than the health allows (R96).
+/// Finds words that promise more than the health allows.
 fn overclaim(lower: &str, known: &Known<'_>, found: &mut Judged) {
     let Some(delta) = known.health_delta.filter(|delta| delta.is_negative()) else {
         return;
@@ -317,7 +310,7 @@ fn around(text: &str, begin: usize, length: usize) -> &str {
     &text[from..to]
 }
 
-/// The first of `words` that `window` says and does not negate (R97).
+/// The first of `words` that occurs in `window` without a negation.
 fn says<'a>(window: &str, words: &[&'a str]) -> Option<&'a str> {
     let is_letter = |letter: char| letter.is_alphanumeric() || letter == '\'';
     words.iter().copied().find(|word| {
@@ -355,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn r96_r97_claims_are_held_against_what_is_known() {
+    fn claims_are_held_against_what_is_known() {
         let with = report(vec![function("a.py", "f", 1)], vec![dead("a.py", "f", "s")]);
         let known = Known {
             report: Some(&with),
@@ -384,7 +377,7 @@ mod tests {
         }
         let found = judged("dead_code:nothing", &known);
         assert_eq!(found.warnings[0].kind, "unknown_finding");
-        assert!(found.is_valid(), "R98: a warning does not invalidate");
+        assert!(found.is_valid(), "a warning does not invalidate");
         assert_eq!(
             judged("all is well", &known).warnings[0].kind,
             "no_citations"
@@ -392,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn r96_nobody_says_that_nothing_got_worse_when_the_health_fell() {
+    fn a_claim_that_nothing_got_worse_fails_when_the_health_fell() {
         let known = |delta| Known {
             report: None,
             earlier: None,
@@ -407,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn r94_a_text_has_bounds() {
+    fn a_text_has_bounds() {
         let long = "x".repeat(LONGEST + 1);
         assert_eq!(ClaimText::try_from(" "), Err(TextError::Empty));
         assert_eq!(ClaimText::try_from(&*long), Err(TextError::TooLong));

@@ -1,4 +1,4 @@
-//! Finds intents, and runs of our own, that stand in each other's way (R30 to R32).
+//! Finds intents, and runs of `provost run`, whose scopes overlap.
 
 use std::collections::BTreeSet;
 
@@ -7,45 +7,40 @@ use super::scope::{ChangeScope, covers};
 use crate::lease::Lease;
 use crate::path::{RawPath, RepoPath};
 
-/// Somebody whose scope overlaps.
+/// An intent or a run whose scope overlaps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conflict {
-    /// Who; a run of our own looks like an intent here.
+    /// The other side; a run of `provost run` is shown as an intent.
     pub peer: Peer,
-    /// What both will touch.
+    /// Paths that both will touch.
     pub hard: Vec<RepoPath>,
-    /// What one will touch and the other may.
+    /// Paths that one will touch and the other may touch.
     pub soft: Vec<RepoPath>,
 }
 
-/// Somebody else at work in this repository.
+/// Another agent or run that is active in this repository.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Peer {
-    /// The intent, or the run.
+    /// The id of the intent or of the run.
     pub intent_id: String,
-    /// The process.
     pub agent_pid: u32,
-    /// When its session began, in seconds since 1970.
+    /// In seconds since 1970.
     pub agent_start_epoch: i64,
     /// What it calls itself.
     pub agent_label: String,
-    /// What it does, in words.
+    /// What it will do, as text.
     pub intent: String,
-    /// The state of its intent.
     pub state: State,
-    /// Whether it is alive.
     pub ownership: Ownership,
     pub declared_at: i64,
-    /// When its time is over.
+    /// In milliseconds since 1970.
     pub expires_at: i64,
-    /// What it declared.
     pub scope: ChangeScope,
-    /// Whether it works in this checkout; a run of our own has a place of its own.
+    /// Whether it works in this checkout; a run of `provost run` has its own workspace.
     pub shares_checkout: bool,
 }
 
 impl Peer {
-    /// The owner of an intent, as `viewer` sees it.
     pub fn of(intent: &Intent, viewer: &Viewer<'_>) -> Self {
         Self {
             intent_id: intent.intent_id.clone(),
@@ -62,7 +57,6 @@ impl Peer {
         }
     }
 
-    /// A run of our own that holds paths.
     pub fn of_run(lease: &Lease) -> Self {
         Self {
             intent_id: lease.run_id.clone(),
@@ -82,7 +76,7 @@ impl Peer {
         }
     }
 
-    /// What a caller had better do about it (R32).
+    /// State of the other side, and the advice for the caller, as payloads name them.
     pub fn advice(&self) -> (&'static str, &'static str) {
         match self.ownership {
             Ownership::ForeignStale => ("stale", "coordinate_or_recover"),
@@ -92,7 +86,6 @@ impl Peer {
 }
 
 impl Conflict {
-    /// `hard`, `soft` or `both`.
     pub fn kind(&self) -> &'static str {
         match (self.hard.is_empty(), self.soft.is_empty()) {
             (false, false) => "both",
@@ -101,27 +94,26 @@ impl Conflict {
         }
     }
 
-    /// Everything that overlaps.
     pub fn files(&self) -> Vec<RepoPath> {
         let all: BTreeSet<&RepoPath> = self.hard.iter().chain(&self.soft).collect();
         all.into_iter().cloned().collect()
     }
 }
 
-/// One scope forbids what the other will touch; told, and never in the way (R31).
+/// One scope forbids what the other will touch: reported, never blocking.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exclusion {
-    /// The other one.
+    /// The other side.
     pub intent_id: String,
     /// What it calls itself.
     pub agent_label: String,
     /// `foreign_excludes_target` or `target_excludes_foreign`.
     pub relation: &'static str,
-    /// The paths that are meant.
+    /// The paths that are forbidden.
     pub paths: Vec<RepoPath>,
 }
 
-/// Everybody else who is at work: live and not waiting (R32, R39).
+/// All other live agents and runs that hold files; those that wait are left out.
 pub fn peers(intents: &[Intent], leases: &[Lease], viewer: &Viewer<'_>) -> Vec<Peer> {
     let intents = intents.iter().filter(|intent| intent.blocks(viewer));
     let leases = leases
@@ -133,7 +125,7 @@ pub fn peers(intents: &[Intent], leases: &[Lease], viewer: &Viewer<'_>) -> Vec<P
         .collect()
 }
 
-/// Who stands in the way of `scope`.
+/// The peers whose scopes overlap with `scope`.
 pub fn conflicts(scope: &ChangeScope, peers: &[Peer]) -> Vec<Conflict> {
     let meets = |peer: &Peer| {
         let theirs = &peer.scope;
@@ -152,7 +144,7 @@ pub fn conflicts(scope: &ChangeScope, peers: &[Peer]) -> Vec<Conflict> {
     peers.iter().filter_map(meets).collect()
 }
 
-/// Who forbids what the other one will touch, where nothing overlaps.
+/// The peers that forbid what `scope` will touch, or the reverse, where nothing overlaps.
 pub fn exclusions(scope: &ChangeScope, peers: &[Peer]) -> Vec<Exclusion> {
     let forbidden = |by: &ChangeScope, of: &ChangeScope| -> Vec<RepoPath> {
         let named = of.allowed_files.iter();
@@ -161,7 +153,7 @@ pub fn exclusions(scope: &ChangeScope, peers: &[Peer]) -> Vec<Exclusion> {
             .cloned()
             .collect()
     };
-    let tell = |peer: &Peer| {
+    let exclusion = |peer: &Peer| {
         if !conflicts(scope, std::slice::from_ref(peer)).is_empty() {
             return None;
         }
@@ -179,11 +171,11 @@ pub fn exclusions(scope: &ChangeScope, peers: &[Peer]) -> Vec<Exclusion> {
             paths,
         })
     };
-    peers.iter().filter_map(tell).collect()
+    peers.iter().filter_map(exclusion).collect()
 }
 
-/// What two sorted lists share; a directory shares what lies below it (R30, done right), and the
-/// deeper of the two paths is named.
+/// What two sorted lists share. A directory shares what lies below it, and the deeper of the two
+/// paths is listed.
 pub fn overlap(ours: &[RepoPath], theirs: &[RepoPath]) -> Vec<RepoPath> {
     let below = |inner: &[RepoPath], outer: &[RepoPath]| -> Vec<RepoPath> {
         let inside = |path: &&RepoPath| covers(outer, &RawPath::from(*path));
@@ -207,7 +199,7 @@ mod tests {
         ChangeScope::parse(allowed, related, forbidden, "").unwrap()
     }
 
-    fn told(mine: &ChangeScope, theirs: ChangeScope) -> String {
+    fn report(mine: &ChangeScope, theirs: ChangeScope) -> String {
         let mut other = intent("other", 2, &["x"]);
         other.scope = theirs;
         let me = owner(1);
@@ -238,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn r30_r31_overlaps_and_exclusions() {
+    fn overlaps_and_exclusions() {
         let cases = [
             (
                 "the same file",
@@ -302,12 +294,12 @@ mod tests {
             ),
         ];
         for (name, mine, theirs, want) in cases {
-            assert_eq!(told(&mine, theirs), want, "{name}");
+            assert_eq!(report(&mine, theirs), want, "{name}");
         }
     }
 
     #[test]
-    fn r32_only_live_strangers_at_work_count() {
+    fn only_live_strangers_at_work_count() {
         let me = owner(1);
         let viewer = Viewer {
             me: &me,

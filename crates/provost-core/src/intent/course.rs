@@ -1,10 +1,9 @@
-//! What happens to an intent, as records of its chain.
+//! The events of an intent, for its ledger.
 
 use serde_json::{Map, Value};
 
 use crate::record::{Event, Level};
 
-/// What can happen to an intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Happening {
     /// It was declared and its agent may edit.
@@ -12,13 +11,13 @@ pub enum Happening {
     /// It was declared and waits.
     Queued,
     Refused,
-    /// It waited, and its agent may edit now.
+    /// It waited, and its agent may edit from here on.
     Promoted,
-    /// What was touched was held against what was declared.
+    /// The touched paths were compared with the declared ones.
     Checked,
-    /// Somebody took it over.
+    /// Another agent took it over.
     Recovered,
-    /// Its agent said that it is done, and got an answer.
+    /// Its agent finished, and got a verdict.
     Judged,
     Closed,
     /// Its time began anew.
@@ -26,7 +25,7 @@ pub enum Happening {
 }
 
 impl Happening {
-    /// Its name in the chain and in the registry.
+    /// Its name in the ledger and in the registry.
     pub fn name(self) -> &'static str {
         match self {
             Self::Declared => "INTENT_DECLARED",
@@ -41,7 +40,6 @@ impl Happening {
         }
     }
 
-    /// The record of it.
     pub fn event(self, intent_id: &str, ts: String, facts: Value) -> Event {
         let level = match self {
             Self::Refused => Level::Warn,

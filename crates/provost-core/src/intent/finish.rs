@@ -1,4 +1,4 @@
-//! Decides what a change comes to (R52 to R74).
+//! Decides whether a change is accepted when its agent finishes it.
 
 use std::collections::BTreeSet;
 
@@ -9,23 +9,21 @@ use super::verify::{self, Verified};
 use super::workspace::Workspace;
 use crate::path::{RawPath, RepoPath};
 
-/// The answer to a finish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Everything holds.
+    /// The evidence, the scope and the structure hold.
     Accepted,
-    /// Everything of this change holds; there are others in the checkout.
+    /// This change holds; the checkout also has changes outside of its scope.
     AcceptedWithExternalChanges,
-    /// Nobody can tell yet.
+    /// There is not enough evidence to judge by.
     Unverified,
-    /// Something does not hold.
+    /// The scope, the structure or a gate is violated.
     Violated,
-    /// The time of the intent is over, or the analysis from before is not the one that was declared.
+    /// The time of the intent is over, or the analysis from before differs from the declared one.
     Expired,
 }
 
 impl Status {
-    /// Its name in payloads.
     pub fn name(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
@@ -36,40 +34,37 @@ impl Status {
         }
     }
 
-    /// Whether the change is fine.
     pub fn is_accepted(self) -> bool {
         matches!(self, Self::Accepted | Self::AcceptedWithExternalChanges)
     }
 }
 
-/// Why an intent whose time is over is not judged, in one word.
+/// Reason for an intent whose time is over: it is not judged.
 pub const TTL_EXPIRED: &str = "ttl_expired";
 
-/// How far a finish came, and why it stopped.
+/// The step at which a finish stopped, and why.
 #[derive(Debug, Clone, Copy)]
 pub enum Stop<'a> {
-    /// The intent waits, was refused, or is over: nobody may edit under it (R53).
+    /// The intent waits, was refused, or is closed: its agent may not edit under it.
     NotActive,
-    /// The time of the intent is over.
     TimeOver,
-    /// The checkout cannot be seen (R42, done right).
+    /// Git cannot read the checkout, so no finish is accepted.
     Blind,
-    /// Dirt is in the way (R54 to R56).
+    /// Uncommitted changes block the finish.
     Hygiene(Block),
-    /// The analysis from before is another one (R57).
+    /// The digest of the analysis from before differs from the declared one.
     Expired,
-    /// Something was touched that was not declared (R58).
+    /// The agent touched something that it did not declare.
     Scope,
-    /// The change was judged (R59 to R66).
+    /// Every check before the structure passed, and the structure was judged.
     Judged {
-        /// What came of it.
         verified: &'a Verified,
-        /// Whether dirt is left that is not of this change.
+        /// Whether the checkout has uncommitted changes that are not part of this change.
         external: bool,
     },
 }
 
-/// What a finish comes to: the answer, and the reason in one word.
+/// The answer to a finish, and the reason in one word.
 pub fn conclude(stop: Stop<'_>) -> (Status, Option<&'static str>) {
     match stop {
         Stop::NotActive => (Status::Unverified, Some("intent_not_active")),
@@ -91,7 +86,6 @@ pub fn conclude(stop: Stop<'_>) -> (Status, Option<&'static str>) {
     }
 }
 
-/// Whether a person has to act (R74a).
 pub fn needs_person(stop: Stop<'_>) -> bool {
     match stop {
         Stop::TimeOver | Stop::Blind | Stop::Hygiene(_) | Stop::Expired | Stop::Scope => true,
@@ -100,22 +94,22 @@ pub fn needs_person(stop: Stop<'_>) -> bool {
     }
 }
 
-/// What a scope check found (R26, R29, R69).
+/// Result of a scope check. Paths match the declared ones exactly; forbidden ones match as
+/// patterns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScopeCheck {
-    /// What it comes to.
     pub status: ScopeStatus,
     pub declared: Vec<RepoPath>,
-    /// What the agent says it touched.
+    /// The paths that the agent says it touched.
     pub actual: Vec<RawPath>,
-    /// What of it was not declared.
+    /// Touched, but not declared.
     pub unexpected: Vec<RawPath>,
     pub forbidden: Vec<RawPath>,
-    /// What was declared and not touched.
+    /// Declared, but not touched.
     pub untouched: Vec<RepoPath>,
 }
 
-/// Holds what an agent says it touched against what it declared.
+/// Compares the paths that an agent says it touched with those that it declared.
 pub fn check(scope: &ChangeScope, evidence: &BTreeSet<RawPath>) -> ScopeCheck {
     let mut forbidden = Vec::new();
     let mut unexpected = Vec::new();
@@ -151,7 +145,7 @@ pub fn check(scope: &ChangeScope, evidence: &BTreeSet<RawPath>) -> ScopeCheck {
 
 /// Reads the paths that an agent says it touched, as seen from the root `below` the top.
 ///
-/// A path that is no text is named as payloads name it, with `\xNN`, if it is dirty.
+/// A path that is not UTF-8 is matched by its `\xNN` form, as in payloads, but only if it is dirty.
 pub fn evidence<S: AsRef<str>>(
     entries: &[S],
     below: &str,
@@ -184,7 +178,7 @@ pub fn evidence<S: AsRef<str>>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::workspace::tests::{dirt, workspace};
+    use super::super::workspace::tests::{dirty_file, workspace};
     use super::*;
 
     fn set(paths: &[&str]) -> BTreeSet<RawPath> {
@@ -192,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn r26_r29_forbidden_beats_allowed_and_is_not_repeated() {
+    fn forbidden_beats_allowed_and_is_not_repeated() {
         let scope = ChangeScope::parse(&["a", "docs/x", "d"], &["r"], &["docs/*"], "").unwrap();
         let cases = [
             (&["a"][..], &[][..], &[][..]),
@@ -219,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_no_text_can_be_told() {
+    fn a_path_that_is_no_text_can_be_reported() {
         let now = workspace(&[]);
         let mut now = now;
         now.dirty
-            .insert(RawPath::new(b"d/\xff".to_vec()), dirt("??", "-", "1"));
-        let told = evidence(&["d/\\xff", "./a"], "", Some(&now)).unwrap();
-        assert!(told.contains(&RawPath::new(b"d/\xff".to_vec())));
-        assert!(told.contains(&RawPath::new("a")));
+            .insert(RawPath::new(b"d/\xff".to_vec()), dirty_file("??", "-", "1"));
+        let read = evidence(&["d/\\xff", "./a"], "", Some(&now)).unwrap();
+        assert!(read.contains(&RawPath::new(b"d/\xff".to_vec())));
+        assert!(read.contains(&RawPath::new("a")));
         assert!(evidence(&["../a"], "", None).is_err());
         assert!(
             evidence(&["a"], "sub", None)
@@ -236,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn r53_to_r58_each_stop_has_its_answer() {
+    fn each_stop_has_its_answer() {
         let cases = [
             (
                 Stop::NotActive,

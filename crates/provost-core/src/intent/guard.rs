@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - What holds an agent is never the agent's to change, whatever it declared.
+//! - The files that restrict an agent are never the agent's to change, whatever it declared.
 
 use super::record::{Intent, Ownership, State, Viewer};
 use super::scope::{Relation, is_state};
@@ -10,59 +10,42 @@ use crate::file_system_names::Reading;
 use crate::path::{RawPath, RepoPath};
 use crate::protect;
 
-/// Why a write must not happen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    /// Nobody declared a change that is active now.
     #[error("no declared change is active here, so nothing may be edited")]
     NoIntent,
-    /// The change that was declared last is over.
     #[error("the declared change {0} is expired, so nothing may be edited")]
     Expired(String),
-    /// No change covers it, whatever it declares.
-    #[error("`{path}` {why}, and is a person's")]
-    Never {
-        /// Which path.
-        path: RepoPath,
-        /// Why.
-        why: &'static str,
-    },
-    /// The change itself rules it out.
+    #[error("`{path}` {why}: only a person may change it")]
+    Never { path: RepoPath, why: &'static str },
     #[error("`{path}` is forbidden by the declared change {intent_id}")]
-    Forbidden {
-        /// Which path.
-        path: RepoPath,
-        /// By which change.
-        intent_id: String,
-    },
-    /// It was not declared.
+    Forbidden { path: RepoPath, intent_id: String },
     #[error("`{path}` lies outside of the declared change {intent_id}, which covers {covers}")]
     Outside {
-        /// Which path.
         path: RepoPath,
-        /// The newest change.
+        /// The newest active change.
         intent_id: String,
-        /// What it covers, in short.
+        /// What it covers, shortened.
         covers: String,
     },
 }
 
-/// Whether an intent is of the agent that calls itself `named`; all are of one without a name.
+/// Whether an intent belongs to the agent that calls itself `named`; without a name all do.
 fn is_meant(intent: &Intent, named: Option<&str>) -> bool {
     named.is_none_or(|name| intent.owner.session() == Some(name))
 }
 
-/// The change that was declared last, if its time is over; `past` are all.
+/// The change that was declared last, if its time is over; `past` are all changes.
 pub fn expired<'a>(past: &'a [Intent], now: i64, named: Option<&str>) -> Option<&'a Intent> {
     let meant = past.iter().filter(|intent| is_meant(intent, named));
     let newest = meant.max_by_key(|intent| intent.declared_at);
     newest.filter(|intent| (*intent).clone().at(now).state == State::Expired)
 }
 
-/// The changes under which may be edited now.
+/// The changes that permit edits.
 ///
-/// `named` is who the agent says it is. An agent without a name is held to all active changes of
-/// the checkout together, because nothing tells which of them is its own.
+/// `named` is the name that the agent gives itself. An agent without a name is held to all active
+/// changes of the checkout together, because there is no way to know which of them is its own.
 pub fn active<'a>(
     intents: &'a [Intent],
     viewer: &Viewer<'_>,
@@ -82,10 +65,10 @@ pub fn active<'a>(
     meant.filter(may_edit).collect()
 }
 
-/// Why no change may cover `path`, if none may.
+/// Why no change may cover `path`; `None` if one may.
 ///
-/// The directory that holds the settings of an agent's hooks counts as well, because who moves it
-/// moves them; other files in it can be declared.
+/// The directory that holds the settings of an agent's hooks counts as well, because an agent that
+/// moves the directory moves the settings. Other files in it can be declared.
 pub fn never(path: &RepoPath) -> Option<&'static str> {
     const BASELINES: [&str; 3] = [
         "provost.baseline.json",
@@ -106,7 +89,7 @@ pub fn never(path: &RepoPath) -> Option<&'static str> {
     let above = parts.len().checked_sub(2).and_then(|at| parts.get(at));
     let settings = above.is_some_and(|above| above.is(".claude")) && name.begins("settings.");
     let holds = settings || name.is(".claude") || parts.iter().any(|part| part.is(".codex"));
-    holds.then_some("decides how agents are held")
+    holds.then_some("decides how agents are restricted")
 }
 
 /// Whether one of the `active` changes covers a write to `path`.

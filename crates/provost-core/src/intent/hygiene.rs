@@ -1,4 +1,4 @@
-//! Says whose the dirty files of a checkout are (R33 to R41).
+//! Attributes the dirty files of a checkout to intents.
 
 use std::collections::BTreeSet;
 
@@ -8,31 +8,30 @@ use super::scope::{ChangeScope, Relation, covers};
 use super::workspace::{Moved, Snapshot, StartState, Workspace};
 use crate::path::RawPath;
 
-/// Dirt that somebody else who is alive has declared as well (R40).
+/// A dirty file that another live agent has declared as well.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overlap {
     pub path: RawPath,
-    /// The other intent.
+    /// The intent of the other agent.
     pub intent_id: String,
     pub state: State,
     pub ownership: Ownership,
-    /// What its agent calls itself.
+    /// What that agent calls itself.
     pub agent_label: String,
 }
 
-/// The dirt that matters when an intent is declared.
+/// The uncommitted changes that matter when an intent is declared.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AtStart {
-    /// In what is to be touched.
+    /// In the files to be touched.
     pub in_scope: Vec<RawPath>,
-    /// In what may be touched.
+    /// In the files that may be touched in passing.
     pub related: Vec<RawPath>,
-    /// What others have declared, too.
+    /// Those that other agents have declared, too.
     pub overlaps: Vec<Overlap>,
 }
 
 impl AtStart {
-    /// Looks at the checkout as it is now.
     pub fn look(scope: &ChangeScope, now: &Workspace, peers: &[Peer]) -> Self {
         let mut found = Self {
             overlaps: overlaps(scope, now, peers),
@@ -48,33 +47,32 @@ impl AtStart {
         found
     }
 
-    /// Whether somebody's work lies where the agent wants to work (R46).
+    /// Whether uncommitted changes lie in the files to be touched.
     pub fn blocks_edit(&self) -> bool {
         !self.in_scope.is_empty()
     }
 }
 
-/// What a dirty path is to a change that ends (R37).
+/// How a dirty path relates to a change that ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// In scope, and not among what the agent says it touched.
+    /// In scope, but not among the paths that the agent says it touched.
     MissingEvidence,
-    /// In scope, and told.
+    /// In scope, and among the paths that the agent says it touched.
     DeclaredScopeDirty,
-    /// Somebody else's who is alive.
+    /// Declared by another live agent.
     ForeignAttributed,
-    /// It was so before.
+    /// It was dirty with the same content when the intent was declared.
     Preexisting,
-    /// It came since, and nobody declared it.
+    /// It became dirty since, and no agent declared it.
     New,
-    /// It changed since, and nobody declared it.
+    /// It changed since, and no agent declared it.
     Modified,
-    /// Nobody can tell what it was before.
+    /// Its state at the start is unknown.
     Unknown,
 }
 
 impl Class {
-    /// Its name in payloads.
     pub fn name(self) -> &'static str {
         match self {
             Self::MissingEvidence => "missing_evidence",
@@ -87,41 +85,38 @@ impl Class {
         }
     }
 
-    /// Whether it is out of scope and nobody's (R38).
+    /// Whether it is out of scope and no agent declared it.
     pub fn is_unattributed(self) -> bool {
         matches!(self, Self::New | Self::Modified | Self::Unknown)
     }
 }
 
-/// One dirty path, and what it is to the change.
+/// One dirty path, and how it relates to the change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribution {
     pub path: RawPath,
-    /// Where that stands to the scope.
     pub relation: Relation,
-    /// Whether the agent says it touched it.
+    /// Whether the agent says that it touched the path.
     pub in_evidence: bool,
-    /// What it was when the intent was declared.
+    /// Its state when the intent was declared.
     pub start: StartState,
-    /// The intent of somebody else that covers it.
+    /// The intent of another agent that covers it.
     pub intent_id: Option<String>,
-    /// What follows.
     pub class: Class,
 }
 
-/// Why a change cannot end yet (R70).
+/// Why a change cannot end yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Block {
-    /// Dirt in scope that the agent does not tell of.
+    /// A dirty file in scope that is missing from the agent's evidence.
     MissingEvidence,
-    /// Dirt in scope that somebody else has declared, too.
+    /// A dirty file in scope that another agent has declared, too.
     ForeignDirtyOverlap,
-    /// Dirt out of scope that is nobody's, where that is strict.
+    /// A dirty file out of scope that no agent declared, with [`Strictness::Strict`].
     OwnUnscopedDirty,
 }
 
 impl Block {
-    /// Its name in payloads.
     pub fn name(self) -> &'static str {
         match self {
             Self::MissingEvidence => "missing_evidence",
@@ -131,52 +126,46 @@ impl Block {
     }
 }
 
-/// Whether dirt that is nobody's keeps a change from ending (R56, R75).
+/// Whether dirty files that no agent declared keep a change from ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strictness {
-    /// It is told.
+    /// They are reported.
     Lenient,
-    /// It does.
+    /// They block.
     Strict,
 }
 
-/// The dirt that matters when a change ends.
+/// The uncommitted changes that matter when a change ends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtFinish {
     /// Every dirty path.
     pub dirt: Vec<Attribution>,
-    /// What others have declared, too.
+    /// Those that other agents have declared, too.
     pub overlaps: Vec<Overlap>,
-    /// What the agent says it touched and did not: told, never in the way.
+    /// Paths that the agent says it touched and that did not change: reported, never blocking.
     pub not_changed: Vec<RawPath>,
-    /// What was committed since, and was not declared: told, and not in the way either, because a
-    /// neighbour who is done commits as well.
+    /// Paths that were committed since and not declared: reported, and not blocking, because
+    /// another agent that finished commits as well.
     pub committed: Vec<RawPath>,
-    /// Why the change cannot end yet.
     pub block: Option<Block>,
 }
 
-/// What hygiene at the end of a change looks at.
 #[derive(Clone, Copy)]
 pub struct Finishing<'a> {
-    /// What was declared.
     pub scope: &'a ChangeScope,
-    /// What the agent says it touched.
+    /// The paths that the agent says it touched.
     pub evidence: &'a BTreeSet<RawPath>,
-    /// The checkout now.
+    /// The checkout when the change ends.
     pub now: &'a Workspace,
-    /// The checkout when the intent was declared.
     pub start: Option<&'a Snapshot>,
-    /// What differs between the trees of then and now.
+    /// What differs between the trees of the start and of the end.
     pub moved: &'a Moved,
-    /// Everybody else.
+    /// All other live agents.
     pub peers: &'a [Peer],
-    /// How strict to be.
     pub strictness: Strictness,
 }
 
 impl AtFinish {
-    /// Looks at the checkout as it is now.
     pub fn look(at: &Finishing<'_>) -> Self {
         let dirt: Vec<Attribution> = at
             .now
@@ -220,12 +209,12 @@ impl AtFinish {
         found.map(|one| &one.path).collect()
     }
 
-    /// Everything that is not of the change: dirty or committed since, and not in scope.
+    /// All paths that do not belong to the change: dirty or committed since, and not in scope.
     pub fn external(&self) -> Vec<&RawPath> {
         self.outside().into_iter().chain(&self.committed).collect()
     }
 
-    /// Everything that is dirty and not in scope (R65).
+    /// All dirty paths that are not in scope.
     pub fn outside(&self) -> Vec<&RawPath> {
         let found = self.dirt.iter();
         found
@@ -293,7 +282,7 @@ mod tests {
     use super::super::record::Viewer;
     use super::super::record::tests::{alive, intent, owner};
     use super::super::workspace::ABSENT;
-    use super::super::workspace::tests::{dirt, workspace};
+    use super::super::workspace::tests::{dirty_file, workspace};
     use super::*;
 
     fn others(intents: &[(&str, u32, &[&str])]) -> Vec<Peer> {
@@ -311,19 +300,23 @@ mod tests {
     }
 
     #[test]
-    fn r46_dirt_in_what_is_to_be_touched_blocks_editing() {
+    fn uncommitted_changes_in_the_files_to_be_touched_block_editing() {
         let scope = ChangeScope::parse(&["docs/book", "a"], &["rel"], &[], "").unwrap();
         let now = workspace(&[
-            ("docs/book/x", dirt(" M", "1", "2")),
-            ("docs/bo", dirt("??", ABSENT, "2")),
-            ("rel/y", dirt(" M", "1", "2")),
+            ("docs/book/x", dirty_file(" M", "1", "2")),
+            ("docs/bo", dirty_file("??", ABSENT, "2")),
+            ("rel/y", dirty_file(" M", "1", "2")),
         ]);
         let found = AtStart::look(&scope, &now, &others(&[("b", 2, &["docs"])]));
         assert!(found.blocks_edit());
         assert_eq!(found.in_scope, [RawPath::new("docs/book/x")]);
         assert_eq!(found.related, [RawPath::new("rel/y")]);
         assert_eq!(found.overlaps.len(), 1);
-        let found = AtStart::look(&scope, &workspace(&[("z", dirt(" M", "1", "2"))]), &[]);
+        let found = AtStart::look(
+            &scope,
+            &workspace(&[("z", dirty_file(" M", "1", "2"))]),
+            &[],
+        );
         assert_eq!(found, AtStart::default());
     }
 
@@ -332,19 +325,19 @@ mod tests {
         let start = Snapshot {
             captured_at: 0,
             workspace: workspace(&[
-                ("old", dirt(" M", "1", "2")),
-                ("mod", dirt(" M", "1", "2")),
-                ("unread", dirt(" M", "1", "?")),
+                ("old", dirty_file(" M", "1", "2")),
+                ("mod", dirty_file(" M", "1", "2")),
+                ("unread", dirty_file(" M", "1", "?")),
             ]),
         };
         let now = workspace(&[
-            ("a", dirt(" M", "1", "2")),
-            ("old", dirt(" M", "1", "2")),
-            ("mod", dirt(" M", "1", "3")),
-            ("new", dirt("??", ABSENT, "3")),
-            ("unread", dirt(" M", "1", "3")),
-            ("theirs/x", dirt(" M", "1", "3")),
-            ("dead/x", dirt(" M", "1", "3")),
+            ("a", dirty_file(" M", "1", "2")),
+            ("old", dirty_file(" M", "1", "2")),
+            ("mod", dirty_file(" M", "1", "3")),
+            ("new", dirty_file("??", ABSENT, "3")),
+            ("unread", dirty_file(" M", "1", "3")),
+            ("theirs/x", dirty_file(" M", "1", "3")),
+            ("dead/x", dirty_file(" M", "1", "3")),
         ]);
         AtFinish::look(&Finishing {
             scope: &scope,
@@ -358,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn r37_every_dirty_path_has_one_class() {
+    fn every_dirty_path_has_one_class() {
         let peers = others(&[("p", 2, &["theirs"]), ("d", 9, &["dead"])]);
         let found = finish(&["a", "b"], Strictness::Lenient, &peers);
         let classes: Vec<(String, &str)> = found
@@ -382,20 +375,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_committed_and_not_declared_is_told() {
+    fn what_was_committed_and_not_declared_is_reported() {
         let scope = ChangeScope::parse(&["a"], &[], &[], "").unwrap();
         let pair = |before: &str, after: &str| (before.to_owned(), after.to_owned());
         let start = Snapshot {
             captured_at: 0,
-            workspace: workspace(&[("old", dirt(" M", "1", "2"))]),
+            workspace: workspace(&[("old", dirty_file(" M", "1", "2"))]),
         };
-        let now = workspace(&[("both", dirt(" M", "2", "3"))]);
+        let now = workspace(&[("both", dirty_file(" M", "2", "3"))]);
         let moved = Moved::from([
             (RawPath::new("a"), pair("1", "2")),
             (RawPath::new("b"), pair("1", "2")),
             (RawPath::new("both"), pair("1", "2")),
             (RawPath::new("new"), pair(ABSENT, "2")),
-            // It was so before, and nobody had committed it.
+            // It had that content before, uncommitted.
             (RawPath::new("old"), pair("1", "2")),
         ]);
         let found = AtFinish::look(&Finishing {
@@ -414,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn r70_the_first_reason_to_block_is_told() {
+    fn the_first_reason_to_block_is_reported() {
         let none = [];
         let overlapping = others(&[("p", 2, &["a"])]);
         let cases = [

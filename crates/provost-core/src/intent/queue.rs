@@ -1,9 +1,9 @@
-//! Orders those who wait (R107 to R111).
+//! Orders the intents that wait.
 
 use super::conflict::{Conflict, Peer, conflicts};
 use super::record::{Intent, Ownership, State, Viewer};
 
-/// The place of `intent` among all who wait, from 1: by when they were declared, then by name.
+/// The place of `intent` among all that wait, from 1: by the time of the declaration, then by name.
 pub fn position(intent: &Intent, intents: &[Intent], viewer: &Viewer<'_>) -> usize {
     let key = |one: &Intent| (one.declared_at, one.intent_id.clone());
     let ahead = intents.iter().filter(|other| {
@@ -15,9 +15,9 @@ pub fn position(intent: &Intent, intents: &[Intent], viewer: &Viewer<'_>) -> usi
     ahead.count() + 1
 }
 
-/// Those who wait for a part of the same files and came first; they go first (R110, done right).
+/// Intents that wait for a part of the same files and were declared earlier; they are let in first.
 ///
-/// Only who is alive and renews its lease keeps its place.
+/// Only an agent that is alive and renews its lease keeps its place.
 pub fn ahead(intent: &Intent, intents: &[Intent], viewer: &Viewer<'_>) -> Vec<Conflict> {
     let key = |one: &Intent| (one.declared_at, one.intent_id.clone());
     let earlier: Vec<Peer> = intents
@@ -32,7 +32,6 @@ pub fn ahead(intent: &Intent, intents: &[Intent], viewer: &Viewer<'_>) -> Vec<Co
     conflicts(&intent.scope, &earlier)
 }
 
-/// Whether a queued intent still waits for anything.
 fn waits(intent: &Intent, viewer: &Viewer<'_>) -> bool {
     !matches!(
         intent.ownership(viewer),
@@ -40,7 +39,7 @@ fn waits(intent: &Intent, viewer: &Viewer<'_>) -> bool {
     )
 }
 
-/// Those who wait for files of `intent`: told, never in the way (R107).
+/// Intents that wait for files of `intent`: reported, never blocking.
 pub fn waiting(intent: &Intent, intents: &[Intent], viewer: &Viewer<'_>) -> Vec<Conflict> {
     let queued: Vec<Peer> = intents
         .iter()
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn r110_positions_follow_time_and_names_and_the_first_goes_first() {
+    fn positions_follow_time_and_names_and_the_first_goes_first() {
         let all = [
             queued("b", 2, 10, &["x"]),
             queued("c", 3, 20, &["x"]),
@@ -91,7 +90,7 @@ mod tests {
         };
         assert_eq!(before(&all[1]), ["b"]);
         assert!(before(&all[2]).is_empty(), "other files");
-        // Who does not renew loses its place, until it renews.
+        // An agent that does not renew loses its place until it renews.
         let late = Viewer {
             now: 300_020,
             ..viewer

@@ -1,4 +1,4 @@
-//! Says in one document what a change came to, and in another what it touched (R100 to R104).
+//! Writes two documents: the receipt of a change (its verdict), and its trail (what it touched).
 
 use serde_json::{Map, Value, json};
 
@@ -13,43 +13,37 @@ use crate::structure::budget::Strictness;
 use crate::structure::compare::Delta;
 use crate::structure::health::Points;
 
-/// The version of receipts.
 pub const VERSION: &str = "1";
 
-/// The most paths that a summary lists.
+/// The largest number of paths that a summary lists.
 pub const SHOWN: usize = 50;
 
-/// What a receipt is made of.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
     pub intent: &'a Intent,
     /// The analysis that the receipt is about: from after the change, where there is one.
     pub run_id: &'a str,
-    /// The analysis from after the change.
     pub after_run_id: Option<&'a str>,
-    /// When, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     pub at: i64,
     /// How the change ended.
     pub status: Status,
-    /// What the scope check found.
     pub check: &'a ScopeCheck,
-    /// What the judgement found.
     pub verified: &'a Verified,
-    /// How strict it was.
     pub strictness: Strictness,
-    /// Dirt that is not of this change.
+    /// Uncommitted changes that are not part of this change.
     pub external: &'a [&'a RawPath],
-    /// What the agent said and did not do.
+    /// Paths that the agent named and did not change.
     pub not_changed: &'a [RawPath],
-    /// The digest of the checkout it was about.
+    /// The digest of the checkout that was judged.
     pub workspace_digest: &'a str,
     /// The tree of the commit in it.
     pub tree: Option<&'a str>,
-    /// What somebody wrote about the change.
+    /// What the agent wrote about the change for people.
     pub review: Option<&'a str>,
 }
 
-/// What a receipt comes to (R100); it is no gate.
+/// The summary of a receipt; it is no gate.
 fn verdict(facts: &Facts<'_>, decisions: &[Value]) -> &'static str {
     if facts.verified.status == verify::Status::Violated || !decisions.is_empty() {
         "needs_attention"
@@ -158,12 +152,12 @@ pub fn digest(document: &Value) -> String {
     sha256(json::canonical(document).as_bytes())
 }
 
-/// Under which name the evidence about a run is looked up; a beginning of its name is enough.
+/// The key under which the evidence about a run is found; a prefix of the id is enough.
 pub fn by_run(run_id: &str) -> String {
     format!("run/{}", short(&run_id.trim().to_ascii_lowercase()))
 }
 
-/// Paths as seen from the analysed root.
+/// Paths relative to the analysed root.
 pub fn inner(root: &str, paths: &[RepoPath]) -> Vec<String> {
     paths
         .iter()
@@ -171,7 +165,7 @@ pub fn inner(root: &str, paths: &[RepoPath]) -> Vec<String> {
         .collect()
 }
 
-/// A path as seen from the analysed root; what lies beside that begins with `..`.
+/// A path relative to the analysed root; a path outside of it begins with `..`.
 pub fn inside(root: &str, path: &str) -> String {
     if root.is_empty() {
         return path.to_owned();
@@ -185,7 +179,7 @@ pub fn inside(root: &str, path: &str) -> String {
     }
 }
 
-/// The trail of a change: what was declared and what was touched, with its digest (R104).
+/// The trail of a change: what was declared and what was touched, with its digest.
 pub fn trail(intent: &Intent, check: &ScopeCheck, verified: Option<&Verified>) -> Value {
     let list = |paths: &[RawPath]| -> Vec<String> {
         let text = |path: &RawPath| inside(&intent.root, &path.to_string());

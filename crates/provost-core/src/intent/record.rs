@@ -1,4 +1,4 @@
-//! What is kept of an intent, and whose it is.
+//! The record of an intent, and who owns it.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use crate::lease::Owner;
 use crate::path::RawPath;
 use crate::time;
 
-/// The newest kind of record this program reads; later ones are kept and reported (R10).
+/// The newest version of records that this program reads; later ones are kept and reported.
 pub const VERSION: u32 = 1;
 
-/// How long an intent lasts, in seconds: at least, by default, at most (R18).
+/// How long an intent lasts, in seconds: minimum, default, maximum.
 pub const TTL: [u32; 3] = [60, 3600, 86_400];
 
-/// How long a lease lasts without being renewed, in seconds: at least, by default, at most (R18).
+/// How long a lease lasts without a renewal, in seconds: minimum, default, maximum.
 pub const LEASE: [u32; 3] = [60, 300, 600];
 
 /// How long closed records are kept, in milliseconds.
 pub const RETENTION: i64 = 14 * 24 * 60 * 60 * 1000;
 
-/// A number of seconds within `limits`; what nobody said is the default.
+/// A number of seconds within `limits`; the default if the request has none.
 pub fn clamp(seconds: Option<i64>, limits: [u32; 3]) -> u32 {
     let [least, usual, most] = limits;
     match seconds {
@@ -34,7 +34,7 @@ pub fn clamp(seconds: Option<i64>, limits: [u32; 3]) -> u32 {
     }
 }
 
-/// The state that is kept; what a tool answers is another thing and never kept (R11, R12).
+/// The stored state. The answer of a tool is another thing and never stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -42,20 +42,18 @@ pub enum State {
     Active,
     /// It waits and holds nothing.
     Queued,
-    /// It ended as it should, or was given back.
+    /// It was accepted and cleared, or its owner cleared it.
     Clean,
-    /// Its time is over.
     Expired,
-    /// Its owner died, and somebody cleared up.
+    /// Its owner died, and a sweep closed it.
     Orphaned,
     /// It was refused at its start and never held anything.
     Refused,
-    /// Its own agent declared another one instead.
+    /// Its own agent declared another one in its place.
     Replaced,
 }
 
 impl State {
-    /// Its name in payloads.
     pub fn name(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -68,7 +66,7 @@ impl State {
         }
     }
 
-    /// Whether it still means something to others.
+    /// Whether it can still hold files: active or queued.
     pub fn is_open(self) -> bool {
         match self {
             Self::Active | Self::Queued => true,
@@ -77,18 +75,17 @@ impl State {
     }
 }
 
-/// What a scope check last said; the intent stays what it is (R13, done right).
+/// The result of the last scope check; it does not change the state of the intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScopeStatus {
     /// Everything that was touched is declared.
     Clean,
-    /// Something is not.
+    /// Something that was touched is not declared, or is forbidden.
     Violated,
 }
 
 impl ScopeStatus {
-    /// Its name in payloads.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clean => "clean",
@@ -97,92 +94,86 @@ impl ScopeStatus {
     }
 }
 
-/// An intent as it is kept.
+/// An intent as it is stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Intent {
-    /// The kind of record.
     pub version: u32,
-    /// Its name, used once in the world.
+    /// A unique id.
     pub intent_id: String,
-    /// Who declared it.
     pub owner: Owner,
     /// What its agent calls itself.
     pub agent_label: String,
     /// When the session of its agent began, in seconds since 1970.
     pub agent_start_epoch: i64,
-    /// The analysed root, seen from the top of the repository; empty for the top itself.
+    /// The analysed root, relative to the top of the repository; empty for the top itself.
     pub root: String,
     /// The analysis it began from.
     pub run_id: String,
-    /// The digest of what that analysis found.
+    /// The digest of the report of that analysis.
     pub report_digest: String,
-    /// What is to be done, in words.
+    /// What the agent will do, as text.
     pub intent: String,
-    /// What is expected to change, in words.
+    /// What the agent expects to change, as text.
     pub expected_effects: Vec<String>,
     pub scope: ChangeScope,
     pub state: State,
-    /// Whether its agent may edit.
     pub edit_allowed: bool,
-    /// What the last scope check said.
     pub scope_status: Option<ScopeStatus>,
     /// When it was declared, in milliseconds since 1970.
     pub declared_at: i64,
-    /// When its time is over.
+    /// In milliseconds since 1970.
     pub expires_at: i64,
-    /// How long it lasts.
     pub ttl_seconds: u32,
-    /// When its lease was last renewed.
+    /// In milliseconds since 1970.
     pub lease_renewed_at: i64,
-    /// How long that counts.
+    /// How long a renewal lasts.
     pub lease_seconds: u32,
-    /// By which a request is known again (R51).
+    /// By which a repeated request is recognised.
     pub request_digest: String,
     /// The digest of the checkout when it was declared.
     pub workspace_digest: String,
-    /// The digest of the others when it was declared.
+    /// The digest of the other live intents when it was declared.
     pub peers_digest: String,
     /// How far its scope reaches, in one word.
     pub radius_level: String,
     /// The dirty files when it was declared.
     pub snapshot: Option<Snapshot>,
-    /// The digest of what its analysis saw of a baseline; nothing if there was none.
+    /// The digest of the baseline that its analysis found; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_sha256: Option<String>,
     /// The intent whose analysis it is judged from, because its work began there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<UnfinishedWork>,
-    /// What its agent said it touched outside of the scope.
+    /// Paths outside of the scope that its agent said it touched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<RawPath>,
     /// What was on disk at the dirty paths of its scope when a finish last accepted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<BTreeMap<RawPath, Option<String>>>,
-    /// What was on disk at its dirty paths when its owner gave it back; nothing if it ended otherwise.
+    /// What was on disk at its dirty paths when its owner gave it back; `None` if it ended
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<BTreeMap<RawPath, Option<String>>>,
 }
 
-/// Whose an intent is, and whether that one is alive (R20).
+/// The owner of an intent as a viewer sees it, and whether that owner is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ownership {
-    /// Ours.
+    /// The viewer's own.
     OwnActive,
-    /// Ours, but its lease was not renewed in time.
+    /// The viewer's own, but its lease was not renewed in time.
     OwnStale,
-    /// Somebody else's.
+    /// Of another live agent.
     ForeignActive,
-    /// Somebody else's who lives and did not renew.
+    /// Of another live agent that did not renew its lease.
     ForeignStale,
-    /// Of somebody who is dead.
+    /// Of an agent that is dead.
     Recoverable,
-    /// Its time is over.
     Expired,
 }
 
 impl Ownership {
-    /// Its name in payloads.
     pub fn name(self) -> &'static str {
         match self {
             Self::OwnActive => "own_active",
@@ -194,29 +185,28 @@ impl Ownership {
         }
     }
 
-    /// Whether somebody else is at work (R39).
+    /// Whether another live agent owns it.
     pub fn is_live_foreign(self) -> bool {
         matches!(self, Self::ForeignActive | Self::ForeignStale)
     }
 
-    /// Whether it is ours.
     pub fn is_own(self) -> bool {
         matches!(self, Self::OwnActive | Self::OwnStale)
     }
 }
 
-/// Who asks, and when.
+/// Which agent asks, and when.
 #[derive(Clone, Copy)]
 pub struct Viewer<'a> {
     pub me: &'a Owner,
-    /// The time now, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     pub now: i64,
-    /// Whether somebody still lives; `true` unless certainly dead.
+    /// Whether an owner is alive; `true` unless it is certainly dead.
     pub alive: &'a dyn Fn(&Owner) -> bool,
 }
 
 impl Intent {
-    /// Whose it is (R20): time first, then whose, then who is dead, then the lease.
+    /// Checks in this order: time, owner, whether the owner is dead, lease.
     pub fn ownership(&self, viewer: &Viewer<'_>) -> Ownership {
         if viewer.now >= self.expires_at {
             return Ownership::Expired;
@@ -239,8 +229,8 @@ impl Intent {
         }
     }
 
-    /// As it is at the time `now`: an open intent whose time is over is expired, whether or not
-    /// anybody has written that down.
+    /// The intent at the time `now`: an open intent whose time is over is expired, whether or not
+    /// the registry records it.
     #[must_use]
     pub fn at(self, now: i64) -> Self {
         let over = self.state.is_open() && now >= self.expires_at;
@@ -250,24 +240,22 @@ impl Intent {
         }
     }
 
-    /// Whether its agent may edit now.
     pub fn may_edit(&self) -> bool {
         self.state == State::Active && self.edit_allowed
     }
 
-    /// When its lease ends unless it is renewed.
     pub fn lease_expires_at(&self) -> i64 {
         self.lease_renewed_at
             .saturating_add(i64::from(self.lease_seconds) * 1000)
     }
 
-    /// Whether it holds its scope for somebody else who is alive.
+    /// Whether another live agent holds its scope.
     pub fn blocks(&self, viewer: &Viewer<'_>) -> bool {
         self.state == State::Active && self.ownership(viewer).is_live_foreign()
     }
 }
 
-/// A time as payloads have it: UTC, whole seconds (R19).
+/// A time as in payloads: UTC, whole seconds.
 pub fn utc(millis: i64) -> String {
     let mut text = time::render(millis);
     // `.123Z` is always at the end.
@@ -289,7 +277,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Pid 9 is dead, everybody else lives.
+    /// Pid 9 is dead, every other process is alive.
     pub(crate) fn alive(owner: &Owner) -> bool {
         owner.pid != 9
     }
@@ -329,7 +317,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn r18_times_are_clamped() {
+    fn times_are_clamped() {
         let cases = [
             (None, TTL, 3600),
             (Some(1), TTL, 60),
@@ -345,7 +333,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn r20_ownership_is_the_first_that_fits() {
+    fn ownership_is_the_first_that_fits() {
         let me = owner(1);
         let cases = [
             (1, 0, Ownership::OwnActive),
@@ -372,7 +360,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn r19_times_are_shown_in_whole_seconds() {
+    fn times_are_shown_in_whole_seconds() {
         assert_eq!(utc(1_700_000_000_999), "2023-11-14T22:13:20Z");
     }
 }

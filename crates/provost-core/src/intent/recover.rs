@@ -1,25 +1,22 @@
-//! Decides who may take over what somebody left (R112 to R116).
+//! Decides which agent may take over the intent of another one.
 
 use super::conflict::{Conflict, Peer, conflicts};
 use super::record::{Intent, Ownership, State, Viewer};
 
-/// Why an intent cannot be taken over.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refusal {
-    /// Nobody knows it.
     NotFound,
-    /// It is the caller's own and in order.
+    /// The caller owns it, and its lease is valid.
     AlreadyActive,
     /// Its owner is alive, or its time is over.
     NotRecoverable(Ownership),
     /// The caller has no analysis of the checkout.
     RunNotAvailable,
-    /// Somebody else works on its files by now.
+    /// Another live agent has declared its files since.
     Conflict(Vec<Conflict>),
 }
 
 impl Refusal {
-    /// Its name in payloads.
     pub fn name(&self) -> &'static str {
         match self {
             Self::NotFound => "not_found",
@@ -31,10 +28,10 @@ impl Refusal {
     }
 }
 
-/// Whether `intent` may be taken over by `viewer`.
+/// Whether `viewer` may take over `intent`.
 ///
-/// What the dead agent edited is no obstacle: the analysis from before its edits is part of the
-/// evidence (R114, done right). Others who came since are one.
+/// The edits of the dead agent are no obstacle: the analysis from before them is part of the
+/// evidence. Other agents that declared the files since are an obstacle.
 pub fn judge(
     intent: Option<&Intent>,
     has_run: bool,
@@ -65,18 +62,17 @@ pub fn judge(
     }
 }
 
-/// What becomes of an intent that somebody wants to reset (R115).
+/// Result of a request to reset an intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reset {
-    /// It is the caller's and begins anew.
+    /// The caller owns it, and its time begins anew.
     Renewed,
-    /// Nobody is there any more: it is closed with this state.
+    /// Its owner is dead or its time is over: it is closed with this state.
     Removed(State),
     /// Its owner is alive.
     Rejected(Ownership),
 }
 
-/// Decides about a reset.
 pub fn reset(intent: &Intent, viewer: &Viewer<'_>) -> Reset {
     match intent.ownership(viewer) {
         Ownership::OwnActive | Ownership::OwnStale => Reset::Renewed,
@@ -86,16 +82,16 @@ pub fn reset(intent: &Intent, viewer: &Viewer<'_>) -> Reset {
     }
 }
 
-/// How far a reader may clear up (R23).
+/// How much a sweep closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sweep {
-    /// What is over.
+    /// Intents whose time is over.
     Lazy,
-    /// Also what dead agents left.
+    /// Also intents of dead agents.
     Whole,
 }
 
-/// The state that an open intent is to be closed with, if it is.
+/// The state that a sweep closes an open intent with; `None` if it stays open.
 pub fn closing(intent: &Intent, sweep: Sweep, viewer: &Viewer<'_>) -> Option<State> {
     if !intent.state.is_open() {
         return None;
@@ -114,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r112_r113_only_what_nobody_lives_for_is_taken_over() {
+    fn only_an_intent_of_a_dead_agent_is_taken_over() {
         let me = owner(1);
         let viewer = |now| Viewer {
             me: &me,
@@ -152,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn r23_r115_who_lives_is_left_alone() {
+    fn who_lives_is_left_alone() {
         let me = owner(1);
         let viewer = Viewer {
             me: &me,

@@ -1,4 +1,4 @@
-//! What agents ask for.
+//! What agents ask the change service for.
 
 use super::claims::ClaimText;
 use super::scope::ChangeScope;
@@ -6,76 +6,69 @@ use super::start::{DirtyPolicy, OnConflict};
 use crate::structure::blast::Depth;
 use crate::structure::budget::Strictness;
 
-/// What an agent asks for.
+/// A request to declare an intent.
 #[derive(Debug, Clone)]
 pub struct StartRequest {
-    /// The analysed root, seen from the top of the repository.
+    /// The analysed root, relative to the top of the repository.
     pub root: String,
-    /// What it will touch.
+    /// What the agent will touch.
     pub scope: ChangeScope,
-    /// What it will do.
+    /// What the agent will do, as text.
     pub intent: String,
-    /// What it expects to change.
+    /// What the agent expects to change, as text.
     pub expected_effects: Vec<String>,
-    /// What to do when others are there.
+    /// What to do when other agents hold the files.
     pub on_conflict: OnConflict,
-    /// What to do about dirt.
+    /// What to do about uncommitted changes in the files to be touched.
     pub policy: DirtyPolicy,
-    /// How strict the budget is.
     pub strictness: Strictness,
-    /// How long the intent lasts.
+    /// In seconds; `None` for the default.
     pub ttl: Option<i64>,
     /// How far imports are followed.
     pub depth: Depth,
 }
 
-/// What an agent says it touched.
+/// The paths that an agent says it touched.
 #[derive(Debug, Clone)]
 pub enum Evidence {
-    /// These paths.
     Files(Vec<String>),
-    /// Whatever differs from this commit.
+    /// Every path that differs from this commit.
     DiffRef(String),
 }
 
-/// What is wanted beside the verdict.
+/// Whether the caller wants something beside the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     Yes,
     No,
 }
 
-/// What an agent asks for.
+/// A request to finish a change.
 #[derive(Debug, Clone)]
 pub struct FinishRequest {
     pub intent_id: String,
-    /// What it touched.
     pub evidence: Evidence,
     /// The analysis from after the change.
     pub after_run: Option<String>,
-    /// What it says about the change, for people.
+    /// What the agent says about the change, for people.
     pub review: Option<String>,
-    /// What it claims about the change, to be held against what is known.
+    /// What the agent claims about the change, to be checked against the analyses.
     pub claims: Option<ClaimText>,
     /// Whether a receipt is made.
     pub receipt: Wanted,
-    /// Whether the intent is given back when all is well.
+    /// Whether the intent is given back when the change is accepted.
     pub clear: Wanted,
-    /// How strict to be.
     pub strictness: Strictness,
 }
 
-/// What is to be judged without finishing anything.
+/// A request to judge a change without finishing it.
 #[derive(Debug, Clone)]
 pub struct VerifyRequest {
     /// An intent of this session.
     pub intent_id: Option<String>,
     /// The analysis from before, where there is no intent.
     pub before_run: Option<String>,
-    /// The analysis from after.
     pub after_run: Option<String>,
-    /// What was touched.
     pub evidence: Option<Evidence>,
-    /// How strict to be.
     pub strictness: Strictness,
 }

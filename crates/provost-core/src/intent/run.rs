@@ -1,7 +1,7 @@
-//! Keeps apart the analyses of a session: which one is meant, and which go (R1, R2).
+//! Manages the analyses of a session: which one a name means, and which ones are removed.
 //!
-//! The name of a run follows from the content of the whole tree, the settings and the analyser, so
-//! an edit of any file makes another run, and the same content makes the same run everywhere.
+//! The id of a run follows from the content of the whole tree, the settings and the analyser. An
+//! edit of any file makes another run, and the same content makes the same run everywhere.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,29 +14,28 @@ use crate::structure::baseline::Seen;
 /// How many runs a session keeps, beside those that an intent needs.
 pub const KEPT: usize = 4;
 
-/// What is known of a run without its report.
+/// A run without its report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunHead {
-    /// Its whole name, 64 hexadecimal digits.
+    /// 64 hexadecimal digits.
     pub run_id: String,
-    /// SHA-256 of everything the report says.
+    /// SHA-256 of the whole report.
     pub report_digest: String,
-    /// The analysed root, seen from the top of the repository; empty for the top itself.
+    /// The analysed root, relative to the top of the repository; empty for the top itself.
     pub root: String,
     /// The digest of the settings and the analyser.
     pub means: String,
-    /// When it was taken, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     pub taken_at: i64,
     /// The checkout that it describes.
     pub workspace: Workspace,
-    /// What it saw of a baseline.
+    /// The baseline as the analysis found it.
     #[serde(default)]
     pub baseline: Seen,
 }
 
 impl RunHead {
-    /// The head of a run that found `report` in `workspace`.
     pub fn of(
         report: &Report,
         root: &str,
@@ -56,35 +55,32 @@ impl RunHead {
         }
     }
 
-    /// The name people see.
+    /// The id as users see it.
     pub fn short(&self) -> &str {
         short(&self.run_id)
     }
 }
 
-/// The name of a run that people see.
+/// The id of a run as users see it.
 pub fn short(run_id: &str) -> &str {
     run_id.get(..8).unwrap_or(run_id)
 }
 
-/// SHA-256 of everything a report says.
+/// SHA-256 of the whole report.
 pub fn digest(report: &Report) -> String {
     let value = serde_json::to_value(report).unwrap_or_default();
     sha256(json::canonical(&value).as_bytes())
 }
 
-/// Why a name names no run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoRun {
-    /// Nobody has that name here.
     #[error("this session has no run `{0}`")]
     Unknown(String),
-    /// Several have.
     #[error("`{0}` could be several runs of this session")]
     Ambiguous(String),
 }
 
-/// The run that `name` means: its whole name, or a beginning that no other one has.
+/// The run that `name` means: its whole id, or a prefix that no other run has.
 pub fn find<'a>(runs: &'a [RunHead], name: &str) -> Result<&'a RunHead, NoRun> {
     let name = name.trim().to_ascii_lowercase();
     let shown = || name.chars().take(80).collect::<String>();
@@ -98,13 +94,12 @@ pub fn find<'a>(runs: &'a [RunHead], name: &str) -> Result<&'a RunHead, NoRun> {
     }
 }
 
-/// The newest run of `root`.
 pub fn newest<'a>(runs: &'a [RunHead], root: &str) -> Option<&'a RunHead> {
     let of_root = runs.iter().filter(|run| run.root == root);
     of_root.max_by_key(|run| run.taken_at)
 }
 
-/// The runs that go, when `pinned` are needed by intents.
+/// The runs to be removed; `pinned` are needed by intents.
 pub fn evicted(runs: &[RunHead], pinned: &[String]) -> Vec<String> {
     let mut free: Vec<&RunHead> = runs
         .iter()
@@ -132,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn r1_the_newest_stay_and_so_do_those_that_are_needed() {
+    fn the_newest_stay_and_so_do_those_that_are_needed() {
         let runs: Vec<RunHead> = (0..6).map(|at| run(&format!("{at}"), at)).collect();
         assert_eq!(evicted(&runs, &[]), ["1", "0"]);
         assert_eq!(
@@ -144,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn r2_a_beginning_is_enough_if_it_is_clear() {
+    fn a_beginning_is_enough_if_it_is_clear() {
         let runs = [run("aabb", 0), run("aacc", 1)];
         assert_eq!(find(&runs, "aab").unwrap().run_id, "aabb");
         assert!(matches!(find(&runs, "aa"), Err(NoRun::Ambiguous(_))));

@@ -1,7 +1,8 @@
-//! Says what an agent declared, and which path is covered by it.
+//! The scope that an agent declared, and which paths it covers.
 //!
-//! The document matches one list in four ways on purpose, and each has a function of its own here:
-//! membership (R26), what lies below (R27), and patterns (R28, R29).
+//! One list is matched in four ways on purpose, and each has a function of its own: exact
+//! membership, what lies below an entry, patterns that forbid, and findings that the change answers
+//! for. `docs/change-control.md` says which applies where.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +15,7 @@ use crate::structure::pattern;
 /// The most entries a list may have.
 pub const MOST: usize = 10_000;
 
-/// What belongs to the tool itself, and to its forerunner: never an agent's to change (R25).
+/// State of Provost and of its forerunner, which no agent may change.
 pub const STATE: [&str; 8] = [
     ".codeclone",
     ".codeclone/*",
@@ -26,7 +27,7 @@ pub const STATE: [&str; 8] = [
     "provost-baseline.json",
 ];
 
-/// What an agent declared; every list is sorted and has no entry twice.
+/// What an agent declared; every list is sorted and has no duplicates.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeScope {
@@ -38,70 +39,51 @@ pub struct ChangeScope {
     pub forbidden: Vec<RepoPath>,
 }
 
-/// Why a scope cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeError {
-    /// Nothing is to be touched.
     #[error("`allowed_files` must name at least one path")]
     Empty,
-    /// A list is too long.
     #[error("`{list}` has more than {MOST} entries")]
-    TooMany {
-        /// Which.
-        list: &'static str,
-    },
-    /// An entry is the repository itself.
+    TooMany { list: &'static str },
     #[error(
         "`{}` in `{list}` names the whole repository; name files or directories",
         shown(entry)
     )]
-    Whole {
-        /// Which list.
-        list: &'static str,
-        /// Which entry.
-        entry: String,
-    },
-    /// An entry is nothing that a change may cover.
+    Whole { list: &'static str, entry: String },
+    /// An entry that no change may declare.
     #[error("`{entry}` in `{list}` {why}: no change may declare it")]
     Never {
-        /// Which list.
         list: &'static str,
-        /// Which entry.
         entry: RepoPath,
-        /// Why.
         why: &'static str,
     },
-    /// An entry is no path inside the repository.
+    /// An entry is not a path inside the repository.
     #[error("`{}` in `{list}` {why}", shown(entry))]
     Entry {
-        /// Which list.
         list: &'static str,
-        /// Which entry.
         entry: String,
-        /// What is wrong with it.
         why: PathError,
     },
 }
 
-/// As much of an entry as an answer repeats.
+/// As much of an entry as a message repeats.
 fn shown(entry: &str) -> String {
     entry.chars().take(80).collect()
 }
 
-/// Where a path stands to a scope (R36).
+/// Where a path lies relative to a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
-    /// It is among the files to touch.
+    /// It is one of the files to touch, or lies below one.
     OwnAllowed,
     /// It may be touched in passing.
     OwnRelated,
-    /// Nobody declared it.
+    /// It is not declared.
     Outside,
 }
 
 impl Relation {
-    /// Its name in payloads.
     pub fn name(self) -> &'static str {
         match self {
             Self::OwnAllowed => "own_allowed",
@@ -111,9 +93,9 @@ impl Relation {
     }
 }
 
-/// The first list that some entries make: normalised, sorted, without blanks and repetitions (R24).
+/// The list that some entries make: normalised, sorted, without blanks and duplicates.
 ///
-/// `below` is the analysed root seen from the top of the repository; entries are seen from there.
+/// `below` is the analysed root relative to the top of the repository; entries are relative to it.
 pub fn normalise<S: AsRef<str>>(
     list: &'static str,
     entries: &[S],
@@ -160,7 +142,7 @@ pub fn normalise<S: AsRef<str>>(
     Ok(paths)
 }
 
-/// Refuses entries that no change may cover (R25), before anything is done under it.
+/// Refuses entries that no change may declare, before anything is done under it.
 fn declarable(list: &'static str, entries: &[RepoPath]) -> Result<(), ScopeError> {
     let refused = entries
         .iter()
@@ -175,7 +157,7 @@ fn declarable(list: &'static str, entries: &[RepoPath]) -> Result<(), ScopeError
     }
 }
 
-/// A pattern that fits `text` and nothing else.
+/// A pattern that matches `text` and nothing else.
 fn literal(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -193,7 +175,7 @@ fn shortened(entry: &str) -> String {
 }
 
 impl ChangeScope {
-    /// Reads the three lists, as seen from the root `below` the top of the repository.
+    /// Reads the three lists, relative to the root `below` the top of the repository.
     pub fn parse<S: AsRef<str>>(
         allowed: &[S],
         related: &[S],
@@ -208,7 +190,7 @@ impl ChangeScope {
         declarable("allowed_files", &allowed_files)?;
         declarable("allowed_related", &allowed_related)?;
         allowed_related.retain(|path| allowed_files.binary_search(path).is_err());
-        // The root is no pattern, whatever its name looks like.
+        // The root is literal, even if its name looks like a pattern.
         let mut patterns = normalise("forbidden", forbidden, &literal(below))?;
         patterns.extend(STATE.iter().filter_map(|own| RepoPath::try_from(*own).ok()));
         patterns.sort();
@@ -220,7 +202,7 @@ impl ChangeScope {
         })
     }
 
-    /// Where `path` stands: an entry or below one (R27).
+    /// An entry covers itself and what lies below it.
     pub fn relation(&self, path: &RawPath) -> Relation {
         if covers(&self.allowed_files, path) {
             Relation::OwnAllowed
@@ -231,23 +213,22 @@ impl ChangeScope {
         }
     }
 
-    /// Whether `path` is literally among the entries (R26).
+    /// Whether `path` is exactly one of the entries.
     pub fn names(&self, path: &RepoPath) -> bool {
         self.allowed_files.binary_search(path).is_ok()
             || self.allowed_related.binary_search(path).is_ok()
     }
 
-    /// Whether a pattern forbids `path` (R29).
     pub fn forbids(&self, path: &str) -> bool {
         self.forbidden
             .iter()
             .any(|forbidden| pattern::fits(forbidden.as_str(), path))
     }
 
-    /// Whether a finding at `path` is this change's own (R28).
+    /// Whether a finding at `path` is attributed to this change.
     ///
-    /// Beside membership and patterns a directory covers what lies below it, as in the rest of the
-    /// rules; an agent that declared one answers for it.
+    /// Beside membership and patterns a directory covers what lies below it, as in the other rules:
+    /// an agent that declared a directory answers for all of it.
     pub fn answers_for(&self, path: &str) -> bool {
         let raw = RawPath::new(path);
         self.relation(&raw) != Relation::Outside
@@ -258,7 +239,7 @@ impl ChangeScope {
                 .any(|entry| pattern::fits(entry.as_str(), path))
     }
 
-    /// SHA-256 of the scope, by which two requests are told apart.
+    /// SHA-256 of the scope, by which two requests are distinguished.
     pub fn digest(&self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
         sha256(json::canonical(&value).as_bytes())
@@ -279,7 +260,7 @@ pub fn covers(entries: &[RepoPath], path: &RawPath) -> bool {
         .any(|end| is_entry(&bytes[..end]))
 }
 
-/// Whether `path` belongs to the tool (R25, profile `state_artifact_change`).
+/// Whether `path` is state of Provost (profile `state_artifact_change`).
 pub fn is_state(path: &str) -> bool {
     STATE.iter().any(|own| pattern::fits(own, path))
 }
@@ -293,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn r24_entries_are_normalised_sorted_and_refused() {
+    fn entries_are_normalised_sorted_and_refused() {
         let scope = parse(&["b/", " ./a.py ", "", "x\\y.py", "a.py", "d//e/./f"]).unwrap();
         let names: Vec<&str> = scope.allowed_files.iter().map(RepoPath::as_str).collect();
         assert_eq!(names, ["a.py", "b", "d/e/f", "x/y.py"]);
@@ -325,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn r25_the_state_of_the_tool_is_always_forbidden() {
+    fn the_state_of_the_tool_is_always_forbidden() {
         let scope = ChangeScope::parse(&["a"], &[], &["docs/*"], "").unwrap();
         for path in [
             ".provost/registry.db",
@@ -338,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn r25_nobody_declares_what_is_always_forbidden() {
+    fn no_change_declares_what_is_always_forbidden() {
         for held in [
             ".git",
             "a/.git/x",
@@ -361,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn r26_r27_membership_is_literal_and_hygiene_looks_below() {
+    fn membership_is_literal_and_hygiene_looks_below() {
         let scope = ChangeScope::parse(&["docs/book", "a.py"], &["lib"], &[], "").unwrap();
         let literal = |path: &str| scope.names(&RepoPath::try_from(path).unwrap());
         assert!(literal("a.py") && literal("docs/book") && literal("lib"));
@@ -380,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn r28_findings_are_attributed_by_patterns_too() {
+    fn findings_are_attributed_by_patterns_too() {
         let scope = parse(&["pkg/a.py", "pkg/b*", "lib"]).unwrap();
         for (path, want) in [
             ("pkg/a.py", true),

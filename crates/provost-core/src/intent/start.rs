@@ -1,30 +1,29 @@
-//! Decides whether an agent may edit now (R43 to R51).
+//! Decides whether an agent may edit.
 
 use super::conflict::Conflict;
 use super::hygiene::AtStart;
 
-/// What to do when somebody else is there.
+/// What to do when another agent has declared the same files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OnConflict {
-    /// Say so.
+    /// Refuse the start.
     #[default]
     Block,
     /// Wait in the queue.
     Queue,
 }
 
-/// What to do about dirt in what is to be touched.
+/// What to do about uncommitted changes in the files to be touched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DirtyPolicy {
-    /// Say so.
+    /// Refuse the start.
     #[default]
     Block,
-    /// It is the agent's own unfinished work.
+    /// Take them for the agent's own unfinished work.
     ContinueOwnWip,
 }
 
 impl DirtyPolicy {
-    /// Its name in payloads.
     pub fn name(self) -> &'static str {
         match self {
             Self::Block => "block",
@@ -33,16 +32,13 @@ impl DirtyPolicy {
     }
 }
 
-/// The answer to a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// There is no analysis of what is there now.
+    /// No analysis describes the checkout as it is.
     NeedsAnalysis,
-    /// Others are there, and the agent waits.
+    /// Other agents hold the files, and this one waits.
     Queued,
-    /// The agent must not edit.
     Blocked,
-    /// The agent may edit.
     Active,
 }
 
@@ -58,16 +54,15 @@ impl Status {
     }
 }
 
-/// What is known about the dirt of the checkout.
+/// What is known about the uncommitted changes of the checkout.
 #[derive(Debug, Clone, Copy)]
 pub enum Seen<'a> {
-    /// Everything.
     All(&'a AtStart),
-    /// Nothing: git could not be asked. Nobody may edit what nobody can see (R42, done right).
+    /// Git could not read the checkout. No agent may edit a checkout whose state is unknown.
     Nothing(&'a str),
 }
 
-/// Decides about a start for which an analysis is there.
+/// Decides about a start that has an analysis.
 pub fn decide(
     conflicts: &[Conflict],
     seen: Seen<'_>,
@@ -81,37 +76,38 @@ pub fn decide(
         };
     }
     match seen {
-        Seen::All(dirt) if !dirt.blocks_edit() || continues(dirt, policy) => Status::Active,
+        Seen::All(changes) if !changes.blocks_edit() || continues(changes, policy) => {
+            Status::Active
+        }
         Seen::All(_) | Seen::Nothing(_) => Status::Blocked,
     }
 }
 
-/// Whether the dirt in scope is taken for the agent's own (R47, R48).
-pub fn continues(dirt: &AtStart, policy: DirtyPolicy) -> bool {
-    dirt.blocks_edit() && policy == DirtyPolicy::ContinueOwnWip && dirt.overlaps.is_empty()
+/// Whether the uncommitted changes in scope are taken for the agent's own.
+pub fn continues(changes: &AtStart, policy: DirtyPolicy) -> bool {
+    changes.blocks_edit() && policy == DirtyPolicy::ContinueOwnWip && changes.overlaps.is_empty()
 }
 
-/// What to do next when the agent must not edit.
 pub fn advice(conflicts: &[Conflict], seen: Seen<'_>) -> String {
-    let others = "somebody else works on these files: wait for them (on_conflict=\"queue\"), agree \
-                  with them, or choose other files";
-    let dirt = "files of the scope have changes that are not committed: commit or stash them, or \
-                say that they are yours (dirty_scope_policy=\"continue_own_wip\")";
+    let others = "another agent works on these files: wait for it (on_conflict=\"queue\"), agree \
+                  with it, or choose other files";
+    let uncommitted = "files of the scope have uncommitted changes: commit or stash them, or say \
+                       that they are yours (dirty_scope_policy=\"continue_own_wip\")";
     match (conflicts.is_empty(), seen) {
         (_, Seen::Nothing(why)) => {
-            format!("the state of the checkout is not known, so nobody may edit: {why}")
+            format!("the state of the checkout is not known, so no agent may edit: {why}")
         }
         (false, Seen::All(found)) if found.blocks_edit() => {
-            "somebody else works on these files, and some of them have changes that are not \
-             committed: wait for them (on_conflict=\"queue\") or choose other files"
+            "another agent works on these files, and some of them have uncommitted changes: wait \
+             for it (on_conflict=\"queue\") or choose other files"
                 .to_owned()
         }
         (false, Seen::All(_)) => others.to_owned(),
         (true, Seen::All(found)) if !found.overlaps.is_empty() => {
-            "changes in the scope belong to somebody else who is at work: agree with them first"
+            "uncommitted changes in the scope belong to another live agent: agree with it first"
                 .to_owned()
         }
-        (true, Seen::All(_)) => dirt.to_owned(),
+        (true, Seen::All(_)) => uncommitted.to_owned(),
     }
 }
 
@@ -121,11 +117,11 @@ mod tests {
     use super::super::record::Viewer;
     use super::super::record::tests::{alive, intent, owner};
     use super::super::scope::ChangeScope;
-    use super::super::workspace::tests::{dirt, workspace};
+    use super::super::workspace::tests::{dirty_file, workspace};
     use super::*;
 
     #[test]
-    fn r44_to_r50_the_first_that_fits_decides() {
+    fn the_first_that_fits_decides() {
         use DirtyPolicy::{Block as Refuse, ContinueOwnWip as Continue};
         use OnConflict::{Block, Queue};
         let me = owner(1);
@@ -136,8 +132,11 @@ mod tests {
         };
         let scope = ChangeScope::parse(&["a"], &["r"], &[], "").unwrap();
         let clean = workspace(&[]);
-        let dirty = workspace(&[("a", dirt(" M", "1", "2"))]);
-        let beside = workspace(&[("r", dirt(" M", "1", "2")), ("z", dirt(" M", "1", "2"))]);
+        let dirty = workspace(&[("a", dirty_file(" M", "1", "2"))]);
+        let beside = workspace(&[
+            ("r", dirty_file(" M", "1", "2")),
+            ("z", dirty_file(" M", "1", "2")),
+        ]);
         let cases = [
             ("clean", &[][..], &clean, Block, Refuse, Status::Active),
             (
@@ -150,7 +149,14 @@ mod tests {
             ),
             ("dirty", &[], &dirty, Block, Refuse, Status::Blocked),
             ("own work", &[], &dirty, Block, Continue, Status::Active),
-            ("dirt beside", &[], &beside, Block, Refuse, Status::Active),
+            (
+                "uncommitted changes beside",
+                &[],
+                &beside,
+                Block,
+                Refuse,
+                Status::Active,
+            ),
             ("others", &["a"], &clean, Block, Refuse, Status::Blocked),
             (
                 "others, waiting",
@@ -161,7 +167,7 @@ mod tests {
                 Status::Queued,
             ),
             (
-                "others and dirt",
+                "others and uncommitted changes",
                 &["a"],
                 &dirty,
                 Block,
@@ -169,7 +175,7 @@ mod tests {
                 Status::Blocked,
             ),
             (
-                "others and dirt, waiting",
+                "others and uncommitted changes, waiting",
                 &["a"],
                 &dirty,
                 Queue,
@@ -180,9 +186,9 @@ mod tests {
         for (name, theirs, now, on_conflict, policy, want) in cases {
             let intents: Vec<_> = theirs.iter().map(|file| intent("p", 2, &[file])).collect();
             let peers = peers(&intents, &[], &viewer);
-            let dirt = AtStart::look(&scope, now, &peers);
+            let changes = AtStart::look(&scope, now, &peers);
             let found = conflicts(&scope, &peers);
-            let status = decide(&found, Seen::All(&dirt), on_conflict, policy);
+            let status = decide(&found, Seen::All(&changes), on_conflict, policy);
             assert_eq!(status, want, "{name}");
         }
         let status = decide(&[], Seen::Nothing("no git"), Block, Continue);

@@ -1,9 +1,10 @@
-//! Says which analysis unfinished work is judged from.
+//! Finds the analysis that unfinished work is judged from.
 //!
-//! Work that no finish accepted keeps the analysis it began from, whoever declares its files next and
-//! however the first intent ended. It ends when a finish accepts it, or when a later intent finds its
-//! path clean. A commit ends it only if it holds exactly the content that was on disk when its owner
-//! gave the intent back: a commit of other content leaves the work where it was, on disk.
+//! Work that no finish accepted keeps the analysis it began from. That holds whichever agent
+//! declares its files next and however the first intent ended. The work ends when a finish accepts
+//! it, or when a later intent finds its path clean. A commit ends it only if it holds exactly the
+//! content that was on disk when its owner gave the intent back. A commit of other content leaves
+//! the work where it was, on disk.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,6 @@ use crate::path::RawPath;
 /// The intent that the work in the checkout began with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnfinishedWork {
-    /// Its name.
     pub intent_id: String,
     /// When it was declared, in milliseconds since 1970.
     pub declared_at: i64,
@@ -27,7 +27,7 @@ pub struct UnfinishedWork {
 #[derive(Debug, Clone, Copy)]
 pub struct Past<'a> {
     pub intent: &'a Intent,
-    /// What differs between the tree it began from and the tree of the checkout now.
+    /// What differs between the tree it began from and the tree of the checkout.
     pub moved: &'a Moved,
     /// Whether the tree it began from is that of a commit that the checkout descends from.
     pub descends: bool,
@@ -47,11 +47,12 @@ impl Intent {
         self.scope.relation(path) != Relation::Outside || self.named.contains(path)
     }
 
-    /// What is on disk in `now` at the dirty paths that it concerns; nothing where it cannot be read.
+    /// What is on disk in `now` at the dirty paths that it concerns; `None` where it cannot be
+    /// read.
     pub fn dirty_in(&self, now: &Workspace) -> BTreeMap<RawPath, Option<String>> {
         let dirty = now.dirty.iter().filter(|(path, _)| self.concerns(path));
         dirty
-            .map(|(path, dirt)| (path.clone(), dirt.disk.clone()))
+            .map(|(path, file)| (path.clone(), file.disk.clone()))
             .collect()
     }
 
@@ -70,11 +71,11 @@ impl Intent {
     }
 }
 
-/// The intent that the work in the dirty `path` began with; nothing if it is no unfinished work of an
-/// intent. `past` are all intents, the oldest first.
+/// The intent that the work in the dirty `path` began with; `None` if it is no unfinished work of
+/// an intent. `past` are all intents, the oldest first.
 pub fn first<'a>(path: &RawPath, now: &Workspace, past: &[Past<'a>]) -> Option<&'a Intent> {
-    let dirt = now.dirty.get(path)?;
-    let disk = dirt.disk.as_deref();
+    let file = now.dirty.get(path)?;
+    let disk = file.disk.as_deref();
     let accepted = |content: Option<&str>| {
         let all = past.iter().filter_map(|one| one.intent.accepted.as_ref());
         let mut all = all.filter_map(|one| one.get(path));
@@ -95,12 +96,12 @@ pub fn first<'a>(path: &RawPath, now: &Workspace, past: &[Past<'a>]) -> Option<&
         if (clean && stands) || accepted(was) {
             found = None;
         }
-        let committed = moved && one.intent.ended_committed(path, &dirt.head);
+        let committed = moved && one.intent.ended_committed(path, &file.head);
         if found.is_none() && !committed && !one.intent.ended_accepted() {
             found = Some((one.intent, was));
         }
     }
-    // Dirt that was there before the first intent, and is as it was, is not the work of any.
+    // Changes that were there before the first intent, and did not change since, belong to none.
     let untouched = |was: Option<&str>| was.is_some() && was == disk;
     found
         .filter(|(intent, was)| intent.carried.is_some() || !untouched(*was))
@@ -112,12 +113,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::super::record::tests::intent;
-    use super::super::workspace::tests::{dirt, workspace};
+    use super::super::workspace::tests::{dirty_file, workspace};
     use super::super::workspace::{ABSENT, Snapshot};
     use super::*;
 
     fn begun(id: &str, at: i64, files: &[&str], dirty: Option<&str>) -> Intent {
-        let dirty = dirty.map(|disk| ("a", dirt(" M", "1", disk)));
+        let dirty = dirty.map(|disk| ("a", dirty_file(" M", "1", disk)));
         let mut begun = intent(id, 1, files);
         begun.declared_at = at;
         begun.snapshot = Some(Snapshot {
@@ -136,7 +137,7 @@ mod tests {
     }
 
     fn named(past: &[Intent], disk: &str, moved: &Moved) -> Option<String> {
-        let now = workspace(&[("a", dirt(" M", "1", disk))]);
+        let now = workspace(&[("a", dirty_file(" M", "1", disk))]);
         let past: Vec<Past<'_>> = past.iter().map(|intent| at(intent, moved, true)).collect();
         first(&RawPath::new("a"), &now, &past).map(|one| one.intent_id.clone())
     }
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(
             named(&[refused], "2", &none),
             None,
-            "nobody could edit under it"
+            "no agent could edit under it"
         );
         assert_eq!(
             named(&[begun("x", 1, &["b"], None)], "2", &none),
@@ -197,7 +198,7 @@ mod tests {
         assert_eq!(
             named(std::slice::from_ref(&two), "2", &none),
             None,
-            "dirt from before, as it was"
+            "uncommitted changes from before, unchanged"
         );
         let mut took = two;
         took.carried = Some(one.beginning());
@@ -215,7 +216,7 @@ mod tests {
         let one = begun("one", 1, &["a"], None);
         // Declared while the work was committed, before `git reset HEAD~1`.
         let between = begun("between", 2, &["a"], None);
-        let now = workspace(&[("a", dirt(" M", "1", "2"))]);
+        let now = workspace(&[("a", dirty_file(" M", "1", "2"))]);
         let found = |past: &[Past<'_>], now: &Workspace| {
             let found = first(&RawPath::new("a"), now, past);
             found.map(|one| one.intent_id.clone())
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!(found(&both, &now).as_deref(), Some("one"));
         // Without a reset, what the second one found committed is over.
         let both = [at(&one, &other, true), at(&between, &moved, true)];
-        let more = workspace(&[("a", dirt(" M", "1", "3"))]);
+        let more = workspace(&[("a", dirty_file(" M", "1", "3"))]);
         assert_eq!(found(&both, &more).as_deref(), Some("between"));
     }
 
@@ -251,7 +252,7 @@ mod tests {
         let other = [("a", Some("2"))];
         assert_eq!(gave_back(&other).as_deref(), Some("one"), "other content");
         let unread = [("a", None)];
-        assert_eq!(gave_back(&unread).as_deref(), Some("one"), "cannot be told");
+        assert_eq!(gave_back(&unread).as_deref(), Some("one"), "unknown");
         let open = std::slice::from_ref(&one);
         assert_eq!(named(open, "2", &moved).as_deref(), Some("one"), "not over");
         assert_eq!(named(open, ABSENT, &moved), None, "as it was when it began");

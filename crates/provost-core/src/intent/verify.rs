@@ -1,4 +1,4 @@
-//! Judges a patch by what it did to the structure of the code (R59 to R64, R76 to R89).
+//! Judges a patch by what it did to the structure of the code.
 
 use super::finish::ScopeCheck;
 use super::record::ScopeStatus;
@@ -10,21 +10,17 @@ use crate::structure::compare::{Delta, DeltaVerdict, compare, not_applicable};
 use crate::structure::health::Points;
 use crate::structure::profile::{self, Profile};
 
-/// What a judgement comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// Nothing is wrong.
     Accepted,
-    /// Nothing is wrong with this change; something else became worse.
+    /// This change is fine; the structure became worse outside of its scope.
     AcceptedWithExternalChanges,
-    /// Nobody can tell.
+    /// The analyses do not allow a judgement.
     Unverified,
-    /// Something is wrong.
     Violated,
 }
 
 impl Status {
-    /// Its name in payloads.
     pub fn name(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
@@ -38,88 +34,75 @@ impl Status {
 /// One analysis, as a judgement needs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
-    /// Its name.
     pub run_id: &'a str,
-    /// The analysed root.
     pub root: &'a str,
-    /// The digest of settings and analyser.
+    /// The digest of the settings and the analyser.
     pub means: &'a str,
-    /// What it found.
     pub report: &'a Report,
-    /// What it saw of a baseline.
+    /// The baseline as the analysis found it.
     pub baseline: &'a Seen,
 }
 
-/// The analysis from after the change.
 #[derive(Debug, Clone, Copy)]
 pub enum After<'a> {
-    /// There is none, or nobody knows the one that was named.
+    /// The caller named none, or one that the session does not have.
     None,
-    /// It does not describe what is on disk now.
+    /// It does not describe what is on disk.
     Stale(Side<'a>),
-    /// It does.
+    /// It describes what is on disk.
     Fresh(Side<'a>),
 }
 
-/// What is judged.
 #[derive(Debug, Clone, Copy)]
 pub struct Patch<'a> {
-    /// What was touched, as seen from the analysed root.
+    /// The touched paths, relative to the analysed root.
     pub paths: &'a [String],
-    /// What was declared, likewise; nothing when there is no intent.
+    /// The declared paths, likewise; `None` when there is no intent.
     pub scope: Option<&'a [String]>,
-    /// What the scope check said, when there is an intent.
+    /// The result of the scope check, when there is an intent.
     pub check: Option<&'a ScopeCheck>,
-    /// The analysis from before.
     pub before: Option<Side<'a>>,
-    /// The analysis from after.
     pub after: After<'a>,
-    /// How strict to be.
     pub strictness: Strictness,
 }
 
-/// A judgement.
 #[derive(Debug, Clone)]
 pub struct Verified {
-    /// What it comes to.
     pub status: Status,
-    /// Why, in one word; broken rules are listed instead (R63).
+    /// Why, in one word; `None` if the list of violations says it.
     pub reason: Option<&'static str>,
     /// Which checks the patch needs.
     pub profile: Profile,
-    /// What the change did.
     pub delta: Delta,
-    /// Ids of new findings that are this change's.
+    /// Ids of new findings that are attributed to this change.
     pub intent_regressions: Vec<String>,
     /// Ids of new findings that are not.
     pub external_regressions: Vec<String>,
     /// How many symbols of this change became worse.
     pub intent_worsened: usize,
-    /// How many others did.
+    /// How many symbols outside of it became worse.
     pub external_worsened: usize,
-    /// The gate before and after; nothing when nothing was compared.
+    /// The gate before and after; `None` when nothing was compared.
     pub gates: Option<(Gate, Gate)>,
-    /// Whether a gate that held before fails by this change.
+    /// Whether a gate that passed before fails because of this change.
     pub caused_gate_failure: bool,
-    /// Every rule that is broken.
     pub violations: Vec<&'static str>,
-    /// Those that decide.
+    /// The violations that refuse the change.
     pub blocking: Vec<&'static str>,
 }
 
 impl Verified {
-    /// What a health that fell is worth saying (R85).
+    /// By how much the health fell; `None` if it did not.
     pub fn health_fell(&self) -> Option<Points> {
         self.delta.health_delta.filter(|delta| delta.is_negative())
     }
 
-    /// Whether claims about the change can be held against anything (R93).
+    /// Whether there is a comparison that claims about the change can be checked against.
     pub fn supports_claims(&self) -> bool {
         self.delta.comparable
     }
 }
 
-/// Judges a patch.
 pub fn judge(patch: &Patch<'_>) -> Verified {
     let profile = profile::of(patch.paths.iter().map(String::as_str));
     let outside = patch
@@ -153,7 +136,7 @@ pub fn judge(patch: &Patch<'_>) -> Verified {
         {
             return unknown(profile, "after_run_not_new", not_applicable());
         }
-        // What such a patch touched, no analysis describes: an old one says no less than none.
+        // No analysis describes what such a patch touched: a stale one is as good as none.
         After::Fresh(after) | After::Stale(after)
             if after.run_id == before.run_id && profile == Profile::DocumentationOnly =>
         {
@@ -175,7 +158,6 @@ pub fn judge(patch: &Patch<'_>) -> Verified {
     weigh(patch, profile, before, after, delta)
 }
 
-/// Weighs what a comparison found.
 fn weigh(
     patch: &Patch<'_>,
     profile: Profile,
@@ -188,7 +170,7 @@ fn weigh(
         gate(before.report, Some(before.report), &budgets),
         gate(after.report, Some(before.report), &budgets),
     );
-    // Without a scope everything is this change's.
+    // Without a scope every path belongs to this change.
     let everything = ["*".to_owned()];
     let entries = patch.scope.unwrap_or(&everything);
     let found = attribute(&delta, entries);
@@ -265,7 +247,8 @@ fn unknown(profile: Profile, reason: &'static str, delta: Delta) -> Verified {
     plain(profile, Status::Unverified, Some(reason), delta)
 }
 
-/// What needs no look at the structure; that is told, and never counted as passed (R79).
+/// The result for a patch that needs no structural check; the check is reported, never counted as
+/// passed.
 fn accepted_without_structure(profile: Profile) -> Verified {
     plain(profile, Status::Accepted, None, not_applicable())
 }
@@ -326,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn r59_to_r66_the_first_that_fits_decides() {
+    fn the_first_that_fits_decides() {
         let case = |name, paths, after, want| Case {
             name,
             paths,

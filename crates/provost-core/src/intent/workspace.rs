@@ -1,7 +1,7 @@
-//! The state of a checkout: the tree of its commit and whatever differs from it.
+//! The state of a checkout: the tree of its commit, and every path that differs from it.
 //!
-//! Two states of one checkout are compared path by path without reading a clean file: what git calls
-//! clean is what the tree says.
+//! Two states of one checkout are compared path by path without reading a clean file: a path that
+//! git calls clean has the content of the tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +11,23 @@ use crate::json;
 use crate::object::sha256;
 use crate::path::RawPath;
 
-/// What stands for nothing at a path.
+/// Stands for a path that does not exist.
 pub const ABSENT: &str = "-";
 
 /// One path that git calls dirty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirtyFile {
-    /// The two letters of git: staged, and on disk.
+    /// The two status letters of git: staged, and on disk.
     pub letters: String,
-    /// What the commit has: mode and object, or [`ABSENT`].
+    /// Mode and object in the commit, or [`ABSENT`].
     pub head: String,
-    /// What is staged, likewise.
+    /// Mode and object in the index, likewise.
     pub staged: String,
-    /// What is on disk, likewise; nothing if that cannot be read.
+    /// Mode and object on disk, likewise; `None` if it cannot be read.
     pub disk: Option<String>,
 }
 
 impl DirtyFile {
-    /// Whether git knows the path at all.
     pub fn is_tracked(&self) -> bool {
         self.letters != "??"
     }
@@ -37,16 +36,16 @@ impl DirtyFile {
 /// A checkout at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workspace {
-    /// The tree of its commit; nothing before the first commit.
+    /// The tree of its commit; `None` before the first commit.
     pub tree: Option<String>,
-    /// Everything that differs from it, also what git does not know; never what is ignored.
+    /// Every path that differs from it, untracked ones included; never ignored ones.
     pub dirty: BTreeMap<RawPath, DirtyFile>,
 }
 
-/// The dirty files when an intent was declared (R34).
+/// The dirty files when an intent was declared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// When, in milliseconds since 1970.
+    /// In milliseconds since 1970.
     pub captured_at: i64,
     pub workspace: Workspace,
 }
@@ -54,21 +53,20 @@ pub struct Snapshot {
 /// What differs between two trees: mode and object before and after, or [`ABSENT`].
 pub type Moved = BTreeMap<RawPath, (String, String)>;
 
-/// What became of a dirty path since an intent was declared (R35).
+/// The state of a dirty path when an intent was declared, compared with its present state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartState {
-    /// Nobody can tell.
+    /// There is no snapshot, or the content could not be read.
     Unknown,
     /// It was clean.
     Absent,
-    /// It was dirty as it is.
+    /// It was dirty with the same content.
     PresentSame,
-    /// It was dirty in another way.
+    /// It was dirty with other content.
     PresentChanged,
 }
 
 impl StartState {
-    /// Its name in payloads.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -80,13 +78,12 @@ impl StartState {
 }
 
 impl Workspace {
-    /// SHA-256 of the state.
     pub fn digest(&self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
         sha256(json::canonical(&value).as_bytes())
     }
 
-    /// What the dirty `path` was in `start`.
+    /// The state of the dirty `path` in `start`.
     pub fn start_state(&self, path: &RawPath, start: Option<&Self>) -> StartState {
         let (Some(start), Some(now)) = (start, self.dirty.get(path)) else {
             return StartState::Unknown;
@@ -108,7 +105,7 @@ impl Workspace {
         }
     }
 
-    /// What stands at `path` on disk, as far as the two states and `moved` between them tell.
+    /// The content on disk at `path`, as far as the two states and `moved` between them show it.
     fn content<'a>(
         &'a self,
         path: &RawPath,
@@ -116,15 +113,15 @@ impl Workspace {
         tree: Option<&'a str>,
     ) -> Option<&'a str> {
         match (self.dirty.get(path), tree) {
-            (Some(dirt), _) => dirt.disk.as_deref(),
+            (Some(file), _) => file.disk.as_deref(),
             (None, Some(tree)) => Some(tree),
-            // Clean here, and the trees agree: it is what the other state has committed.
-            (None, None) => other.dirty.get(path).map(|dirt| dirt.head.as_str()),
+            // Clean here, and the trees agree: it is what the other state has in its commit.
+            (None, None) => other.dirty.get(path).map(|file| file.head.as_str()),
         }
     }
 
-    /// What stood at the dirty `path` of `now` in this earlier state of its checkout, when `moved` is
-    /// what differs between the trees; nothing if that could not be read.
+    /// The content of the dirty `path` of `now` in this earlier state of its checkout. `moved` is
+    /// what differs between the trees. `None` if it could not be read.
     pub fn before<'a>(
         &'a self,
         path: &RawPath,
@@ -135,9 +132,9 @@ impl Workspace {
         self.content(path, now, then)
     }
 
-    /// The paths whose content differs in `later`, when `moved` is what differs between the trees.
+    /// The paths whose content differs in `later`. `moved` is what differs between the trees.
     ///
-    /// What cannot be read differs.
+    /// A path that cannot be read counts as different.
     pub fn differences(&self, later: &Self, moved: &Moved) -> BTreeSet<RawPath> {
         let paths = self
             .dirty
@@ -153,21 +150,22 @@ impl Workspace {
         paths.filter(differs).cloned().collect()
     }
 
-    /// What differs from the older state `run` although git calls it clean: somebody else's commits.
+    /// Paths that differ from the older state `run` although git calls them clean: commits of
+    /// others.
     pub fn drifted(&self, run: &Self, moved: &Moved) -> BTreeSet<RawPath> {
         let mut paths = run.differences(self, moved);
         paths.retain(|path| !self.dirty.contains_key(path));
         paths
     }
 
-    /// What differs on disk from another tree, as git tells: without files that git does not know
-    /// (R68). `moved` is what differs between that tree and the tree of this checkout.
+    /// The paths that differ on disk from another tree, as `git diff` shows them: without untracked
+    /// files. `moved` is what differs between that tree and the tree of this checkout.
     pub fn since(&self, moved: &Moved) -> BTreeSet<RawPath> {
         let paths = self.dirty.keys().chain(moved.keys());
         let differs = |path: &&RawPath| match (self.dirty.get(*path), moved.get(*path)) {
-            (Some(dirt), _) if !dirt.is_tracked() => false,
-            (Some(dirt), Some((there, _))) => dirt.disk.as_ref() != Some(there),
-            (Some(dirt), None) => dirt.disk.as_ref() != Some(&dirt.head),
+            (Some(file), _) if !file.is_tracked() => false,
+            (Some(file), Some((there, _))) => file.disk.as_ref() != Some(there),
+            (Some(file), None) => file.disk.as_ref() != Some(&file.head),
             (None, _) => true,
         };
         paths.filter(differs).cloned().collect()
@@ -178,7 +176,7 @@ impl Workspace {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn dirt(letters: &str, head: &str, disk: &str) -> DirtyFile {
+    pub(crate) fn dirty_file(letters: &str, head: &str, disk: &str) -> DirtyFile {
         DirtyFile {
             letters: letters.into(),
             head: head.into(),
@@ -192,7 +190,7 @@ pub(crate) mod tests {
         Workspace {
             tree: Some("tree".into()),
             dirty: dirty
-                .map(|(path, dirt)| (RawPath::new(*path), dirt.clone()))
+                .map(|(path, file)| (RawPath::new(*path), file.clone()))
                 .collect(),
         }
     }
@@ -202,15 +200,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn r35_a_dirty_path_is_compared_with_the_start() {
+    fn a_dirty_path_is_compared_with_the_start() {
         let start = workspace(&[
-            ("same", dirt(" M", "1", "2")),
-            ("unread", dirt(" M", "1", "?")),
+            ("same", dirty_file(" M", "1", "2")),
+            ("unread", dirty_file(" M", "1", "?")),
         ]);
         let now = workspace(&[
-            ("same", dirt(" M", "1", "2")),
-            ("new", dirt("??", ABSENT, "5")),
-            ("unread", dirt(" M", "1", "2")),
+            ("same", dirty_file(" M", "1", "2")),
+            ("new", dirty_file("??", ABSENT, "5")),
+            ("unread", dirty_file(" M", "1", "2")),
         ]);
         let state = |path: &str| now.start_state(&RawPath::new(path), Some(&start));
         assert_eq!(state("same"), StartState::PresentSame);
@@ -220,39 +218,39 @@ pub(crate) mod tests {
             now.start_state(&RawPath::new("same"), None),
             StartState::Unknown
         );
-        let staged = workspace(&[("same", dirt("M ", "1", "2"))]);
+        let staged = workspace(&[("same", dirty_file("M ", "1", "2"))]);
         let state = staged.start_state(&RawPath::new("same"), Some(&start));
         assert_eq!(state, StartState::PresentChanged);
     }
 
     #[test]
     fn only_what_git_calls_clean_can_drift() {
-        let run = workspace(&[("mine", dirt(" M", "1", "2"))]);
+        let run = workspace(&[("mine", dirty_file(" M", "1", "2"))]);
         let nothing = Moved::new();
-        // Dirt that came, changed or stayed is seen as dirt.
+        // A path that became dirty, changed or stayed dirty is not drift.
         let now = workspace(&[
-            ("mine", dirt(" M", "1", "3")),
-            ("new", dirt("??", ABSENT, "4")),
+            ("mine", dirty_file(" M", "1", "3")),
+            ("new", dirty_file("??", ABSENT, "4")),
         ]);
         assert_eq!(names(&run.differences(&now, &nothing)), ["mine", "new"]);
         assert!(now.drifted(&run, &nothing).is_empty());
-        // Dirt that was taken back is gone without a trace.
+        // Changes that were undone leave no trace.
         let clean = workspace(&[]);
         assert_eq!(names(&clean.drifted(&run, &nothing)), ["mine"]);
-        // What was analysed and then committed is what was analysed.
+        // Content that was analysed and then committed is not drift.
         let moved = Moved::from([(RawPath::new("mine"), ("1".into(), "2".into()))]);
         assert!(clean.drifted(&run, &moved).is_empty());
-        // What was committed without being analysed is not.
+        // Content that was committed without an analysis is drift.
         let moved = Moved::from([(RawPath::new("other"), ("7".into(), "8".into()))]);
         assert_eq!(names(&run.drifted(&run, &moved)), ["other"]);
     }
 
     #[test]
-    fn r68_a_difference_from_a_commit_leaves_unknown_files_out() {
+    fn a_difference_from_a_commit_leaves_unknown_files_out() {
         let now = workspace(&[
-            ("edited", dirt(" M", "1", "2")),
-            ("new", dirt("??", ABSENT, "3")),
-            ("back", dirt(" M", "1", "0")),
+            ("edited", dirty_file(" M", "1", "2")),
+            ("new", dirty_file("??", ABSENT, "3")),
+            ("back", dirty_file(" M", "1", "0")),
         ]);
         let moved = Moved::from([
             (RawPath::new("back"), ("0".into(), "1".into())),

@@ -1,9 +1,9 @@
-//! Declares the objects of formats, so that all of them are read the same way.
+//! A macro for the objects of formats, so that all of them are parsed the same way.
 
-/// Declares an object of a format: closed, so that a field nobody knows is refused, and with fields
-/// `name?: T` that are there or left out, and never `null`.
+/// Declares an object of a format. It is closed, so an unknown field is refused. Fields `name?: T`
+/// are present or left out, and never `null`.
 ///
-/// Such a field is an `Option<T>` of the struct. All other fields are as they are written.
+/// Such a field is an `Option<T>` of the struct. All other fields are as written.
 macro_rules! closed {
     ($(#[$outer:meta])* pub struct $name:ident { $($body:tt)* }) => {
         $crate::json::closed!(@ [$(#[$outer])*] $name [] $($body)*);
@@ -41,7 +41,7 @@ macro_rules! closed {
 pub(crate) use closed;
 use serde::{Deserialize, Deserializer};
 
-/// An optional field that is there: `null` is not a way to leave it out.
+/// An optional field that is present: `null` is not a way to leave it out.
 pub(crate) fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     reader: D,
 ) -> Result<Option<T>, D::Error> {

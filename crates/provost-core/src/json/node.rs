@@ -1,7 +1,7 @@
-//! A JSON document that borrows its texts from what it was read from.
+//! A JSON document that borrows its strings from its source.
 //!
-//! Most of the time of reading goes into copies of keys and texts that nobody keeps. Fields stand
-//! in the order in which they were written, and no object has one of them twice.
+//! Copies of keys and strings that are not kept would take most of the parse time. Fields are in
+//! the order of the source, and no object has a duplicate.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -13,12 +13,9 @@ use serde_json::{Map, Number, Value};
 
 use super::{DEEPEST, MOST};
 
-/// A value of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Node<'a> {
-    /// `null`.
     Null,
-    /// `true` or `false`.
     Bool(bool),
     Number(Number),
     Text(Cow<'a, str>),
@@ -31,25 +28,23 @@ pub enum Node<'a> {
 pub struct Fields<'a>(Vec<(Cow<'a, str>, Node<'a>)>);
 
 impl<'a> Fields<'a> {
-    /// These fields, none of them twice.
+    /// The fields must be unique.
     pub(super) fn of(fields: Vec<(Cow<'a, str>, Node<'a>)>) -> Self {
         Self(fields)
     }
 
-    /// The field `key`.
     pub fn get(&self, key: &str) -> Option<&Node<'a>> {
         let field = self.0.iter().find(|(name, _)| name == key);
         field.map(|(_, node)| node)
     }
 
-    /// All fields, as they were written.
+    /// All fields, in the order of the source.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Node<'a>)> {
         self.0.iter().map(|(name, node)| (&**name, node))
     }
 }
 
 impl<'a> Node<'a> {
-    /// The text that it is.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -57,7 +52,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The boolean that it is.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(flag) => Some(*flag),
@@ -65,7 +59,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The whole number that it is.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Self::Number(number) => number.as_i64(),
@@ -73,7 +66,6 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The whole number, not less than zero, that it is.
     pub fn as_u64(&self) -> Option<u64> {
         match self {
             Self::Number(number) => number.as_u64(),
@@ -95,7 +87,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The same with texts of its own.
+    /// The same value with owned strings.
     pub fn into_value(self) -> Value {
         match self {
             Self::Null => Value::Null,
@@ -127,11 +119,11 @@ impl From<Value> for Node<'_> {
     }
 }
 
-/// Reads one value, `depth` levels below the document.
+/// Parses one value, `depth` levels below the document.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'c> {
     depth: usize,
-    /// How many more values may come.
+    /// How many more values are allowed.
     left: &'c Cell<usize>,
 }
 
@@ -224,14 +216,14 @@ impl<'de> Visitor<'de> for Reader<'_> {
     }
 }
 
-/// Remembers the keys of a large object; in a small one, looking is faster.
+/// The keys of a large object; in a small one, a linear search is faster.
 #[derive(Default)]
 pub(super) struct Seen(BTreeSet<String>);
 
 impl Seen {
     const SMALL: usize = 16;
 
-    /// Whether `key` is one of `fields`; if not, it will be the next one.
+    /// Whether `key` is one of `fields`; if not, it is added.
     pub(super) fn has(&mut self, fields: &[(Cow<'_, str>, Node<'_>)], key: &str) -> bool {
         if fields.len() < Self::SMALL {
             return fields.iter().any(|(name, _)| name == key);
@@ -243,7 +235,6 @@ impl Seen {
     }
 }
 
-/// Reads a key.
 struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {

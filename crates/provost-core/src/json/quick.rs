@@ -1,8 +1,8 @@
-//! Reads a text that is JSON beyond doubt in one pass over its bytes.
+//! Parses plainly valid JSON in one pass over its bytes.
 //!
-//! What is refused here, for whatever reason, is read again by `serde_json`, which then says what is
-//! wrong and where. So this reader may give up whenever it likes; what it must never do is to take
-//! what the other one would not, or to take it for something else.
+//! `serde_json` parses a text again that is refused here for any reason, and then reports what is
+//! wrong and where. So this parser may give up at any point. It must never accept a text that the
+//! other one refuses, or read it differently.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use serde_json::Number;
 use super::node::{Fields, Node, Seen};
 use super::{DEEPEST, MOST};
 
-/// How many fields most objects have at most.
+/// The number of fields that most objects have at most.
 const USUAL_FIELDS: usize = 11;
 
-/// Reads one document; nothing if it is not JSON or passes a limit.
+/// Parses one document; `None` if it is not JSON or exceeds a limit.
 pub(super) fn read(text: &str) -> Option<Node<'_>> {
     let mut reader = Reader {
         text,
@@ -29,12 +29,12 @@ pub(super) fn read(text: &str) -> Option<Node<'_>> {
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// How many more values may come.
+    /// How many more values are allowed.
     left: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads what comes next to where it will stay, which costs less than to hand it up.
+    /// Parses the next value in place, which costs less than returning it.
     fn value(&mut self, depth: usize, into: &mut Node<'a>) -> Option<()> {
         if depth > DEEPEST {
             return None;
@@ -59,7 +59,7 @@ impl<'a> Reader<'a> {
             self.at += 1;
             return Some(fields);
         }
-        // Most objects get no more, and growing step by step costs more than the room.
+        // Most objects get no more, and growing step by step costs more than the space.
         fields.reserve_exact(USUAL_FIELDS);
         let mut seen = Seen::default();
         loop {
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether what is listed ends here with `end`; if not, a comma says that more comes.
+    /// Whether the list or object ends here with `end`; otherwise consumes a comma.
     #[inline]
     fn ends(&mut self, end: u8) -> Option<bool> {
         let next = self.next()?;
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
         (next == end || next == b',').then_some(next == end)
     }
 
-    /// The text whose first quote is next.
+    /// The string whose opening quote is next.
     #[expect(
         clippy::inline_always,
         reason = "a text is handed over in registers, or each costs a trip through memory"
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The text whose first quote is next, if it is written as it is.
+    /// The string whose opening quote is next, if it has no escapes.
     fn borrowed(&mut self) -> Option<&'a str> {
         let rest = self.text.get(self.at + 1..)?;
         let (text, end) = rest.split_at_checked(plain(rest.as_bytes()))?;
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
-    /// The text whose first quote is next, with escapes in it.
+    /// The string whose opening quote is next, with escapes.
     #[cold]
     fn escaped(&mut self) -> Option<String> {
         let bytes = self.text.as_bytes();
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
         let length = rest.bytes().take_while(|byte| is_part(*byte)).count();
         let written = &rest[..length];
         self.at += length;
-        // Eighteen digits fit for sure; a zero may only stand alone.
+        // Eighteen digits always fit; a zero may only stand alone.
         let is_count = (1..=18).contains(&length)
             && written.bytes().all(|byte| byte.is_ascii_digit())
             && (length == 1 || !written.starts_with('0'));
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
         is_next.then_some(node)
     }
 
-    /// The next byte that is no blank, which is not yet taken.
+    /// The next byte that is not whitespace, without consuming it.
     #[inline]
     fn next(&mut self) -> Option<u8> {
         loop {
@@ -180,11 +180,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How long the plain text is that `bytes` begin with: up to a quote, an escape, or what may not be
-/// there.
+/// The length of the plain text at the start of `bytes`: up to a quote, an escape, or an invalid
+/// byte.
 ///
-/// Eight bytes are looked at together. Subtracting one from each byte borrows only from those after
-/// it, so the first byte that is marked is one of these for sure.
+/// Eight bytes are examined together. Subtracting one from each byte borrows only from those after
+/// it, so the first marked byte is always one of these.
 fn plain(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const TOPS: u64 = ONES << 7;
@@ -210,7 +210,7 @@ mod tests {
     use super::super::careful;
     use super::*;
 
-    /// What both readers say must be the same, wherever the quick one says anything.
+    /// Both parsers must agree whenever the quick one accepts.
     fn agree(text: &str) -> bool {
         let (quick, careful) = (read(text), careful(text).ok());
         quick.is_none() || quick == careful

@@ -1,15 +1,14 @@
-//! Says in words of the format, not of the program, why a value does not fit its place.
+//! Rewrites serde's errors in the terms of the format.
 //!
-//! The reader of values reports in its own words: names of types, and `.` for the whole document.
-//! Here they become what a person who wrote the document calls things. Words that are not known
-//! here are passed on as they are, so nothing is lost.
+//! Serde reports names of Rust types, and `.` for the whole document. Here they become the terms of
+//! the document's author. Unknown messages are passed on unchanged.
 
 use crate::wording::closest;
 
-/// How much of a value that does not fit is shown.
+/// The longest part of a value that an error shows.
 const MOST: usize = 60;
 
-/// The path to what does not fit; the document itself has none.
+/// The path of the invalid value; empty for the document itself.
 pub(super) fn path(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
     let text = error.path().to_string();
     if text == "." {
@@ -18,14 +17,14 @@ pub(super) fn path(error: &serde_path_to_error::Error<serde_json::Error>) -> Str
     if !error.inner().to_string().starts_with(UNKNOWN) {
         return text;
     }
-    // A field that does not exist has no place; what it stands in has.
+    // A field that does not exist has no place; its parent has.
     let parent = text.rsplit_once('.').map(|(parent, _)| parent);
     parent.unwrap_or_default().to_owned()
 }
 
 const UNKNOWN: &str = "unknown field ";
 
-/// The place, as a person reads it; no path is the whole document.
+/// The place for people; an empty path is the whole document.
 pub(super) fn place(field: &str) -> String {
     match field {
         "" => "the document".to_owned(),
@@ -33,7 +32,7 @@ pub(super) fn place(field: &str) -> String {
     }
 }
 
-/// What is wrong, as a person reads it.
+/// The message for people.
 pub(super) fn words(message: &str) -> String {
     let Some((found, wanted)) = split(message) else {
         return message.to_owned();
@@ -62,7 +61,7 @@ pub(super) fn words(message: &str) -> String {
 /// The most names that are listed.
 const FEW: usize = 6;
 
-/// What could be there instead of a field that does not exist.
+/// The valid names that an unknown field could have meant.
 fn instead(found: &str, wanted: &str) -> String {
     let name = found.strip_prefix(UNKNOWN).unwrap_or(found);
     let names: Vec<&str> = wanted.split('`').skip(1).step_by(2).collect();
@@ -76,7 +75,7 @@ fn instead(found: &str, wanted: &str) -> String {
     format!("the fields here are {list}")
 }
 
-/// What was found and what was expected; a value may hold the dividing words itself.
+/// What was found and what was expected; a value may itself contain the separator.
 fn split(message: &str) -> Option<(&str, &str)> {
     message.rsplit_once(", expected ")
 }
@@ -119,7 +118,7 @@ fn found_kind(found: &str) -> String {
     }
 }
 
-/// `text`, no longer than a line can show.
+/// `text`, truncated to fit one line.
 fn cut(text: &str) -> String {
     if text.chars().count() <= MOST {
         return text.to_owned();

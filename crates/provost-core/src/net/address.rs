@@ -1,28 +1,24 @@
-//! Tells addresses of the public internet from those that lead to somebody's own machines.
+//! Distinguishes public internet addresses from special ones.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where an address leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
-    /// To the public internet.
+    /// The public internet.
     Public,
-    /// Nowhere, which a kernel takes for itself.
+    /// The unspecified address, which a kernel routes to itself.
     Unspecified,
-    /// To the machine itself.
     Loopback,
-    /// To a network of somebody's own, a provider's inner network among them.
+    /// A private network, including the inner network of a provider.
     Private,
-    /// To the neighbours on the wire.
     LinkLocal,
-    /// To the service that hands out the credentials of a machine in a cloud.
+    /// The metadata service of a cloud machine, which hands out its credentials.
     Metadata,
-    /// To many.
     Multicast,
-    /// To an IPv4 address, by way of translation.
+    /// An IPv4 address, by way of translation.
     Disguised,
-    /// To nobody that could be known: ranges for examples, measurements and later use.
+    /// Ranges for documentation, benchmarks and future use.
     Reserved,
 }
 
@@ -42,7 +38,6 @@ impl fmt::Display for Reach {
     }
 }
 
-/// Where `address` leads.
 pub fn reach(address: IpAddr) -> Reach {
     match address {
         IpAddr::V4(address) => of_four(address),
@@ -53,7 +48,7 @@ pub fn reach(address: IpAddr) -> Reach {
 /// Public only if no rule says otherwise: every special range is listed.
 fn of_four(address: Ipv4Addr) -> Reach {
     match address.octets() {
-        // Among them the one that Azure answers its machines at, which looks public.
+        // Includes the address at which Azure serves its machines, which looks public.
         [169, 254, 169, 254] | [100, 100, 100, 200] | [192, 0, 0, 192] | [168, 63, 129, 16] => {
             Reach::Metadata
         }
@@ -72,7 +67,7 @@ fn of_four(address: Ipv4Addr) -> Reach {
     }
 }
 
-/// Public only if it is in the part that is given out, and no exception in there.
+/// Public only if it is in the allocated global range, and not an exception there.
 fn of_six(address: Ipv6Addr) -> Reach {
     if address == Ipv6Addr::UNSPECIFIED {
         return Reach::Unspecified;

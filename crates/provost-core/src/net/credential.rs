@@ -1,7 +1,7 @@
-//! Says which secret the proxy adds to which requests, so that the sandbox never holds it.
+//! Which secret the proxy adds to which requests, so that the sandbox never holds it.
 //!
 //! A credential is written as `https://HOST[:PORT] FIELD: text $NAME`, where `NAME` is a variable
-//! in the environment of Provost. Only the name is ever written down.
+//! in the environment of Provost. Only the name is stored.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,19 +11,18 @@ use serde::{Deserialize, Serialize};
 use super::endpoint::{Endpoint, EndpointError};
 use super::field;
 
-/// What a variable in the sandbox holds in place of the secret.
+/// The value of the variable inside the sandbox, in place of the secret.
 pub const DUMMY: &str = "kept-outside-the-box";
 
-/// How the proxy speaks to a server.
+/// How the proxy connects to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
     Plain,
-    /// Encrypted.
     Tls,
 }
 
 impl Transport {
-    /// The port that need not be said.
+    /// The default port.
     pub fn port(self) -> u16 {
         match self {
             Self::Plain => 80,
@@ -32,44 +31,37 @@ impl Transport {
     }
 }
 
-/// A field that the proxy adds to requests for one place.
+/// A header field that the proxy adds to requests for one endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Credential {
-    /// The place.
     pub endpoint: Endpoint,
-    /// How the proxy speaks to it; the sandbox always speaks plainly to the proxy.
+    /// How the proxy connects to it; the sandbox always speaks plain HTTP to the proxy.
     pub transport: Transport,
-    /// The name of the field.
     pub field: String,
-    /// What stands before the secret.
+    /// The text before the secret.
     before: String,
-    /// The variable that holds the secret.
+    /// The environment variable that holds the secret.
     pub variable: String,
 }
 
-/// Why a text is no credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    /// Another form.
     #[error("is not of the form `https://HOST FIELD: $NAME`")]
     Form,
-    /// Not a place.
     #[error("names no place: the host {0}")]
     Endpoint(#[from] EndpointError),
-    /// A field that is about the message itself.
+    /// A field that controls the message itself.
     #[error("names a field that no secret can stand in")]
     Field,
-    /// No variable.
     #[error("has no variable `$NAME` at its end")]
     Variable,
-    /// The variable holds something that cannot be sent.
+    /// The variable has a value that a header cannot hold.
     #[error("the variable is not set, or holds what no field can hold")]
     Secret,
 }
 
 impl Credential {
-    /// Reads a credential.
     pub fn parse(text: &str) -> Result<Self, CredentialError> {
         let (place, line) = text.split_once(' ').ok_or(CredentialError::Form)?;
         let (transport, authority) = match (

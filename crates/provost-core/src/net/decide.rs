@@ -1,24 +1,22 @@
-//! Decides about a request for a place of the network.
+//! Decides about a request for a network endpoint.
 
 use std::net::IpAddr;
 
 use super::address::{Reach, reach};
 use super::endpoint::Endpoint;
 
-/// Why a place may not be reached.
+/// Why an endpoint may not be reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Nobody granted it.
     #[error("`{0}` is not granted")]
     NotGranted(Endpoint),
-    /// Its name leads to addresses that a name may not lead to.
+    /// Its name resolves to an address that a name may not resolve to.
     #[error("`{target}` leads to the {reach} address {address}, which is not granted itself")]
     Private {
-        /// What was asked for.
+        /// The requested endpoint.
         target: Endpoint,
         /// The first of its addresses.
         address: IpAddr,
-        /// Where that leads.
         reach: Reach,
     },
     /// Its name has no address.
@@ -26,10 +24,10 @@ pub enum Refusal {
     Nowhere(Endpoint),
 }
 
-/// Whether `target` is one of the `grants`, to the letter.
+/// Whether `target` is exactly one of the `grants`.
 ///
-/// This comes before its name is resolved: a name alone can carry a message to whoever answers for
-/// it.
+/// This is checked before the name is resolved: a name alone can carry a message to its name
+/// server.
 pub fn granted(target: &Endpoint, grants: &[Endpoint]) -> Result<(), Refusal> {
     if grants.contains(target) {
         return Ok(());
@@ -39,7 +37,7 @@ pub fn granted(target: &Endpoint, grants: &[Endpoint]) -> Result<(), Refusal> {
 
 /// Which of the `addresses` of `target` may be dialled, in their order.
 ///
-/// Whoever asked must dial one of these and not resolve the name again.
+/// The caller must dial one of these and not resolve the name again.
 pub fn decide(
     target: &Endpoint,
     addresses: &[IpAddr],
@@ -71,7 +69,7 @@ pub fn decide(
 mod tests {
     use super::*;
 
-    /// What is decided, in words.
+    /// The decision as text.
     fn decided(target: &str, addresses: &[&str], grants: &[&str]) -> String {
         let endpoint = |text: &&str| Endpoint::parse(text).unwrap();
         let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
@@ -111,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_does_not_lead_to_somebodys_own_machines() {
+    fn a_name_does_not_lead_to_private_machines() {
         let cases: &[(&[&str], &[&str], &str)] = &[
             (&[], &[], "nowhere"),
             (&["10.0.0.1"], &[], "private"),

@@ -1,4 +1,4 @@
-//! Names a place of the network: a host and a port.
+//! A network endpoint: a host and a port.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::address::{self, Reach};
 
-/// The longest name of a host, as the domain name system has it.
+/// The longest name of a host in the domain name system.
 const LONGEST_NAME: usize = 253;
-/// The longest part of a name between two dots.
+/// The longest label of a name.
 const LONGEST_LABEL: usize = 63;
 
 /// A host and a port: what a contract grants, and what a request asks for.
@@ -18,61 +18,54 @@ const LONGEST_LABEL: usize = 63;
 #[serde(try_from = "String", into = "String")]
 pub struct Endpoint {
     pub host: Host,
-    /// The port; never 0.
+    /// Never 0.
     pub port: u16,
 }
 
-/// A host, in the one spelling it has here.
+/// A host in its canonical spelling.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Host {
-    /// The machine that Provost runs on, by the name everybody has for it.
+    /// The machine that Provost runs on, by its usual name.
     Localhost,
-    /// A name that somebody has to resolve: letters, digits, hyphens and dots, in lower case.
+    /// A name that must be resolved: letters, digits, hyphens and dots, in lower case.
     Name(Name),
     Address(IpAddr),
 }
 
-/// A name of a host; it can be handed to a program as an argument.
+/// A host name; it can be passed to a program as an argument.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
-/// Why a text names no place of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// There is no port, or what stands there is none.
     #[error("names no port from 1 to 65535; write HOST:PORT")]
     Port,
-    /// There is no host.
     #[error("names no host; write HOST:PORT")]
     Host,
-    /// A scheme, a user or a path.
     #[error("is more than a host and a port; write HOST:PORT, without scheme and path")]
     More,
-    /// A wildcard.
     #[error("holds a wildcard; name every host that is to be reached")]
     Wildcard,
-    /// Letters beyond ASCII look like others.
+    /// Letters beyond ASCII can look like others.
     #[error("holds letters that look like others; write the name in its `xn--` form")]
     Foreign,
-    /// Not a name that the domain name system could hold.
+    /// Not a valid name of the domain name system.
     #[error("is no name of a host")]
     Name,
-    /// Readers disagree about what such a name means.
+    /// Parsers disagree about the meaning of such a name.
     #[error("ends in a number and is no IPv4 address; write the address with four plain numbers")]
     Number,
-    /// Not an IPv6 address.
     #[error("has no IPv6 address between its brackets")]
     Bracket,
-    /// Several addresses, or none.
+    /// The unspecified address, or a multicast address.
     #[error("is an address that stands for no single host")]
     Nobody,
-    /// An IPv4 address in the clothes of another one.
+    /// An IPv4 address in an IPv6 form.
     #[error("is an IPv4 address written as IPv6; write it as IPv4")]
     Disguised,
 }
 
 impl Endpoint {
-    /// Reads `host:port`.
     pub fn parse(text: &str) -> Result<Self, EndpointError> {
         if text.contains(['/', '@', '?', '#']) {
             return Err(EndpointError::More);
@@ -91,7 +84,6 @@ impl Endpoint {
         })
     }
 
-    /// Reads `host` or `host:port`.
     pub fn parse_with_default(text: &str, port: u16) -> Result<Self, EndpointError> {
         let after_bracket = text.rsplit(']').next().unwrap_or(text);
         if after_bracket.contains(':') {
@@ -127,7 +119,7 @@ impl Host {
         Self::of(address.into())
     }
 
-    /// The host at `address`, if one host can be there.
+    /// The host at `address`, if the address belongs to a single host.
     fn of(address: IpAddr) -> Result<Self, EndpointError> {
         match address::reach(address) {
             Reach::Unspecified | Reach::Multicast => Err(EndpointError::Nobody),
@@ -141,7 +133,7 @@ impl Host {
         }
     }
 
-    /// The addresses that the host has without anybody being asked.
+    /// The addresses of the host that need no resolver.
     pub fn known_addresses(&self) -> Option<Vec<IpAddr>> {
         match self {
             Self::Localhost => Some(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]),
@@ -174,7 +166,6 @@ impl Name {
         Ok(Self(text))
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,22 +1,21 @@
-//! Reads the head of an HTTP/1 message: its first line and its fields.
+//! Parses the head of an HTTP/1 message: its first line and its fields.
 //!
 //! # Invariants
 //!
-//! - A line ends with CR LF; a CR or LF elsewhere, a folded line, or a blank before a colon is
-//!   refused, because readers disagree about them.
-//! - The length of a body is said once and in one way, or the message is refused.
-//! - Fields that are for the next hop only do not go further.
+//! - A line ends with CR LF; a CR or LF elsewhere, a folded line, or a space before a colon is
+//!   refused, because parsers disagree about them.
+//! - The length of a body is given once and in one way, or the message is refused.
+//! - Hop-by-hop fields are not forwarded.
 
 use super::framing::Framing;
 
 /// The longest head that is read, in bytes.
 pub const LONGEST_HEAD: usize = 32 << 10;
-/// The most fields of a head.
 const MOST_FIELDS: usize = 128;
 /// The most digits of a length; more would not fit a file.
 const MOST_DIGITS: usize = 18;
 
-/// What only the next hop is told.
+/// Hop-by-hop fields.
 const FOR_THE_HOP: [&str; 9] = [
     "connection",
     "keep-alive",
@@ -28,7 +27,8 @@ const FOR_THE_HOP: [&str; 9] = [
     "upgrade",
     "http2-settings",
 ];
-/// What a sender may not have taken out on the way: without it the message means something else.
+/// Fields that a sender may not have removed on the way: without them the message has another
+/// meaning.
 const NEEDED: [&str; 4] = [
     "authorization",
     "content-length",
@@ -36,51 +36,42 @@ const NEEDED: [&str; 4] = [
     "transfer-encoding",
 ];
 
-/// Why a head is not taken.
+/// Why a head is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
-    /// More bytes or fields than anybody needs.
     #[error("the head is larger than 32 KiB or has more than 128 fields")]
     TooLarge,
-    /// A CR or LF that is not part of a line's end.
     #[error("a line does not end with CR LF")]
     LineEnd,
-    /// The first line is none of HTTP.
     #[error("the first line is not one of HTTP")]
     FirstLine,
-    /// Another version.
     #[error("the version is not HTTP/1.0 or HTTP/1.1")]
     Version,
-    /// A line that is no field.
     #[error("a field is malformed")]
     Field,
-    /// A field that must be there once is there again, or not at all.
+    /// A field that must occur once occurs again, or not at all.
     #[error("`{0}` is missing or there more than once")]
     Count(&'static str),
     /// The field `Host` names another place than the request.
     #[error("`Host` is not the host of the request")]
     HostMismatch,
-    /// The length of the body is not said in exactly one way.
+    /// The length of the body is not given in exactly one way.
     #[error("the length of the body is not said in one way")]
     Length,
-    /// A coding of the body that is not known.
     #[error("a transfer coding other than `chunked`")]
     Coding,
-    /// The request names a path only, as if this were the server.
+    /// The request names a path only, as if the proxy were the server.
     #[error("this is a proxy: ask with the whole address, or with CONNECT")]
     NotAProxyRequest,
-    /// Encrypted requests have to come through a tunnel.
+    /// Encrypted requests must come through a tunnel.
     #[error("ask for `https` with CONNECT")]
     Scheme,
-    /// What the request asks for is no place.
     #[error("the request names no host and port")]
     Target,
-    /// The server wants to speak another protocol.
     #[error("the server changed the protocol")]
     Upgrade,
 }
 
-/// The version of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
     Zero,
@@ -97,23 +88,22 @@ impl Version {
     }
 }
 
-/// One field of a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its name as it was written; it compares without case.
+    /// As written; names compare without case.
     pub name: String,
-    /// Its value, without blanks around it.
+    /// Without surrounding whitespace.
     pub value: Vec<u8>,
 }
 
-/// The fields of a head, in their order.
+/// The fields of a head, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fields(Vec<Field>);
 
-/// A head in its parts: the first line, the fields, and how many bytes it took.
+/// A parsed head: the first line, the fields, and how many bytes it took.
 pub(super) type Split<'a> = (&'a [u8], Fields, usize);
 
-/// Splits the head off the front of `bytes`; `None` if its end has not come yet.
+/// Parses the head at the start of `bytes`; `None` if it is incomplete.
 pub(super) fn split(bytes: &[u8]) -> Result<Option<Split<'_>>, HeadError> {
     let seen = &bytes[..bytes.len().min(LONGEST_HEAD)];
     let end = seen.windows(4).position(|four| four == b"\r\n\r\n");
@@ -123,7 +113,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<Option<Split<'_>>, HeadError> {
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n')) {
         match rest.get(at..at + 2) {
             Some(b"\r\n") => lines.push(&rest[..at]),
-            // Its other half may still come.
+            // The LF may still come.
             None if rest[at] == b'\r' && end.is_none() => break,
             _ => return Err(HeadError::LineEnd),
         }
@@ -165,14 +155,12 @@ impl Field {
         })
     }
 
-    /// Whether it has this name.
     pub fn is(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name)
     }
 }
 
 impl Fields {
-    /// The values of all fields of this name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         let named = self.0.iter().filter(move |field| field.is(name));
         named.map(|field| field.value.as_slice())
@@ -184,7 +172,7 @@ impl Fields {
         fields.map(|field| (field.name.to_ascii_lowercase(), field.value.as_slice()))
     }
 
-    /// The value of the one field of this name, if there is one.
+    /// The value of the only field of this name, if there is one.
     pub(super) fn one(&self, name: &'static str) -> Result<Option<&[u8]>, HeadError> {
         let mut values = self.all(name);
         match (values.next(), values.next()) {
@@ -193,7 +181,7 @@ impl Fields {
         }
     }
 
-    /// How long the body is, as far as the fields say.
+    /// The length of the body, as far as the fields say.
     pub(super) fn framing(&self, version: Version) -> Result<Option<Framing>, HeadError> {
         let length = self.one("content-length").map_err(|_| HeadError::Length)?;
         let coding = self
@@ -230,7 +218,7 @@ impl Fields {
         }
     }
 
-    /// The words of the field `Connection`.
+    /// The options of the field `Connection`.
     fn options(&self) -> impl Iterator<Item = &str> {
         self.all("connection")
             .flat_map(|value| value.split(|byte| *byte == b','))
@@ -238,7 +226,7 @@ impl Fields {
             .map(str::trim)
     }
 
-    /// The fields that go further; an error if the sender wants one left out that is needed.
+    /// The fields to forward; an error if the sender wants a required one removed.
     pub(super) fn end_to_end(&self) -> Result<Self, HeadError> {
         let listed: Vec<String> = self.options().map(str::to_ascii_lowercase).collect();
         if NEEDED
@@ -254,7 +242,6 @@ impl Fields {
         Ok(Self(self.0.iter().filter(stays).cloned().collect()))
     }
 
-    /// These fields and one more.
     pub(super) fn with(mut self, name: &str, value: &[u8]) -> Self {
         self.0.push(Field {
             name: name.to_owned(),
@@ -263,14 +250,13 @@ impl Fields {
         self
     }
 
-    /// The same fields without those of this name.
     #[must_use]
     pub(super) fn without(mut self, name: &str) -> Self {
         self.0.retain(|field| !field.is(name));
         self
     }
 
-    /// Writes the fields after what `head` holds already.
+    /// Appends the fields to `head`.
     pub(super) fn render(&self, head: &mut Vec<u8>) {
         for field in &self.0 {
             render(head, &field.name, &field.value);
@@ -278,7 +264,6 @@ impl Fields {
     }
 }
 
-/// Writes one field.
 pub(super) fn render(head: &mut Vec<u8>, name: &str, value: &[u8]) {
     head.extend_from_slice(name.as_bytes());
     head.extend_from_slice(b": ");
@@ -293,7 +278,7 @@ pub(super) fn token(bytes: &[u8]) -> Option<&str> {
     (!bytes.is_empty() && bytes.iter().all(plain)).then_some(text)
 }
 
-/// Whether a field of this name is about the message itself and not about what it carries.
+/// Whether a field of this name controls the message and not its content.
 pub(super) fn is_structural(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     FOR_THE_HOP.contains(&name.as_str())

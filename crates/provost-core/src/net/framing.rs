@@ -1,26 +1,26 @@
-//! Follows the body of a message to its end.
+//! Finds the end of a message's body.
 //!
-//! The bytes themselves are passed on as they are; this only says how many of them belong to the
-//! body, so that what comes after it is never taken for a part of it.
+//! The bytes are passed on unchanged. This only says how many of them belong to the body, so that
+//! bytes after it are never taken for a part of it.
 
 /// The longest line between chunks, in bytes.
 const LONGEST_LINE: usize = 256;
 /// The most bytes after the last chunk.
 const LONGEST_TRAILER: usize = 8 << 10;
-/// The most digits of the size of a chunk.
+/// The most digits of a chunk size.
 const MOST_DIGITS: usize = 15;
 
-/// Where in a body one is.
+/// The current position in a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Framing(State);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    /// This many bytes are to come; none is the end.
+    /// This many bytes are to come; 0 is the end.
     Length(u64),
     /// A size in hexadecimal digits.
     Size { digits: usize, size: u64 },
-    /// What may follow a size.
+    /// A chunk extension.
     Extension { size: u64, length: usize },
     /// The line feed after a size.
     SizeEnd { size: u64 },
@@ -36,32 +36,29 @@ enum State {
     TrailerLineEnd { total: usize },
     /// The last line feed.
     LastFeed,
-    /// Until the sender closes.
+    /// Until the sender closes the connection.
     Open,
 }
 
-/// A body that is not sent in chunks as it says.
+/// A body whose chunks are malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the body is not in well-formed chunks")]
 pub struct FramingError;
 
 impl Framing {
-    /// A body of `length` bytes.
     pub fn of_length(length: u64) -> Self {
         Self(State::Length(length))
     }
 
-    /// A body in chunks.
     pub fn chunked() -> Self {
         Self(State::Size { digits: 0, size: 0 })
     }
 
-    /// A body that ends when its sender closes.
+    /// A body that ends when its sender closes the connection.
     pub fn until_closed() -> Self {
         Self(State::Open)
     }
 
-    /// Whether the body is sent in chunks.
     pub(super) fn is_chunked(&self) -> bool {
         !matches!(self.0, State::Length(_) | State::Open)
     }
@@ -71,17 +68,16 @@ impl Framing {
         self.0 == State::Open
     }
 
-    /// Whether all of it has come.
     pub fn is_over(&self) -> bool {
         self.0 == State::Length(0)
     }
 
-    /// Goes on over `bytes`, and says how many of them belong to the body.
+    /// Consumes `bytes`, and returns how many of them belong to the body.
     pub fn advance(&mut self, bytes: &[u8]) -> Result<usize, FramingError> {
         self.advance_over(bytes, &mut |_| {})
     }
 
-    /// The same, and shows the content of the body, without what is between chunks.
+    /// Like [`Self::advance`], and passes on the content without the chunk framing.
     pub fn advance_over(
         &mut self,
         bytes: &[u8],
@@ -114,7 +110,7 @@ impl Framing {
     }
 }
 
-/// The state after `byte`, where it is not part of the body's content.
+/// The state after `byte`, which is not part of the body's content.
 fn between(state: &State, byte: u8) -> Result<State, FramingError> {
     let shown = byte == b'\t' || (byte >= b' ' && byte != 0x7f);
     let next = match (state, byte) {
@@ -144,7 +140,7 @@ fn between(state: &State, byte: u8) -> Result<State, FramingError> {
         (State::DataEnd { feed: true }, b'\n') => State::Size { digits: 0, size: 0 },
         (State::Trailer { .. }, b'\r') => State::LastFeed,
         (State::TrailerLine { total }, b'\r') => State::TrailerLineEnd { total: *total },
-        // A blank at the beginning would fold the line before it.
+        // A space at the beginning would fold the line before it.
         (State::Trailer { total }, _) if byte.is_ascii_alphanumeric() => {
             State::TrailerLine { total: total + 1 }
         }
@@ -164,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// How many bytes of `text` are the body, if it is whole.
+    /// How many bytes of `text` are the body, if it is complete.
     fn whole(mut framing: Framing, text: &str) -> Option<usize> {
         let taken = framing.advance(text.as_bytes()).ok()?;
         framing.is_over().then_some(taken)

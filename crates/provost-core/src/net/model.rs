@@ -1,13 +1,13 @@
-//! Counts the tokens of a model by what its provider says in the replies that pass the proxy.
+//! Counts the tokens of a model from the provider's replies that pass the proxy.
 //!
 //! # Invariants
 //!
-//! - Nothing here believes the program that asks: requests are told apart by their path, and tokens
-//!   come from the reply alone.
-//! - A reply that ends without its count, or that cannot be read, is estimated by its bytes, never
-//!   taken for nothing.
-//! - A stream says only at its end what it came to. Until then what it wrote is estimated by the
-//!   bytes of its text.
+//! - The program that sends requests is not trusted: requests are classified by their path, and
+//!   tokens come from the reply alone.
+//! - A reply that ends without its count, or that cannot be parsed, is estimated by its bytes,
+//!   never counted as zero.
+//! - A stream gives its count only at its end. Until then its output is estimated by the bytes of
+//!   its text.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -15,28 +15,28 @@ use serde_json::{Value, json};
 use crate::agent::event::Usage;
 use crate::code::Code;
 
-/// The longest reply, or line of a stream, that is read; a longer one is estimated.
+/// The longest reply, or line of a stream, that is parsed; a longer one is estimated.
 const LONGEST: usize = 16 << 20;
-/// How many bytes make a token where nobody counted, on the careful side.
+/// Bytes per token for an estimate; deliberately low, so that the estimate is high.
 const BYTES_A_TOKEN: u64 = 3;
 /// The longest message of a provider that is repeated.
 const LONGEST_WORDS: usize = 300;
 
-/// An interface of model providers.
+/// An API of model providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
-    /// Messages, of Anthropic.
+    /// Anthropic Messages.
     Messages,
-    /// Responses, of `OpenAI`.
+    /// `OpenAI` Responses.
     Responses,
-    /// Chat Completions, of `OpenAI`.
+    /// `OpenAI` Chat Completions.
     Chat,
     /// Gemini `generateContent`.
     Content,
 }
 
 impl Api {
-    /// An error as clients of this interface read one; with status 429 they ask again.
+    /// An error in the form of this API; on status 429 clients retry.
     pub fn error(self, status: u16, message: &str) -> Value {
         let later = status == 429;
         let name = |again: &'static str, never: &'static str| if later { again } else { never };
@@ -66,7 +66,7 @@ impl Api {
     }
 }
 
-/// How many bytes the texts in `value` have together.
+/// The total length of the strings in `value`, in bytes.
 fn text(value: &Value) -> u64 {
     match value {
         Value::String(words) => words.len() as u64,
@@ -76,14 +76,13 @@ fn text(value: &Value) -> u64 {
     }
 }
 
-/// What a request to a model's place is for.
+/// The purpose of a request to a model's endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// It has the model work.
+    /// It makes the model work.
     Work(Api),
     /// It costs no tokens.
     Free,
-    /// Nobody knows.
     Unknown,
 }
 
@@ -97,7 +96,7 @@ impl Purpose {
         }
         let path = path.trim_end_matches('/');
         if matches!(method, "GET" | "HEAD" | "OPTIONS") {
-            // The answer to work that went on without anybody to count it.
+            // Fetches the result of work that ran without being counted.
             let later = path.contains("/responses/") || path.contains("/batches");
             return if later { Self::Unknown } else { Self::Free };
         }
@@ -122,11 +121,11 @@ impl Purpose {
     }
 }
 
-/// Tokens as far as a provider has said them.
+/// Tokens, as far as a provider has reported them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Said {
     input: Option<u64>,
-    /// Beside those: from a cache, or put there.
+    /// In addition: read from a cache, or written to it.
     cached: Option<u64>,
     created: Option<u64>,
     output: Option<u64>,
@@ -134,7 +133,7 @@ struct Said {
     is_last: bool,
 }
 
-/// Follows one reply of a model.
+/// Meters one reply of a model.
 #[derive(Debug)]
 pub struct Meter {
     api: Api,
@@ -144,26 +143,24 @@ pub struct Meter {
     /// The line of a stream, or the whole body, so far.
     text: Vec<u8>,
     bytes: u64,
-    /// The bytes of the text that came in a stream.
+    /// The bytes of streamed text.
     written: u64,
-    /// How many tokens are reserved for the exchange, if they are limited.
+    /// The tokens that are reserved for the exchange, if there is a limit.
     reserved: Option<u64>,
     said: Said,
 }
 
-/// What one request came to.
+/// The count of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// Its tokens.
     pub usage: Usage,
-    /// Whether some of them are an estimate.
+    /// Whether some of the tokens are an estimate.
     pub estimated: bool,
-    /// What the provider said about a failure.
+    /// The provider's message about a failure.
     pub words: Option<String>,
 }
 
 impl Meter {
-    /// Follows the reply to a request for `api`.
     pub fn new(api: Api) -> Self {
         Self {
             api,
@@ -178,7 +175,7 @@ impl Meter {
         }
     }
 
-    /// The same for an exchange that `reserved` tokens are kept for.
+    /// For an exchange with `reserved` tokens.
     pub fn within(api: Api, reserved: u64) -> Self {
         Self {
             reserved: Some(reserved),
@@ -186,13 +183,12 @@ impl Meter {
         }
     }
 
-    /// Whether tokens are reserved for the exchange.
     pub fn is_bounded(&self) -> bool {
         self.reserved.is_some()
     }
 
-    /// Whether more came already than is reserved. Once the provider has said the whole, there is
-    /// nothing left to keep back.
+    /// Whether the reply already exceeds the reserved tokens. Once the provider has reported the
+    /// total, there is nothing left to stop.
     pub fn is_beyond(&self) -> bool {
         let Some(reserved) = self.reserved.filter(|_| !self.said.is_last) else {
             return false;
@@ -209,7 +205,8 @@ impl Meter {
             self.bytes
         };
         let output = output.unwrap_or(0).max(seen / BYTES_A_TOKEN);
-        // What the request itself takes is not guessed here: most of it may come from a cache.
+        // The tokens of the request itself are not estimated here: most of them may come from a
+        // cache.
         let input = input.unwrap_or(0).saturating_add(created.unwrap_or(0));
         input.saturating_add(output) > reserved
     }
@@ -219,7 +216,7 @@ impl Meter {
         self.status
     }
 
-    /// Takes the head of the reply: its status, the type of its content, and its encoding.
+    /// Processes the head of the reply: its status, the type of its content, and its encoding.
     pub fn head(&mut self, status: u16, kind: &[u8], encoding: Option<&[u8]>) {
         self.status = status;
         let kind = kind.to_ascii_lowercase();
@@ -228,7 +225,7 @@ impl Meter {
         self.readable = encoding.is_none_or(plain);
     }
 
-    /// Takes a part of the content.
+    /// Processes a part of the content.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         if !self.streamed {
@@ -243,7 +240,7 @@ impl Meter {
         }
     }
 
-    /// Keeps bytes as long as they can be read; what is too long is not read at all.
+    /// Buffers bytes to parse them later; an overlong reply is not parsed at all.
     fn gather(&mut self, bytes: &[u8]) {
         if self.text.len().saturating_add(bytes.len()) > LONGEST {
             self.readable = false;
@@ -265,7 +262,7 @@ impl Meter {
         }
     }
 
-    /// Takes the tokens that a message of the reply says.
+    /// Takes the token counts from a message of the reply.
     fn read(&mut self, value: &Value) {
         let said = match self.api {
             Api::Messages => messages(value),
@@ -284,7 +281,7 @@ impl Meter {
         };
     }
 
-    /// What the exchange came to, whose request had `sent` bytes.
+    /// The count of the exchange, whose request had `sent` bytes.
     pub fn finish(mut self, sent: u64) -> Counted {
         let mut words = None;
         if self.streamed {
@@ -297,7 +294,7 @@ impl Meter {
             words = self.complaint(&value);
         }
         let said = self.said;
-        // A request that a server refused was not worked on.
+        // The model did no work for a refused request.
         let refused = self.status >= 400;
         let guess = |bytes: u64| {
             if refused {
@@ -338,8 +335,8 @@ fn number(value: &Value, name: &str) -> Option<u64> {
     value.get(name).and_then(Value::as_u64)
 }
 
-/// Anthropic counts what comes from a cache, or is put there, beside what is read. The last count
-/// of a stream is in `message_delta`, and stands for the whole message.
+/// Anthropic counts tokens read from or written to a cache separately from input tokens. The last
+/// count of a stream is in `message_delta`, and covers the whole message.
 fn messages(value: &Value) -> Option<Said> {
     let (usage, is_last) = match value["type"].as_str() {
         Some("message_start") => (value.pointer("/message/usage")?, false),
@@ -354,7 +351,7 @@ fn messages(value: &Value) -> Option<Said> {
     })
 }
 
-/// `OpenAI` counts cached tokens among those that are read.
+/// `OpenAI` counts cached tokens as input tokens.
 fn responses(value: &Value) -> Option<Said> {
     let usage = value
         .pointer("/response/usage")
@@ -377,8 +374,8 @@ fn chat(value: &Value) -> Option<Said> {
     )
 }
 
-/// Gemini says in every piece what it comes to so far; thoughts, and what tools of the provider
-/// read, are counted apart.
+/// Gemini reports the total so far in every piece; thoughts, and input of the provider's tools, are
+/// counted separately.
 fn content(value: &Value) -> Option<Said> {
     let usage = value.get("usageMetadata")?;
     let part = |name: &str| number(usage, name).unwrap_or(0);
@@ -390,7 +387,7 @@ fn content(value: &Value) -> Option<Said> {
         number(usage, "cachedContentTokenCount"),
         written.max(rest),
     )?;
-    // A stream that breaks off has said less than it wrote.
+    // A stream that breaks off has reported less than it wrote.
     let finished = value.pointer("/candidates/0/finishReason").is_some();
     let blocked = value.get("promptFeedback").is_some();
     Some(Said {
@@ -411,23 +408,23 @@ fn among(read: u64, cached: Option<u64>, written: u64) -> Option<Said> {
     })
 }
 
-/// What passed between an agent and its model, as the proxy saw it.
+/// The traffic between an agent and its model, as the proxy saw it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passed {
-    /// Tokens, of everything in the sandbox together.
+    /// Tokens of all programs in the sandbox together.
     pub usage: Usage,
-    /// How many requests had the model work.
+    /// How many requests made the model work.
     pub requests: u64,
     /// How many of them ended without a count, and are estimated by their bytes.
     #[serde(default, skip_serializing_if = "is_none")]
     pub estimated: u64,
-    /// How many more were refused because nothing was left of the budget.
+    /// How many more were refused because the budget was used up.
     #[serde(default, skip_serializing_if = "is_none")]
     pub refused: u64,
     /// Whether it was encrypted, so that nothing could be counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unread: bool,
-    /// Why no work was possible any more.
+    /// Why the model stopped working.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<Trouble>,
 }
@@ -437,12 +434,10 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-/// Why a model cannot be worked with.
+/// Why a model does not work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
-    /// The rule.
     pub code: Code,
-    /// In words.
     pub reason: String,
 }
 

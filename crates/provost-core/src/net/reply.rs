@@ -1,23 +1,20 @@
-//! Reads the head of a server's reply, strictly, and writes the one that goes back to the client.
+//! Parses the head of a server's reply strictly, and writes the head for the client.
 
 use super::field::{self, Fields, HeadError, Version};
 use super::framing::Framing;
 
-/// The head of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// How it went.
     pub status: u16,
     reason: String,
     fields: Fields,
-    /// The body that follows.
     pub body: Framing,
-    /// Whether the server can be asked again on the same connection.
+    /// Whether the connection to the server can be used again.
     pub persistent: bool,
 }
 
-/// Reads the head of the reply to a request with `method` off the front of `bytes`, and says how
-/// long it is. `None` means that more has to come.
+/// Parses the head of the reply to a request with `method` at the start of `bytes`, and returns its
+/// length. `None` if it is incomplete.
 pub fn parse(bytes: &[u8], method: &str) -> Result<Option<(Reply, usize)>, HeadError> {
     let Some((line, fields, length)) = field::split(bytes)? else {
         return Ok(None);
@@ -36,7 +33,7 @@ pub fn parse(bytes: &[u8], method: &str) -> Result<Option<(Reply, usize)>, HeadE
     if status == 101 {
         return Err(HeadError::Upgrade);
     }
-    // Words for people; what a terminal would obey is not passed on.
+    // The reason phrase is for people; terminal control characters are not passed on.
     let shown = |byte: &&u8| matches!(byte, b' '..=b'~');
     let reason = reason.iter().filter(shown).map(|byte| char::from(*byte));
     let announced = fields.framing(version)?;
@@ -66,7 +63,7 @@ impl Reply {
         self.fields.all(name).next()
     }
 
-    /// The head for the client, who may ask again on the same connection if `persistent`.
+    /// The head for the client, which may use the connection again if `persistent`.
     pub fn render(&self, persistent: bool) -> Vec<u8> {
         let mut head = format!("HTTP/1.1 {}{}\r\n", self.status, self.reason).into_bytes();
         self.fields.render(&mut head);
@@ -164,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_told_what_our_connection_with_it_is() {
+    fn the_client_gets_the_state_of_its_own_connection() {
         let text = "HTTP/1.0 200 Fi\x1bne\r\nServer: x\r\nKeep-Alive: 5\r\n\r\n";
         let head = read(text, "GET").unwrap().render(false);
         let want = "HTTP/1.1 200 Fine\r\nServer: x\r\nConnection: close\r\n\r\n";

@@ -1,4 +1,4 @@
-//! Reads a request to a proxy, strictly, and writes the one that goes on to the server.
+//! Parses a request to a proxy strictly, and writes the request for the server.
 
 use super::credential::Transport;
 use super::endpoint::Endpoint;
@@ -6,7 +6,7 @@ use super::field::{self, Fields, HeadError, Version};
 use super::framing::Framing;
 
 const LONGEST_METHOD: usize = 24;
-/// Methods that no server answers with the request itself; a credential goes with no other.
+/// Methods that no server answers with the request itself; a credential is added to no other.
 const WITHOUT_ECHO: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 /// Fields that some servers read as the method, in place of the first line.
 const OVERRIDES: [&str; 4] = [
@@ -17,42 +17,37 @@ const OVERRIDES: [&str; 4] = [
 ];
 /// The field that lets a client choose which server on the way answers.
 const MAX_FORWARDS: &str = "max-forwards";
-/// The port of plain HTTP.
 const HTTP: u16 = 80;
 
-/// A request whose place is known; its path is for the server alone and is shown to nobody.
+/// A request to a known endpoint; its path is for the server alone and is never shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What is to be done.
     pub method: String,
     pub target: Endpoint,
-    /// In which way.
     pub form: Form,
-    /// The fields that go on to the server, without `Host`.
+    /// The fields to forward to the server, without `Host`.
     fields: Fields,
-    /// The body that follows.
     pub body: Framing,
-    /// Whether the client wants to ask again on the same connection.
+    /// Whether the client wants to use the connection again.
     pub persistent: bool,
 }
 
-/// What a proxy is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
-    /// To pass bytes both ways.
+    /// Pass bytes both ways.
     Tunnel,
-    /// To ask the server for this path and query.
+    /// Request this path and query from the server.
     Plain(String),
 }
 
-/// Reads the head of a request off the front of `bytes`, and says how long it is.
+/// Parses the head of a request at the start of `bytes`, and returns its length.
 ///
-/// `None` means that more has to come.
+/// `None` if it is incomplete.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, HeadError> {
     parse_for(bytes, place)
 }
 
-/// The same for a request in a tunnel to `target` that is not encrypted: it names a path alone.
+/// The same for a request in an unencrypted tunnel to `target`: it names a path alone.
 pub fn parse_within(
     bytes: &[u8],
     target: &Endpoint,
@@ -100,7 +95,7 @@ fn parse_for(
     Ok(Some((request, length)))
 }
 
-/// The place that a request names, and the way it is to be asked.
+/// The endpoint that a request names, and its form.
 fn place(method: &str, target: &[u8]) -> Result<(Endpoint, Form), HeadError> {
     let shown = target.iter().all(u8::is_ascii_graphic);
     let target = std::str::from_utf8(target).ok().filter(|_| shown);
@@ -135,7 +130,7 @@ fn strip_prefix_ignoring_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str
     front.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// A second place, in the field `Host`, has to be the same one.
+/// A second endpoint, in the field `Host`, must be the same one.
 fn check_host(
     fields: &Fields,
     target: &Endpoint,
@@ -162,8 +157,8 @@ fn check_host(
 }
 
 impl Request {
-    /// Why no credential goes with this request: the answer could hold the request as it arrived,
-    /// with the credential in it.
+    /// Why no credential is added to this request: the reply could contain the request as it
+    /// arrived, with the credential in it.
     pub fn echoes(&self) -> Option<&'static str> {
         let plain = |method: &[u8]| {
             let mut known = WITHOUT_ECHO.iter();
@@ -172,7 +167,7 @@ impl Request {
         if !plain(self.method.as_bytes()) {
             return Some("the method is none of DELETE, GET, HEAD, OPTIONS, PATCH, POST and PUT");
         }
-        // Many servers take `_` in the name of a field for `-`.
+        // Many servers read `_` in the name of a field as `-`.
         let overrides = |name: &str| OVERRIDES.contains(&&*name.replace('_', "-"));
         let only_reads = matches!(&*self.method, "GET" | "HEAD" | "OPTIONS");
         let replaced =
@@ -184,7 +179,7 @@ impl Request {
         chosen.then_some("`Max-Forwards` lets a server on the way answer")
     }
 
-    /// The same request, for a reply that comes as it is and not compressed.
+    /// The same request, asking for an uncompressed reply.
     #[must_use]
     pub fn uncompressed(&self) -> Self {
         let fields = self.fields.clone().without("accept-encoding");
@@ -194,7 +189,7 @@ impl Request {
         }
     }
 
-    /// The head for the server, with `added` in place of what the client wrote there.
+    /// The head for the server, with `added` in place of the client's value.
     pub fn render(&self, transport: Transport, added: Option<(&str, &str)>) -> Vec<u8> {
         let path = match &self.form {
             Form::Tunnel => "/",
@@ -229,7 +224,7 @@ impl Request {
 mod tests {
     use super::*;
 
-    /// What goes on to the server, or why nothing does.
+    /// The forwarded request, or why it is refused.
     fn passed_on(lines: &[&str]) -> String {
         let text = lines.join("\r\n") + "\r\n\r\nrest";
         match parse(text.as_bytes()) {
@@ -246,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_goes_on_as_the_server_expects_it() {
+    fn a_request_is_forwarded_as_the_server_expects_it() {
         let cases: [(&[&str], &str); 7] = [
             (
                 &[

@@ -1,6 +1,6 @@
-//! Counts what a sandbox asked of the network.
+//! Counts the network requests of a sandbox.
 //!
-//! Paths, queries, fields and bodies are never noted: they hold secrets and other people's data.
+//! Paths, queries, fields and bodies are never recorded: they hold secrets and private data.
 
 use std::collections::BTreeMap;
 
@@ -8,35 +8,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 
-/// The most lines a book has; what comes later is counted together, by place if that was granted.
+/// The most lines of a log; later requests are counted together, by endpoint if it was granted.
 pub const MOST_LINES: usize = 256;
-/// The target of what is counted together.
+/// The target of requests that are counted together.
 const OTHERS: &str = "others";
 
-/// Requests of one kind to one place, and what became of them.
+/// Requests of one kind to one endpoint, and their outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// Where to, as `host:port`; `-` where a request named no place.
+    /// The endpoint as `host:port`; `-` if a request named none.
     pub target: String,
-    /// What was to be done.
     pub method: String,
-    /// Whether they were let through.
+    /// Whether they were allowed.
     pub allow: bool,
-    /// The rule that decided.
     pub code: Code,
-    /// Why the first of them was not answered by the server.
+    /// Why the first of them got no answer from the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How many.
     pub count: u64,
-    /// Bytes that went out.
+    /// In bytes.
     pub sent: u64,
-    /// Bytes that came back.
+    /// In bytes.
     pub received: u64,
 }
 
-/// What a sandbox asked of the network so far.
+/// The requests of a sandbox so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrafficLog(BTreeMap<(String, String, Code), Traffic>);
 
@@ -49,7 +46,7 @@ impl TrafficLog {
         };
         let mut traffic = traffic;
         if self.0.len() >= MOST_LINES && !self.0.contains_key(&key(&traffic)) {
-            // Places that were granted are few, and what reached one always has its name.
+            // Granted endpoints are few, and what reached one always has its name.
             if !traffic.allow {
                 OTHERS.clone_into(&mut traffic.target);
             }

@@ -1,7 +1,7 @@
 //! An authority: what may be done, one axis at a time.
 //!
 //! Two authorities are compared axis by axis. Each axis is a set of names or places, or a number;
-//! less is fewer. Nothing on one axis makes up for something on another.
+//! less is fewer. Nothing on one axis compensates for something on another.
 
 use std::fmt;
 
@@ -14,27 +14,23 @@ use crate::path::{PathError, RepoPath};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Authority {
-    /// Tools, servers' tools, agents and so on.
+    /// Tools, tools of servers, agents and so on.
     pub capabilities: Keyed<Capability>,
-    /// Where may be read.
     pub read: Set<Place>,
-    /// Where may be written.
     pub write: Set<Place>,
-    /// Which programs may be run.
+    /// Programs that may be run.
     pub run: Set<Id>,
-    /// Which hosts may be reached, as `host:port`.
+    /// As `host:port`.
     pub network: Set<Id>,
-    /// Which environment variables are seen.
+    /// Environment variables that are visible.
     pub environment: Set<Id>,
-    /// Which secrets are given.
     pub secrets: Set<Id>,
-    /// Which models answer, by which way.
+    /// Models that may be used, each with its route.
     pub routes: Set<Route>,
     /// Where results may be delivered.
     pub sinks: Set<Id>,
-    /// How much may be used.
     pub limits: Limits,
-    /// Whether it may go on when its parent ends.
+    /// Whether the agent may continue when its parent ends.
     pub detach: bool,
 }
 
@@ -43,16 +39,15 @@ pub struct Authority {
 #[serde(try_from = "String", into = "String")]
 pub struct Place(Option<RepoPath>);
 
-/// A way to a model, and the model.
+/// A route to a model, and the model.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Route {
-    /// The way.
     pub route: Id,
     pub model: Id,
 }
 
-/// How much may be used; nothing where nothing is said.
+/// How much may be used; 0 where a limit is not stated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -64,35 +59,27 @@ pub struct Limits {
     pub processes: u64,
 }
 
-/// One thing an agent might do.
+/// One thing that an agent might do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Use a capability, which is exactly this one.
+    /// Use exactly this capability.
     Use(Capability),
-    /// Read here.
     Read(RepoPath),
-    /// Write here.
     Write(RepoPath),
-    /// Run this program.
     Run(Id),
     /// Reach this `host:port`.
     Reach(Id),
-    /// See this environment variable.
     See(Id),
-    /// Be given this secret.
     Unlock(Id),
-    /// Ask this model by this way.
+    /// Use this model by this route.
     Ask(Route),
-    /// Deliver a result here.
     Deliver(Id),
-    /// Use this much.
     Spend(Limits),
-    /// Go on when the parent ends.
+    /// Continue when the parent ends.
     Outlive,
 }
 
 impl Authority {
-    /// Whether `action` may be done.
     pub fn permits(&self, action: &Action) -> bool {
         let within =
             |places: &Set<Place>, path: &RepoPath| places.iter().any(|place| place.holds(path));
@@ -111,7 +98,7 @@ impl Authority {
         }
     }
 
-    /// Everything in which this authority goes beyond `bound`, in words; nothing if it does not.
+    /// Every point in which this authority exceeds `bound`, as text; empty if it does not.
     pub fn excess(&self, bound: &Self) -> Vec<String> {
         let mut found = Vec::new();
         for capability in self.capabilities.iter() {
@@ -154,12 +141,11 @@ impl Authority {
         found
     }
 
-    /// Whether nothing may be done.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The same authority without everything that does more than look.
+    /// The same authority without everything that does more than read.
     pub(super) fn read_only(mut self) -> (Self, Vec<&'static str>) {
         let mut emptied = Vec::new();
         let axes = [
@@ -206,12 +192,12 @@ impl Limits {
 }
 
 impl Place {
-    /// The place of `path` and everything below it.
+    /// `path` and everything below it.
     pub fn of(path: RepoPath) -> Self {
         Self(Some(path))
     }
 
-    /// All of the repository.
+    /// The whole repository.
     pub fn everything() -> Self {
         Self(None)
     }

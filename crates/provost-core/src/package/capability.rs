@@ -1,11 +1,10 @@
-//! What an agent is given to use, and what using it can do to the world.
+//! What an agent is given to use, and what effects using it can have.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Id, Key};
 use crate::bundle::report::Sha256;
 
-/// What a capability is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -15,7 +14,7 @@ pub enum Kind {
     McpTool,
     /// A resource of an MCP server.
     McpResource,
-    /// Something that may be found and become a tool.
+    /// Something that may be discovered and become a tool.
     ToolDiscoveryCandidate,
     /// Another agent.
     AgentAsTool,
@@ -30,7 +29,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It looks at things.
+    /// It reads.
     Read,
     /// It changes files.
     Write,
@@ -40,9 +39,9 @@ pub enum Effect {
     Network,
     /// It runs programs.
     Process,
-    /// It starts or steers other agents.
+    /// It starts or controls other agents.
     Delegate,
-    /// Nobody vouches for what it does.
+    /// Its effect is not confirmed.
     #[default]
     Unknown,
 }
@@ -50,13 +49,13 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Capability {
-    /// Its name; no other capability of the package has it.
+    /// Unique in the package.
     pub id: Id,
     pub kind: Kind,
-    /// What it is said to do; see [`Capability::effect`].
+    /// The stated effect; see [`Capability::effect`].
     #[serde(default)]
     effect: Effect,
-    /// The digest of the description under which somebody vouched for the effect.
+    /// The digest of the description for which the effect was confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     schema_sha256: Option<Sha256>,
 }
@@ -68,7 +67,7 @@ impl Key for Capability {
 }
 
 impl Capability {
-    /// A capability nobody has looked at.
+    /// A capability whose effect is not confirmed.
     pub fn unknown(id: Id, kind: Kind) -> Self {
         Self {
             id,
@@ -78,10 +77,10 @@ impl Capability {
         }
     }
 
-    /// The strongest thing it can do.
+    /// The strongest effect it can have.
     ///
-    /// What a server or an extension says about itself counts only for the description it was
-    /// said about; without that digest its effect is unknown. Starting an agent is never less than
+    /// What a server or an extension says about itself counts only for the description it was said
+    /// about; without that digest its effect is unknown. Starting an agent is never less than
     /// [`Effect::Delegate`].
     pub fn effect(&self) -> Effect {
         let pinned = self.schema_sha256.is_some();
@@ -96,7 +95,7 @@ impl Capability {
             Kind::McpTool | Kind::McpResource | Kind::ExtensionAction | Kind::RealtimeAction => {
                 Effect::Unknown
             }
-            // What will be found is not known before it is found.
+            // What will be discovered is unknown before.
             Kind::ToolDiscoveryCandidate => Effect::Unknown,
         }
     }

@@ -1,4 +1,4 @@
-//! Takes a child's package from what its parent may delegate.
+//! Derives the package of a child from what its parent may delegate.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -9,69 +9,64 @@ use super::{
 };
 use crate::code::Code;
 
-/// What is asked for a child.
+/// A request for a child's package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// The package it is taken from.
+    /// The package to derive from.
     pub parent: Package,
     /// The fingerprint under which that package was approved.
     pub parent_fingerprint: Fingerprint,
-    /// Whom it is for.
     pub child_agent_id: Id,
-    /// Which capabilities it keeps.
+    /// Which capabilities the child keeps.
     pub tools: ToolPolicy,
-    /// What else it may do itself. Capabilities come from `tools`, so there are none here.
+    /// What else the child may do itself. Capabilities come from `tools`, so there are none here.
     #[serde(default)]
     pub ask: Authority,
-    /// What it may let its own children do.
+    /// What the child may let its own children do.
     #[serde(default)]
     pub delegate: Authority,
-    /// How many agents it may start.
+    /// How many agents the child may start.
     #[serde(default)]
     pub children: u32,
-    /// Hooks that watch over it, beside those of its parent.
+    /// Hooks that guard it, beside those of its parent.
     #[serde(default)]
     pub guards: Set<Id>,
-    /// What it is told.
+    /// The context that the child gets from its parent.
     #[serde(default)]
     pub handoff: Handoff,
 }
 
 /// Which of the capabilities that the parent may delegate the child gets.
 ///
-/// The braces are there because a variant without them takes members nobody knows.
+/// The braces are there because serde accepts unknown members in a unit variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ToolPolicy {
     Inherit {},
-    /// Those that only look.
+    /// Those that only read.
     ReadOnly {},
-    /// None, of any kind.
     NoTools {},
-    /// Those that are named.
     Allow {
         ids: Set<Id>,
     },
 }
 
-/// Something the child did not get.
+/// Something that the child did not get.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stripped {
     pub axis: &'static str,
     /// The capability, on that axis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Id>,
-    /// Why.
     pub reason: &'static str,
 }
 
-/// A child's package, and how it came about.
+/// A child's package, and what was left out of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Derived {
     pub package: Package,
-    /// What was left out.
     pub stripped: Vec<Stripped>,
     /// What the parent may still start.
     pub parent_budget: Budget,
@@ -91,7 +86,7 @@ impl Derived {
     }
 }
 
-/// Derives the child that `request` asks for, or says everything that is not granted.
+/// Derives the child that `request` asks for, or lists everything that is not granted.
 pub fn derive(request: &Request) -> Result<Derived, Refusal> {
     let parent = &request.parent;
     let fingerprint = parent.fingerprint();
@@ -143,7 +138,7 @@ pub fn derive(request: &Request) -> Result<Derived, Refusal> {
     })
 }
 
-/// Everything that `request` asks beyond `grant`.
+/// Everything in `request` that exceeds `grant`.
 fn excess(request: &Request, grant: &Authority, budget: Budget) -> Vec<String> {
     let named = |what: &str, list: Vec<String>| -> Vec<String> {
         list.into_iter()
@@ -156,7 +151,7 @@ fn excess(request: &Request, grant: &Authority, budget: Budget) -> Vec<String> {
     }
     found.extend(named("delegate", request.delegate.excess(grant)));
     if budget.children == 0 && !request.delegate.is_empty() {
-        found.push("delegate: the child may start nobody to delegate to".to_owned());
+        found.push("delegate: the child may start no agent to delegate to".to_owned());
     }
     if let ToolPolicy::Allow { ids } = &request.tools {
         let unknown = ids.iter().filter(|id| grant.capabilities.get(id).is_none());

@@ -9,16 +9,14 @@ use super::{Authority, Handoff, Id, Refusal, Set};
 use crate::code::Code;
 use crate::{json as text, object};
 
-/// What every fingerprint begins with.
+/// The prefix of every fingerprint.
 const ALGORITHM: &str = "sha256:provost-package-v2";
 
-/// What one agent may do, frozen.
+/// The frozen capabilities of one agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {
-    /// The version of this format.
     pub schema_version: Version,
-    /// Whom it is for.
     pub agent: Id,
     /// The package it was derived from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,18 +27,18 @@ pub struct Package {
     /// What it may let its children do.
     #[serde(default)]
     pub delegate: Authority,
-    /// How many agents may come after it.
+    /// How many agents it may start.
     #[serde(default)]
     pub budget: Budget,
-    /// The hooks that watch over it; children keep them all.
+    /// The hooks that guard it; children keep them all.
     #[serde(default)]
     pub guards: Set<Id>,
-    /// What it was told when it was started.
+    /// The context that it got when it was started.
     #[serde(default)]
     pub handoff: Handoff,
 }
 
-/// The version of the format, which is always 2.
+/// Always 2.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct Version;
@@ -62,20 +60,20 @@ impl From<Version> for u64 {
     }
 }
 
-/// How many agents may come after one.
+/// How many agents may be started below an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Budget {
     /// How many generations.
     pub levels: u32,
-    /// How many agents in all of them together.
+    /// How many agents in all generations together.
     pub children: u32,
 }
 
 impl Budget {
     /// Takes one child from the budget, and `children` more for that child to start.
     ///
-    /// Gives what is left, and the child's own budget; together they are never more than before.
+    /// Returns what is left, and the child's own budget; together they are never more than before.
     pub fn spend(self, children: u32) -> Result<(Self, Self), Refusal> {
         let Some(levels) = self.levels.checked_sub(1) else {
             let reason = "no level is left for a child";
@@ -97,7 +95,7 @@ impl Budget {
     }
 }
 
-/// Names a package by what it holds.
+/// Identifies a package by its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(String);
@@ -109,12 +107,12 @@ impl fmt::Display for Fingerprint {
 }
 
 impl Package {
-    /// The package in its one spelling: sets in order, defaults written out.
+    /// The canonical form: sets in order, defaults written out.
     pub fn canonical(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// The fingerprint: two packages have the same one only if they hold the same.
+    /// Equal only for packages with equal content.
     pub fn fingerprint(&self) -> Fingerprint {
         let preimage = json!({ "algorithm": ALGORITHM, "package": self.canonical() });
         let digest = object::sha256(text::canonical(&preimage).as_bytes());

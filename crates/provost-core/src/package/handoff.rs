@@ -1,4 +1,4 @@
-//! What a child is told of its parent's context. All of it is hashed.
+//! The context that a parent passes to a child. All of it is hashed.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,43 +7,39 @@ use crate::bundle::report::Sha256;
 use crate::code::Code;
 use crate::object;
 
-/// What is handed over.
+/// What is passed on.
 ///
-/// `None` has braces because a variant without them takes members nobody knows.
+/// `None` has braces because serde accepts unknown members in a unit variant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Handoff {
-    /// Nothing.
     None {},
     SummaryOnly {
         summary: Content,
-        /// How long it may be.
         max_tokens: u32,
         /// The rule it was made under.
         policy: Id,
     },
-    /// Some documents.
+    /// Selected documents.
     SelectedRefs {
-        /// The documents.
         refs: Set<Content>,
-        /// The rule they were chosen under.
+        /// The rule they were selected under.
         policy: Id,
     },
-    /// Everything that was said so far.
+    /// The whole conversation so far.
     FullHistory {
-        /// The record of who looked at it before.
+        /// The record of the review before it was passed on.
         audit: Content,
-        /// The rule it is handed over under.
+        /// The rule it is passed on under.
         policy: Id,
     },
 }
 
-/// A document by its name and its bytes.
+/// A document by its name and its digest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
     pub name: Id,
-    /// The digest of its bytes.
     pub sha256: Sha256,
 }
 
@@ -54,7 +50,6 @@ impl Default for Handoff {
 }
 
 impl Handoff {
-    /// Whether this may be handed over.
     pub fn validate(&self) -> Result<(), Refusal> {
         match self {
             Self::SummaryOnly { max_tokens: 0, .. } => Err(Refusal::rule(
@@ -72,7 +67,7 @@ impl Handoff {
         }
     }
 
-    /// The name of the variant on the wire.
+    /// The name of the variant in payloads.
     pub fn name(&self) -> &'static str {
         match self {
             Self::None {} => "none",
@@ -82,7 +77,7 @@ impl Handoff {
         }
     }
 
-    /// The digest of everything that is handed over.
+    /// The digest of everything that is passed on.
     pub fn digest(&self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
         object::sha256(crate::json::canonical(&value).as_bytes())

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use crate::code::Code;
 
-/// How far a payload came.
+/// The step at which a payload was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// It was not even read.
+    /// It could not be decoded.
     Decode,
-    /// It was read, and a rule refused it.
+    /// It was decoded, and a rule refused it.
     Contract,
 }
 
@@ -19,20 +19,16 @@ pub enum Stage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// How far the payload came.
     pub stage: Stage,
-    /// The rule.
     pub code: Code,
-    /// The same in words.
     pub reason: String,
-    /// The field that could not be read.
+    /// The field that could not be decoded.
     pub field: Option<String>,
-    /// Everything that breaks the rule, when it can be broken in several places.
+    /// Everything that breaks the rule, when there can be several places.
     pub findings: Vec<String>,
 }
 
 impl Refusal {
-    /// A refusal by the rule `code`.
     pub fn rule(code: Code, reason: impl Into<String>) -> Self {
         Self {
             stage: Stage::Contract,
@@ -43,7 +39,7 @@ impl Refusal {
         }
     }
 
-    /// A refusal because `field` cannot be read.
+    /// A refusal because `field` cannot be decoded.
     pub fn malformed(field: &str, reason: impl Into<String>) -> Self {
         Self {
             stage: Stage::Decode,
@@ -52,7 +48,6 @@ impl Refusal {
         }
     }
 
-    /// The same refusal with all that breaks its rule.
     #[must_use]
     pub fn with(mut self, findings: Vec<String>) -> Self {
         self.findings = findings;

@@ -1,6 +1,6 @@
-//! Sets that refuse to be given the same thing twice.
+//! Sets that refuse duplicates.
 //!
-//! Other readers keep one of two equal entries, and which one they keep is luck.
+//! Other readers keep one of two equal entries, and which one they keep is undefined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Id;
 
-/// A list in which nothing is twice; written in order.
+/// A list without duplicates; serialised in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Set<T: Ord>(BTreeSet<T>);
@@ -33,12 +33,10 @@ impl<T: Ord> Set<T> {
         self.0.iter()
     }
 
-    /// Whether `item` is there.
     pub fn contains(&self, item: &T) -> bool {
         self.0.contains(item)
     }
 
-    /// Whether nothing is there.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -56,12 +54,12 @@ impl<'de, T: Deserialize<'de> + Ord + Debug> Deserialize<'de> for Set<T> {
     }
 }
 
-/// Something that is known by an id.
+/// An item with an id.
 pub trait Key {
     fn key(&self) -> &Id;
 }
 
-/// Things by their ids, no id twice; written as a list in the order of the ids.
+/// Items by their ids, without duplicates; serialised as a list in the order of the ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keyed<T>(BTreeMap<Id, T>);
 
@@ -79,17 +77,15 @@ impl<T: Key> FromIterator<T> for Keyed<T> {
 }
 
 impl<T> Keyed<T> {
-    /// The things, in the order of their ids.
+    /// The items, in the order of their ids.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.values()
     }
 
-    /// The thing with this id.
     pub fn get(&self, id: &Id) -> Option<&T> {
         self.0.get(id)
     }
 
-    /// Whether nothing is there.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Facts about packages.
+//! Tests of packages.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -169,7 +169,7 @@ fn everything_beyond_the_grant_is_listed() {
         "ask.secrets: `key` is not granted",
         "ask.limits: 61 seconds are asked and 60 granted",
         "delegate.detach: is not granted",
-        "delegate: the child may start nobody to delegate to",
+        "delegate: the child may start no agent to delegate to",
         "tools: `nothing` is not granted",
     ];
     assert_eq!(refusal.findings, want);
@@ -229,19 +229,19 @@ fn a_payload_with_two_meanings_is_refused() {
 }
 
 #[test]
-fn what_a_child_is_told_is_in_its_fingerprint() {
-    let told = |digit: &str, tokens: u32| {
+fn the_handoff_is_in_the_fingerprint() {
+    let fingerprint = |digit: &str, tokens: u32| {
         let handoff = json!({
             "type": "summary_only", "policy": "p", "max_tokens": tokens,
             "summary": { "name": "s", "sha256": digest(digit) },
         });
         ask(json!({ "handoff": handoff })).unwrap()["child_fingerprint"].clone()
     };
-    assert_eq!(told("a", 1), told("a", 1));
-    assert_ne!(told("a", 1), told("b", 1));
-    assert_ne!(told("a", 1), told("a", 2));
+    assert_eq!(fingerprint("a", 1), fingerprint("a", 1));
+    assert_ne!(fingerprint("a", 1), fingerprint("b", 1));
+    assert_ne!(fingerprint("a", 1), fingerprint("a", 2));
     let nothing = ask(json!({})).unwrap()["child_fingerprint"].clone();
-    assert_ne!(told("a", 1), nothing);
+    assert_ne!(fingerprint("a", 1), nothing);
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn some(from: &'static [&'static str]) -> impl Strategy<Value = Value> {
     proptest::sample::subsequence(from.to_vec(), 0..=from.len()).prop_map(|list| json!(list))
 }
 
-/// An authority of a few names; every axis can be anything.
+/// An authority of a few names; every axis is random.
 fn authority() -> impl Strategy<Value = Value> {
     let capability = |(name, kind, effect): (usize, usize, usize)| json!({ "id": NAMES[name], "kind": KINDS[kind], "effect": EFFECTS[effect] });
     let capabilities =
@@ -360,7 +360,7 @@ fn request() -> impl Strategy<Value = Request> {
         )
 }
 
-/// Everything that could be done in the world of these tests.
+/// Everything that could be done in these tests.
 fn actions() -> Vec<Action> {
     let mut actions = vec![Action::Outlive];
     for name in NAMES.map(id) {

@@ -8,37 +8,35 @@ use crate::contract::document::{Document, Network, Permissions};
 use crate::contract::typed::Typed;
 use crate::verdict::Verdict;
 
-/// What a planner answers to a request.
+/// The answer of a planner to a request.
 ///
-/// Every field is required and nothing else is allowed, because providers ask for that.
+/// Every field is required and no other is permitted, because providers demand that of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Whether there is one.
     pub verdict: Word,
-    /// What it does and leaves out, or why there is none.
+    /// What the contract does and leaves out, or why there is none.
     pub summary: String,
-    /// The instruction for whoever works.
+    /// The instruction for the agent.
     pub objective: String,
     /// Where it may write.
     pub allow: Vec<String>,
-    /// Where it may not, even so.
+    /// Where it may not write, even inside of `allow`.
     pub forbid: Vec<String>,
-    /// What decides about the result.
+    /// The acceptance commands.
     pub accept: Vec<String>,
-    /// What must not be done, in words.
+    /// What the agent must not do, as text.
     pub forbidden_actions: Vec<String>,
     /// Files that decide about tests and builds, and that have to change.
     pub permit_oracle: Vec<String>,
     /// Files that instruct agents, and that have to change.
     pub permit_governing: Vec<String>,
-    /// The places of the network that the work needs.
+    /// The network endpoints that the work needs.
     pub net: Vec<String>,
-    /// When whoever works is ended, in minutes.
+    /// When the agent is ended, in minutes.
     pub minutes: u64,
 }
 
-/// The schema of an answer.
 pub fn schema() -> Value {
     let texts = json!({ "type": "array", "items": { "type": "string" } });
     let text = json!({ "type": "string" });
@@ -63,9 +61,9 @@ pub fn schema() -> Value {
     })
 }
 
-/// The contract that the answer `text` stands for, or why it stands for none.
+/// The contract that the answer `text` describes, or why there is none.
 ///
-/// The contract has not been judged: that is done by the rules of every other one. `now` is in
+/// The contract is not judged here: the rules of every other contract apply to it. `now` is in
 /// milliseconds since 1970.
 pub fn contract(asked: &Asked, text: &str, now: i64) -> Result<Document, Verdict> {
     let plan: Plan = read(text, &schema())?;
@@ -92,7 +90,7 @@ pub fn contract(asked: &Asked, text: &str, now: i64) -> Result<Document, Verdict
         document.tool_permissions.network = Network::Allow;
     }
     if let Some(extra) = &mut document.x_provost {
-        // As it was written, so that the rules name the entry that is wrong.
+        // Unparsed, so that the rules name the entry that is wrong.
         extra.net = plan.net;
         extra.author = Some(asked.author());
     }
@@ -155,7 +153,7 @@ mod tests {
                 Code::ScopeInvalid,
             ),
             ("allow", json!([]), "/allowed_paths", Code::InputInvalid),
-            // Broad paths need a person, and an agent wrote this.
+            // Broad paths need a person, and an agent wrote this contract.
             (
                 "allow",
                 json!(["src"]),

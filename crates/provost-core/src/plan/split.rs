@@ -13,41 +13,36 @@ use crate::exit::Exit;
 use crate::scope::Scope;
 use crate::verdict::Verdict;
 
-/// What a planner answers that is to divide a contract.
+/// The answer of a planner that divides a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Split {
-    /// Whether it could.
     pub verdict: Word,
-    /// How it did, or why it could not.
+    /// How it divided the contract, or why it could not.
     pub summary: String,
-    /// The parts.
     pub children: Vec<Child>,
 }
 
-/// One part of a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Child {
-    /// Its name.
     pub id: String,
-    /// The instruction.
+    /// The instruction for the agent.
     pub objective: String,
     /// Where it may write.
     pub allow: Vec<String>,
-    /// The commands that decide about it.
+    /// Its acceptance commands.
     pub accept: Vec<String>,
     /// The commands of the contract that it leaves out.
     pub drops: Vec<Dropped>,
-    /// The places of the network that it needs.
+    /// The network endpoints that it needs.
     pub net: Vec<String>,
-    /// When whoever works is ended, in minutes.
+    /// When the agent is ended, in minutes.
     pub minutes: u64,
     /// The parts whose results it starts from.
     pub needs: Vec<String>,
 }
 
-/// The schema of an answer.
 pub fn schema() -> Value {
     let texts = json!({ "type": "array", "items": { "type": "string" } });
     let text = json!({ "type": "string" });
@@ -84,7 +79,7 @@ pub fn schema() -> Value {
     })
 }
 
-/// The chain that the answer `text` stands for, held against the contract that was divided.
+/// The chain that the answer `text` describes, checked against the contract that was divided.
 pub fn split(asked: &Asked, text: &str, rules: &Rules<'_>) -> Result<(Document, Chain), Verdict> {
     let Task::Split { contract: parent } = &asked.task else {
         return Err(Verdict::deny(Code::Bug, "nothing was to be divided"));
@@ -106,7 +101,7 @@ pub fn split(asked: &Asked, text: &str, rules: &Rules<'_>) -> Result<(Document, 
         Ok(chain) => chain,
         Err(problems) => {
             let code = problems.first().map_or(Code::ChainInvalid, |one| one.code);
-            // What a planner wrote is no mistake on the command line.
+            // What a planner wrote is no mistake of the user on the command line.
             let code = if code.exit() == Exit::No {
                 code
             } else {
@@ -121,7 +116,7 @@ pub fn split(asked: &Asked, text: &str, rules: &Rules<'_>) -> Result<(Document, 
     Ok((document, chain))
 }
 
-/// Gives every node the package that its agent has.
+/// Gives every node the package of its agent.
 fn packages(document: &mut Document, chain: &Chain, rules: &Rules<'_>) {
     let parent = document.parent.clone();
     let whole =
@@ -133,7 +128,7 @@ fn packages(document: &mut Document, chain: &Chain, rules: &Rules<'_>) {
     }
 }
 
-/// A part as a contract: what it does not say is as in the whole.
+/// A part as a contract; fields that it does not state are those of the whole.
 fn node(asked: &Asked, parent: &Written, child: Child) -> Node {
     let mut contract = parent.clone();
     let id = child.id;
@@ -181,7 +176,7 @@ fn node(asked: &Asked, parent: &Written, child: Child) -> Node {
     }
 }
 
-/// What the answer `text` to a sample is taken for.
+/// The result for the answer `text` to a sample.
 #[cfg(test)]
 pub(crate) fn sample(text: &str) -> Result<(Document, Chain), Verdict> {
     tests::answered(text)
@@ -196,7 +191,7 @@ pub(super) mod tests {
     use crate::object::{Kind, ObjectFormat};
     use crate::run::fact::{Reviewer, WorkspaceChoice};
 
-    /// What a planner called `it` is asked.
+    /// A sample request to the planner `it`.
     pub(in crate::plan) fn asked(task: Task) -> Asked {
         let oid = |word: &str| {
             ObjectFormat::Sha256
@@ -285,7 +280,7 @@ pub(super) mod tests {
             assert!(package.parent.is_some());
             assert!(package.delegate.is_empty());
         }
-        // What was written can be read again and stands the same checks.
+        // The written document can be read again and passes the same checks.
         let value = serde_json::to_value(&document).unwrap();
         assert_eq!(Document::from_value(&value).unwrap(), document);
     }

@@ -1,4 +1,4 @@
-//! What build servers and coding agents read.
+//! Files that build servers and coding agents read.
 
 use super::table::{Row, governing, oracle};
 

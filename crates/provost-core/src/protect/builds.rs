@@ -1,4 +1,4 @@
-//! What the tools of compiled languages, and those for any language, read.
+//! Files that the tools of compiled languages, and language-independent ones, read.
 
 use super::table::{Row, oracle};
 

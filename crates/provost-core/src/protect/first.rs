@@ -1,6 +1,6 @@
 //! The names of the first edition, for runs that were sealed under it.
 //!
-//! Verification judges the recorded facts again, and has to do so by the names of that time.
+//! Verification judges the recorded facts again, and must use the names of that edition.
 
 use super::Protection::{Control, Governing, Oracle};
 use super::table::Row;

@@ -1,4 +1,4 @@
-//! Finds the protection of a path by its components.
+//! Looks up the protection of a path by its components.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -7,16 +7,16 @@ use super::table::{self, Row};
 use super::{Protection, first};
 use crate::file_system_names::Reading;
 
-/// The table, arranged so that a name is looked up and not searched for.
+/// The table as an index by name.
 pub(super) struct Index {
     files: BTreeMap<&'static str, Protection>,
     directories: BTreeMap<&'static str, Protection>,
     patterns: Vec<Pattern>,
-    /// Where the patterns of files are that may be about a name.
+    /// Positions of the file patterns that may match a name.
     places: BTreeMap<Key, Vec<usize>>,
 }
 
-/// What a name has in common with the patterns that may be about it.
+/// What a name shares with the patterns that may match it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     First(u8),
@@ -28,19 +28,18 @@ enum Key {
 struct Pattern {
     parts: Vec<Part>,
     from_root: bool,
-    /// Whether it is about everything below as well.
+    /// Whether it matches everything below as well.
     is_directory: bool,
     protection: Protection,
 }
 
-/// One name of a pattern.
+/// One component of a pattern.
 enum Part {
     Whole(&'static str),
-    /// What stands around its stars.
+    /// The literal pieces around its stars.
     Pieces(Vec<&'static str>),
 }
 
-/// The arranged table of an edition.
 pub(super) fn index(edition: u32) -> &'static Index {
     static FIRST: OnceLock<Index> = OnceLock::new();
     static CURRENT: OnceLock<Index> = OnceLock::new();
@@ -86,7 +85,7 @@ impl Index {
         *known = protection.min(*known);
     }
 
-    /// How a path of these components is protected: the strictest way that a row names.
+    /// The protection of a path with these components: the strictest of all matching rows.
     pub(super) fn classify(&self, parts: &[Reading]) -> Option<Protection> {
         let name = parts.last()?;
         let named = find(&self.files, name);
@@ -100,7 +99,7 @@ impl Index {
 }
 
 impl Index {
-    /// The patterns that may be about a path whose last component is `name`.
+    /// The patterns that may match a path whose last component is `name`.
     fn about(&self, name: &Reading) -> impl Iterator<Item = &Pattern> {
         let text = name.folded();
         let ending = text.rsplit_once('.').map_or("", |(_, ending)| ending);
@@ -144,7 +143,7 @@ impl Pattern {
         }
     }
 
-    /// What a name must have that the last part of a pattern of files is about.
+    /// What a name must have to match the last component of a file pattern.
     fn key(&self) -> Key {
         let first = |text: &'static str| text.as_bytes().first().copied().map(Key::First);
         let key = match self.parts.last().filter(|_| !self.is_directory) {

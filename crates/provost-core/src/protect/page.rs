@@ -1,11 +1,11 @@
-//! Writes the table as a page for people: `docs/protected.md`.
+//! Renders the table as the page `docs/protected.md`.
 
 use std::fmt::Write as _;
 
 use super::Protection;
 use super::table::{self, Row};
 
-/// What stands above the tables.
+/// The text above the tables.
 const HEAD: &str = "# Protected files
 
 <!-- Made by `cargo xtask protected` from crates/provost-core/src/protect/. Do not edit. -->
@@ -19,7 +19,6 @@ letters, `a/b` is `b` directly in `a`, a leading `/` is the root of the reposito
 end is a directory with everything in it.
 ";
 
-/// The whole page.
 pub fn render() -> String {
     let mut page = HEAD.to_owned();
     for (protection, title, words) in [

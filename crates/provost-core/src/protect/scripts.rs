@@ -1,4 +1,4 @@
-//! What the tools of Python and JavaScript read.
+//! Files that the tools of Python and JavaScript read.
 
 use super::table::{Row, oracle};
 

@@ -1,22 +1,20 @@
-//! The names that are protected, by the tool that reads them.
+//! The protected names, by the tool that reads them.
 //!
 //! This table is the only list: the diff gate, the read-only mounts of a sandbox and
-//! `docs/protected.md` are made from it, and every program of the command list has a row.
+//! `docs/protected.md` are derived from it, and every program of the command list has a row.
 //!
-//! A pattern is a name at any depth. `*` stands for any letters; `a/b` is `b`
-//! directly in `a`; a leading `/` is the root of the repository. Names are written folded.
+//! A pattern is a name at any depth. `*` matches any letters; `a/b` is `b` directly in `a`; a
+//! leading `/` is the root of the repository. Names are written folded.
 
 use super::Protection::{self, Control, Governing, Oracle};
 use super::{agents, builds, scripts};
 
-/// What one tool reads.
+/// The files of one tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// What the names decide about.
     pub protection: Protection,
-    /// Who reads them.
     pub tool: &'static str,
-    /// Programs and modules that are this tool, as a command calls them.
+    /// Programs and modules of this tool, as a command calls them.
     pub programs: &'static str,
     /// Patterns of files.
     pub files: &'static str,
@@ -55,7 +53,7 @@ pub(super) const fn governing(
     }
 }
 
-/// Files that steer git and Provost; `.env` and its variants are told apart by code.
+/// Files that configure git and Provost; `.env` and its variants are recognised by code.
 const CONTROL: &[Row] = &[
     Row {
         protection: Control,
@@ -65,7 +63,7 @@ const CONTROL: &[Row] = &[
         directories: ".git",
     },
     // `.runtime-cache` is the runtime directory of the contract format's first implementation,
-    // whose files are as sensitive as ours.
+    // whose files are as sensitive as Provost's.
     Row {
         protection: Control,
         tool: "Provost",
@@ -89,17 +87,14 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 }
 
 impl Row {
-    /// The programs and modules that are this tool.
     pub fn programs(&self) -> impl Iterator<Item = &'static str> {
         self.programs.split_ascii_whitespace()
     }
 
-    /// The patterns of files.
     pub fn files(&self) -> impl Iterator<Item = &'static str> {
         self.files.split_ascii_whitespace()
     }
 
-    /// The patterns of directories.
     pub fn directories(&self) -> impl Iterator<Item = &'static str> {
         self.directories.split_ascii_whitespace()
     }

@@ -194,7 +194,7 @@ fn what_runners_read_is_an_oracle() {
     }
 }
 
-/// A sealed run is judged again by the names of its time.
+/// A sealed run is judged again by the names of its edition.
 #[test]
 fn a_run_of_the_first_edition_keeps_its_names() {
     let sealed: Extra = serde_json::from_str(r#"{"oracle":[],"governing":[]}"#).unwrap();

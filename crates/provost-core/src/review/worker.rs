@@ -1,7 +1,7 @@
-//! What a reviewer learns of the worker: its result, how it ended, and what commands said so far.
+//! What a reviewer gets about the worker: its result, how it ended, and the output of commands.
 //!
-//! The acceptance commands run after the review, so what they said is known of the base, of an earlier
-//! attempt, or of the candidate when a merge is reviewed. All of it is data.
+//! The acceptance commands run after the review. So their output is that on the base, of an earlier
+//! attempt, or on the candidate when a merge is reviewed. All of it is data.
 
 use serde_json::{Value, json};
 
@@ -9,18 +9,17 @@ use crate::run::State;
 use crate::run::fact::{CommandRun, ResultFile, Side, TestRun};
 use crate::run::judge::render_ending;
 
-/// The most of one log that a reviewer gets, in bytes; its end says how it ended.
+/// The largest part of one log that a reviewer gets, in bytes, counted from its end.
 pub const LOG: usize = 32 << 10;
 
-/// The most logs that a reviewer gets.
+/// The largest number of logs that a reviewer gets.
 const MOST: usize = 16;
 
-/// What a reviewer learns of the worker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Worker {
-    /// In one document.
+    /// As one document.
     pub facts: Value,
-    /// The logs, by their place in the bundle; of each the end is shown.
+    /// The logs, by their path in the bundle; the end of each is shown.
     pub logs: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Asks a person about what a contract widens, and takes the answer in.
+//! Asks a person about what a contract widens, and records the answer.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::verdict::Verdict;
 use crate::wording::counted;
 
 impl State {
-    /// What a person is asked about this run, if anything.
+    /// The question to a person about this run, if any.
     pub fn question(&self) -> Option<Question<'_>> {
         let opened = &self.opened;
         if opened.widenings.is_empty() {
@@ -30,14 +30,13 @@ impl State {
         })
     }
 
-    /// Whether the run stands still until a person answers.
     pub fn is_waiting(&self) -> bool {
         self.next() == Next::Wait
     }
 
-    /// What has to happen before the policy gate can speak about a contract that keeps every rule.
+    /// The next step before the policy gate can judge a contract that follows every rule.
     pub(super) fn consent(&self) -> Option<Next> {
-        // One that breaks a rule is refused; nobody needs to be asked about it.
+        // A contract that breaks a rule is refused without a question.
         if self.contract.is_err() || self.approval.is_some() {
             return None;
         }
@@ -45,7 +44,7 @@ impl State {
         Some(if self.asked { Next::Wait } else { Next::Ask })
     }
 
-    /// The record of the question.
+    /// The event that records the question.
     pub fn ask(&self) -> Fact {
         let reason = |it: &crate::approval::Widening| format!("{} {}", it.path, it.problem);
         Fact::Asked {
@@ -54,13 +53,13 @@ impl State {
         }
     }
 
-    /// Whether there is a yes whose time is over, although the work has not begun.
+    /// Whether an approval has expired although the work has not started.
     pub fn consent_is_over(&self, now: i64) -> bool {
         let begun = self.gates.contains_key(&Gate::Policy) || !self.past.is_empty();
         !begun && self.approval.as_ref().is_some_and(|it| it.is_over(now))
     }
 
-    /// What is said of a run that waits for an answer.
+    /// The verdict for a run that waits for an answer.
     pub fn unanswered(&self) -> Option<Verdict> {
         let question = self.question().filter(|_| self.is_waiting())?;
         let count = counted(question.widenings.len(), "thing");
@@ -70,7 +69,7 @@ impl State {
         Some(Verdict::deny(Code::ApprovalNeeded, reason).with(details))
     }
 
-    /// The policy gate: every rule is kept, and a person agrees where one has to.
+    /// The policy gate: every rule is followed, and a person approved where required.
     pub(super) fn judge_policy(&self) -> Verdict {
         let verdict = contract::judge(&[]);
         let Some(question) = self.question() else {
@@ -82,11 +81,14 @@ impl State {
                 let (rules, by) = (verdict.reason, &approval.by);
                 Verdict::allow(format!("{rules}; {by} approved {count} beyond them"))
             }
-            _ => Verdict::deny(Code::ApprovalNeeded, "nobody approved what it widens"),
+            _ => Verdict::deny(
+                Code::ApprovalNeeded,
+                "no person has approved what the contract widens",
+            ),
         }
     }
 
-    /// Takes in a question or an answer, if it can have been given.
+    /// Applies a question or an answer, if it is possible in this state.
     pub(super) fn apply_answer(&mut self, fact: Fact) -> Result<(), Misplaced> {
         let next = self.next();
         let digest = self.question().map(|it| it.digest()).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! Facts about the tests of a change: whether the old ones pass with it, and the new ones without.
+//! Cross-tests: whether the base's tests pass with the change, and the changed tests without it.
 //!
 //! # Invariants
 //!
-//! - Nothing follows from them: no gate reads them, and a round that could not be made is said to
-//!   be missing and holds nobody up.
-//! - They are looked for once the gates are through, so that nobody waits for them in vain.
+//! - No gate depends on them. A round that could not be run is reported as missing and does not
+//!   stop the run.
+//! - They run after all gates, so that a refused run does not wait for them.
 
 use serde_json::{Value, json};
 
@@ -19,23 +19,22 @@ use crate::path::RawPath;
 use crate::testfile::is_test_file;
 use crate::verdict::Verdict;
 
-/// The two rounds, in their order.
+/// The two rounds, in order.
 const ROUNDS: [(Step, Side); 2] = [
     (Step::OldTests, Side::OldTests),
     (Step::NewTests, Side::NewTests),
 ];
 
-/// What is known of one of the two rounds.
+/// The result of one of the two rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Round {
-    /// How it went.
+    /// It ran.
     Ran(TestRun),
-    /// Why it could not be made.
+    /// Why it could not run.
     Missing(Verdict),
 }
 
 impl Round {
-    /// How it went, if it was made.
     pub fn ran(&self) -> Option<&TestRun> {
         match self {
             Self::Ran(run) => Some(run),
@@ -45,24 +44,24 @@ impl Round {
 }
 
 impl State {
-    /// The round that has still to be made.
+    /// The next round to run.
     pub(super) fn uncrossed(&self) -> Option<Step> {
         self.crossed_trees()?;
-        let open = |(_, side): &&(Step, Side)| !self.crossed.contains_key(side);
-        ROUNDS.iter().find(open).map(|(step, _)| *step)
+        let missing = |(_, side): &&(Step, Side)| !self.crossed.contains_key(side);
+        ROUNDS.iter().find(missing).map(|(step, _)| *step)
     }
 
-    /// The trees of the two rounds, if the change touches tests and what they test.
+    /// The trees of the two rounds, if the change touches both tests and the code they test.
     pub(super) fn crossed_trees(&self) -> Option<&CrossTrees> {
         self.captured.as_ref()?.crossed.as_ref()
     }
 
-    /// Takes in how a round went.
+    /// Applies the result of a round.
     pub(super) fn round_ran(&mut self, step: Step, run: TestRun) -> Result<(), Misplaced> {
         if self.uncrossed() != Some(step) {
             return Err(Misplaced);
         }
-        // Whoever ends the commands ends the run.
+        // A cancellation or a lost lease also ends the run.
         if let Some(refusal) = judge_stopped(&run) {
             self.refusal.get_or_insert(refusal);
         }
@@ -70,7 +69,7 @@ impl State {
         self.end(step)
     }
 
-    /// Takes in why a round could not be made; false if that is a reason to end the run.
+    /// Records why a round could not run; false if that must end the run.
     pub(super) fn round_failed(&mut self, step: Step, verdict: &Verdict) -> bool {
         let side = ROUNDS.iter().find(|(one, _)| *one == step);
         let ends = matches!(verdict.code, Code::Cancelled | Code::LeaseLost);
@@ -92,7 +91,8 @@ impl State {
         (tests, rest.is_empty())
     }
 
-    /// The round of `side`. Where only tests changed, the other halves are the base and the candidate.
+    /// The round of `side`. If only tests changed, the base and the candidate serve as the mixed
+    /// trees.
     fn round(&self, side: Side) -> Option<Round> {
         if let Some(round) = self.crossed.get(&side) {
             return Some(round.clone());
@@ -107,7 +107,7 @@ impl State {
         same.map(|run| Round::Ran(run.clone()))
     }
 
-    /// The test files that the change touches, and what the tests of the base say of it, as data.
+    /// The changed test files, and the results of the base's tests on the change, as data.
     pub fn changed_tests_facts(&self) -> Option<Value> {
         let (tests, only_tests) = self.changed_tests();
         let row = |change: &&Change| json!({ "path": change.path, "what": what(change) });
@@ -115,8 +115,8 @@ impl State {
             Some(Round::Ran(run)) => json!(self.has_passed(&run)),
             _ => Value::Null,
         };
-        let is_told = !tests.is_empty() || !self.changed_scripts().is_empty();
-        is_told.then(|| {
+        let is_reported = !tests.is_empty() || !self.changed_scripts().is_empty();
+        is_reported.then(|| {
             json!({
                 "files": tests.iter().map(row).collect::<Vec<_>>(),
                 "only_tests": only_tests && !tests.is_empty(),
@@ -127,7 +127,7 @@ impl State {
         })
     }
 
-    /// The same in words, one a line; what the tests of the base say comes first.
+    /// The same as text, one item per line; the results of the base's tests come first.
     pub fn changed_tests_words(&self) -> Vec<String> {
         let (tests, only_tests) = self.changed_tests();
         let scripts = self.changed_scripts();
@@ -162,7 +162,7 @@ impl State {
         words
     }
 
-    /// Files that an acceptance command names and that the change touches, in words.
+    /// Files that an acceptance command names and the change touches, as text.
     fn changed_scripts(&self) -> Vec<String> {
         let tests: &[Test] = self.contract.as_ref().map_or(&[], |it| &it.tests);
         let changes = self.captured.iter().flat_map(|captured| &captured.changes);
@@ -211,7 +211,7 @@ impl State {
         }))
     }
 
-    /// Both rounds in words, one a line.
+    /// Both rounds as text, one per line.
     pub fn crossed_words(&self) -> Vec<String> {
         let words = |(side, round): (&Side, &Round)| {
             let what = match side {
@@ -227,7 +227,7 @@ impl State {
         self.crossed.iter().map(words).collect()
     }
 
-    /// Whether every command that must pass did.
+    /// Whether every command with `must_pass` passed.
     fn has_passed(&self, run: &TestRun) -> bool {
         let tests: &[Test] = self.contract.as_ref().map_or(&[], |it| &it.tests);
         let mut pairs = tests.iter().zip(&run.commands);
@@ -237,10 +237,10 @@ impl State {
     }
 }
 
-/// How many test files are named at once.
+/// The most test files that are listed by name.
 const MOST_NAMES: usize = 8;
 
-/// What became of a file.
+/// The kind of change to a file, as a word.
 fn what(change: &Change) -> &'static str {
     match (&change.before, &change.after) {
         (None, _) => "added",

@@ -1,8 +1,8 @@
-//! Says what a step asks of the machine: everything it needs to know, and nothing else.
+//! The inputs of each step: everything it needs to know, and nothing else.
 //!
 //! # Invariants
 //!
-//! - An effect is a function of the state, so doing it again after a crash is the same effect.
+//! - An effect is a function of the state, so repeating it after a crash is the same effect.
 //! - Commits depend on nothing but the ledger.
 
 mod asked;
@@ -31,33 +31,33 @@ use crate::review::Worker;
 use crate::scope::Scope;
 use crate::tier::Tier;
 
-/// Where the checkout is in a sandbox; always the same, so that build caches fit.
+/// The path of the checkout in a sandbox; always the same, so that build caches stay valid.
 pub const TREE: &str = "/workspace";
 
-/// What a step asks for.
+/// A step with its inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// The right to this scope.
+    /// Lease this scope.
     Lease(Scope),
-    /// The dependencies of the base.
+    /// Prepare the dependencies of the base.
     Prepare(Prepare),
-    /// A private directory.
+    /// Make a private directory.
     Workspace(Workspace),
-    /// Probes in the sandboxes that this run will have.
+    /// Probe the sandboxes of this run.
     Selftest(Box<Selftest>),
-    /// This agent at work.
+    /// Run this agent.
     Agent(Box<Agent>),
-    /// What it left, as a tree.
+    /// Turn its workspace into a tree.
     Capture(Capture),
-    /// This reviewer at its desk.
+    /// Run this reviewer.
     Review(Box<Review>),
-    /// A round of the acceptance commands.
+    /// Run the acceptance commands.
     Accept(Accept),
-    /// The contract of an attempt that fixes this one, not before its time.
+    /// Write the contract of a fix attempt, not before its time.
     Fix(Fix),
-    /// A branch with the candidate.
+    /// Publish a branch with the candidate.
     Publish(Publish),
-    /// The end of a workspace.
+    /// Remove a workspace.
     Clean(Clean),
 }
 
@@ -68,98 +68,89 @@ pub struct Base {
     pub tree: Oid,
 }
 
-/// How a tree is kept: by one commit, and a ref that leads to it.
+/// How a tree is kept: by one commit, and a ref to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keep {
     /// The full name of the ref.
     pub name: String,
-    /// What the commit stands on.
     pub parent: Oid,
-    /// What it says.
     pub message: String,
-    /// When the run began, in seconds since 1970.
+    /// When the run started, in seconds since 1970.
     pub seconds: i64,
 }
 
-/// The dependencies of a tree, to be made ready.
+/// The dependencies of a tree, to be prepared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepare {
     /// The steps of the policy.
     pub steps: Vec<prepare::Step>,
-    /// Where the policy comes from.
+    /// The commit with the policy.
     pub base: Base,
     /// The tree whose dependencies they are.
     pub tree: Oid,
-    /// The directory of the bundle for what the steps print.
+    /// The directory of the bundle for the output of the steps.
     pub logs: String,
-    /// What one step may use: by the policy, because other contracts share what it makes.
+    /// The limits of one step: from the policy, because other contracts share its layer.
     pub limits: Limits,
-    /// Whether a step has a loopback of its own, by the policy for the same reason.
+    /// Whether a step has a loopback interface: from the policy, for the same reason.
     pub loopback: bool,
 }
 
-/// A private directory for one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
     pub attempt: u32,
-    /// What the work starts from.
     pub base: Base,
-    /// What the directory holds: the tree of the base, or of a candidate that is to be fixed.
+    /// The initial tree: that of the base, or of a candidate to be fixed.
     pub tree: Oid,
-    /// How it is to be made.
+    /// How it is made.
     pub choice: WorkspaceChoice,
-    /// What the sandboxes around it are made of.
+    /// The tier of the sandboxes around it.
     pub tier: Tier,
 }
 
-/// An agent, and the sandbox around it.
+/// An agent, and its sandbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
-    /// The run, as the agent may know it.
+    /// The id of the run, as the agent sees it.
     pub run_id: String,
     pub attempt: u32,
-    /// What the work starts from.
     pub base: Base,
-    /// What its workspace began with.
+    /// The initial tree of its workspace.
     pub tree: Oid,
-    /// What shows why earlier work was refused.
+    /// The files that show why earlier work was refused.
     pub evidence: Vec<Evidence>,
-    /// What was prepared for it.
+    /// Its prepared layers.
     pub prepare: Prepare,
-    /// Its command.
     pub argv: Vec<String>,
-    /// Who named that command.
     pub named_by: NamedBy,
-    /// How it is spoken to, if it is a program that is known.
+    /// Its adapter, if it is a known program.
     pub adaptation: Option<Adaptation>,
     /// Its contract, as written.
     pub contract: Document,
-    /// What its sandbox is made of.
+    /// The tier of its sandbox.
     pub tier: Tier,
-    /// What it may not write, whatever its scope is.
+    /// The paths that the kernel keeps it from writing, whatever its scope.
     pub walls: WriteProtection,
-    /// When it is ended.
     pub time_limit: Duration,
-    /// When it is ended for other reasons.
     pub limits: Limits,
-    /// The places of the network it may reach.
+    /// The network endpoints it may reach.
     pub net: Vec<Endpoint>,
-    /// Whether its sandbox has a loopback of its own.
+    /// Whether its sandbox has a loopback interface.
     pub loopback: bool,
     /// Secrets that the proxy adds for it.
     pub credentials: Vec<Credential>,
-    /// The file of the bundle for what it prints.
+    /// The file of the bundle for its standard output.
     pub stdout: String,
-    /// The file of the bundle for what it complains.
+    /// The file of the bundle for its standard error.
     pub stderr: String,
 }
 
-/// A reviewer at its desk.
+/// A review of the candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review {
-    /// Who looks at the candidate.
+    /// The reviewer and its sandbox.
     pub look: ReadOnlyRun,
-    /// The paths that differ, one a line.
+    /// The changed paths, one per line.
     pub changed: String,
     /// The contract, as written.
     pub contract: Document,
@@ -167,121 +158,113 @@ pub struct Review {
     pub worker: Worker,
 }
 
-/// Somebody who looks at a tree and says something about it, and the sandbox around it.
+/// An agent that reads a tree and answers, such as a reviewer or a planner, and its sandbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadOnlyRun {
-    /// The run, or the plan, as it may know it.
+    /// The id of the run, or of the plan, as the agent sees it.
     pub run_id: String,
-    /// What it is called for people.
+    /// Its role, as a word for people.
     pub who: &'static str,
-    /// What the work starts from.
     pub base: Base,
-    /// What it looks at.
+    /// The tree that it reads.
     pub tree: Oid,
-    /// How a workspace is to be made.
+    /// How its workspace is made.
     pub choice: WorkspaceChoice,
-    /// Where it starts; there is nothing in it.
+    /// Its working directory, which is empty.
     pub start: &'static str,
-    /// Its command.
     pub argv: Vec<String>,
-    /// Who named that command.
     pub named_by: NamedBy,
-    /// How it is spoken to, if it is a program that is known.
+    /// Its adapter, if it is a known program.
     pub adaptation: Option<Adaptation>,
-    /// What its sandbox is made of.
+    /// The tier of its sandbox.
     pub tier: Tier,
-    /// When it is ended.
     pub time_limit: Duration,
-    /// When it is ended for other reasons.
     pub limits: Limits,
-    /// The places of the network it may reach.
+    /// The network endpoints it may reach.
     pub net: Vec<Endpoint>,
-    /// Whether its sandbox has a loopback of its own.
+    /// Whether its sandbox has a loopback interface.
     pub loopback: bool,
     /// Secrets that the proxy adds for it.
     pub credentials: Vec<Credential>,
-    /// The file of the bundle for what it prints.
+    /// The file of the bundle for its standard output.
     pub stdout: String,
-    /// The file of the bundle for what it complains.
+    /// The file of the bundle for its standard error.
     pub stderr: String,
 }
 
-/// A file that lies beside the tree for whoever looks at it.
+/// An input file beside the tree, for a read-only agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputFile {
-    /// Where it is in the sandbox; all papers of one look are in one directory.
+    /// Its path in the sandbox; all input files of one agent are in one directory.
     pub place: &'static str,
-    /// The variable that names that place.
+    /// The environment variable with that path.
     pub variable: &'static str,
     pub bytes: Vec<u8>,
 }
 
-/// The sandboxes of a run, to be tried before anybody works in them.
+/// The sandboxes of a run, to be probed before a program runs in them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selftest {
-    /// Who will have the one.
+    /// The user of the first one.
     pub agent: Agent,
-    /// What will have the other.
+    /// The user of the second one.
     pub acceptance: Accept,
-    /// Where the agent may write.
+    /// The paths that the agent may write.
     pub scope: Scope,
 }
 
-/// How a program that is known is told its task and understood.
+/// How a known program gets its task and is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adaptation {
     /// The program and its model.
     pub adapted: Adapted,
-    /// What it is told.
     pub instruction: String,
-    /// Whether its last words are its result.
+    /// The schema of its final answer.
     pub answer: Answer,
-    /// The task that they are about.
+    /// The task of the answer.
     pub task_id: String,
-    /// The file of the bundle for what it did.
+    /// The file of the bundle for its events.
     pub events: String,
-    /// What the contract asks it not to do.
+    /// The forbidden actions of the contract.
     pub forbidden: Vec<String>,
-    /// The conversation that it goes on with, if it can be told one.
+    /// The conversation to continue, if the program can.
     pub thread: Option<String>,
 }
 
 impl Adaptation {
-    /// The place of its model.
+    /// The endpoint of its model.
     pub fn model(&self) -> Option<&Endpoint> {
         let provider = self.adapted.provider.as_ref();
         provider.map(|provider| &provider.base_url.endpoint)
     }
 }
 
-/// The contract of an attempt that fixes.
+/// The contract of a fix attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fix {
-    /// When it may begin, in milliseconds since 1970.
+    /// When it may start, in milliseconds since 1970.
     pub not_before: i64,
-    /// How long that may be from now at most.
+    /// The longest time to wait.
     pub most: Duration,
-    /// What shows why the earlier work was refused.
+    /// The files that show why the earlier work was refused.
     pub evidence: Vec<Evidence>,
 }
 
-/// Who named the command of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
-    /// The person who began the run; files of the machine that it names may be let in.
+    /// The user who started the run; files of the machine that the command names may be mounted.
     Person,
     /// The policy of the repository, which must not choose files of its user.
     Policy,
 }
 
 impl NamedBy {
-    /// Who named a command that was `typed` or not.
     pub(crate) fn of(typed: bool) -> Self {
         if typed { Self::Person } else { Self::Policy }
     }
 }
 
-/// What the kernel keeps an agent from writing.
+/// The paths that the kernel keeps an agent from writing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteProtection {
     forbid: Scope,
@@ -290,7 +273,7 @@ pub struct WriteProtection {
 }
 
 impl WriteProtection {
-    /// Whether `path` is behind them.
+    /// Whether `path` is write-protected.
     pub fn cover(&self, path: &RepoPath) -> bool {
         if self.forbid.covers(path) {
             return true;
@@ -304,7 +287,7 @@ impl WriteProtection {
     }
 }
 
-/// What an agent left, to become a tree.
+/// The workspace of an agent, to be turned into a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture {
     pub attempt: u32,
@@ -312,53 +295,51 @@ pub struct Capture {
     pub base: Oid,
     /// How the tree is kept.
     pub keep: Keep,
-    /// How those are kept that hold one half of the change: old tests, and new ones.
+    /// How the two trees for cross-tests are kept: with the base's tests, and with the changed
+    /// ones.
     pub crossed: [Keep; 2],
 }
 
 /// A round of the acceptance commands on exactly one tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accept {
-    /// Which tree that is in the course of the run.
+    /// The role of that tree in the run.
     pub side: Side,
     pub tree: Oid,
-    /// What the work started from.
     pub base: Base,
-    /// How a workspace is to be made.
+    /// How its workspace is made.
     pub choice: WorkspaceChoice,
-    /// What their sandboxes are made of.
+    /// The tier of their sandboxes.
     pub tier: Tier,
-    /// The commands, in this order.
+    /// In this order.
     pub tests: Vec<Test>,
-    /// When one of them is ended.
+    /// The time limit of one command.
     pub time_limit: Duration,
-    /// When it is ended for other reasons.
+    /// The other limits of one command.
     pub limits: Limits,
-    /// What is prepared for the tree.
+    /// The prepared layers of the tree.
     pub prepare: Prepare,
-    /// Whether a command has a loopback of its own.
+    /// Whether a command has a loopback interface.
     pub loopback: bool,
-    /// The directory of the bundle for what they print.
+    /// The directory of the bundle for their output.
     pub logs: String,
-    /// Rounds that the chains of this run vouch for; one of the same tree, commands and sandbox is not
-    /// made twice.
+    /// Earlier rounds from the chains of this run; a round with the same tree, commands and sandbox
+    /// is not repeated.
     pub evidence: Vec<TestRun>,
 }
 
 /// A branch with exactly the candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publish {
-    /// The candidate.
     pub tree: Oid,
     /// The branch and its one commit.
     pub keep: Keep,
 }
 
-/// The end of a workspace.
+/// The removal of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clean {
     pub attempt: u32,
-    /// What goes.
     pub extent: Extent,
     /// How work is saved first, if there can be any that no ref keeps.
     pub salvage: Option<Salvage>,
@@ -374,45 +355,41 @@ pub enum Extent {
     Run,
 }
 
-/// How work is saved that does not land.
+/// How work that does not land is saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvage {
-    /// The tree the workspace began with.
+    /// The initial tree of the workspace.
     pub base: Oid,
-    /// The tree that was captured from it and is kept already.
+    /// The captured tree, which a ref already keeps.
     pub captured: Option<Oid>,
     /// How any other tree is kept.
     pub keep: Keep,
 }
 
-/// The candidate of a run, to be merged with a target that moved.
+/// The candidate of a run, to be merged with a moved target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merge {
-    /// The commit both sides come from.
+    /// The common ancestor.
     pub base: Oid,
     /// The tree of the candidate.
     pub candidate: Oid,
-    /// What the commit of the merge says.
+    /// The text of the merge commit.
     pub words: CommitText,
-    /// When the run began, in seconds since 1970.
+    /// When the run started, in seconds since 1970.
     pub seconds: i64,
-    /// Where refs keep merges of this run.
+    /// The ref prefix for merges of this run.
     pub refs: String,
 }
 
-/// Why a step asks for nothing: it cannot stand where it was asked about.
+/// Why a step has no inputs: it is not possible in this state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoEffect {
-    /// The policy gate has not allowed the contract.
     #[error("the contract was not judged")]
     NoContract,
-    /// Nothing was captured.
     #[error("there is no candidate")]
     NoCandidate,
-    /// Nobody is to review.
     #[error("there is no reviewer")]
     NoReviewer,
-    /// Nothing is to be fixed.
     #[error("there is nothing to fix")]
     NothingToMend,
 }

@@ -1,4 +1,4 @@
-//! The facts a run is made of, as its ledger holds them.
+//! The facts of a run, as its ledger holds them.
 
 mod agent_claims;
 mod agent_run;
@@ -46,40 +46,40 @@ use crate::record::{self, Event, Level};
 use crate::tier::Tier;
 use crate::verdict::Verdict;
 
-/// One thing that happened in a run.
+/// One event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event_type", content = "payload")]
 pub enum Fact {
-    /// The run began.
+    /// The run started.
     #[serde(rename = "RUN_OPENED")]
     Opened(Box<Opened>),
     /// Another process took the run over after a crash.
     #[serde(rename = "RUN_RESUMED")]
     Resumed {
-        /// Who drives it now.
+        /// The new driver.
         owner: Owner,
     },
-    /// A person is asked about what the contract widens; nothing is begun before there is an answer.
+    /// A person is asked about what the contract widens; no step starts before the answer.
     #[serde(rename = "HUMAN_APPROVAL_REQUIRED")]
     Asked {
-        /// SHA-256 of everything that is asked.
+        /// SHA-256 of the whole question.
         digest: String,
-        /// What is asked about, in words.
+        /// What is asked about, as text.
         reasons: Vec<String>,
     },
-    /// A person said yes.
+    /// A person approved.
     #[serde(rename = "HUMAN_APPROVAL_COMPLETED")]
     Approved(Approval),
-    /// A yes came too early: its time was over when the work was to begin.
+    /// An approval expired before the work started.
     #[serde(rename = "HUMAN_APPROVAL_TIMEOUT")]
     Expired {},
-    /// A person said no.
+    /// A person rejected.
     #[serde(rename = "HUMAN_APPROVAL_REJECTED")]
     Rejected(Rejection),
-    /// Somebody wants the run to end; what is under way is ended, saved and sealed.
+    /// Cancellation was requested; the current step is ended, its work saved and the run sealed.
     #[serde(rename = "RUN_CANCEL_REQUESTED")]
     CancelRequested(Cancel),
-    /// A step is about to be done.
+    /// A step is about to start.
     #[serde(rename = "STEP_STARTED")]
     Started { step: Step },
     /// A step could not be done.
@@ -89,22 +89,22 @@ pub enum Fact {
         /// Why, as the refusal that ends the run.
         verdict: Verdict,
     },
-    /// The scope is ours.
+    /// The scope is leased.
     #[serde(rename = "LEASE_GRANTED")]
     Leased {
-        /// Grows with every lease ever granted here.
+        /// The fencing number; it grows with every lease ever granted here.
         fence: u64,
     },
-    /// The dependencies of the base are there.
+    /// The prepared layers of the base exist.
     #[serde(rename = "LAYERS_READY")]
     Prepared {
         /// In the order of their steps.
         layers: Vec<Layered>,
     },
-    /// The private directory is there.
+    /// The private directory exists.
     #[serde(rename = "WORKTREE_CREATED")]
     Workspace(Placed),
-    /// A probe tried to get out of the sandbox.
+    /// The sandbox was probed for ways out.
     #[serde(rename = "SANDBOX_TESTED", alias = "BOX_TESTED")]
     Tested(SandboxTest),
     /// The agent ended and every process of its sandbox is dead.
@@ -113,13 +113,13 @@ pub enum Fact {
     /// The agent was lost with its driver.
     #[serde(rename = "ATTEMPT_LOST")]
     Lost {},
-    /// What the agent left is a tree now, reachable by a ref of ours.
+    /// The agent's work is a tree, reachable by a ref.
     #[serde(rename = "TREE_CAPTURED")]
     Captured(Capture),
-    /// A gate said yes.
+    /// A gate allowed.
     #[serde(rename = "GATE_PASSED")]
     Passed(Judgement),
-    /// A gate said no.
+    /// A gate refused.
     #[serde(rename = "gate_failed")]
     Refused(Judgement),
     /// A gate found something out of scope or out of policy, or a sandbox stopped it.
@@ -134,126 +134,121 @@ pub enum Fact {
     /// Another attempt is to fix what a gate refused.
     #[serde(rename = "FIX_LOOP_TRIGGERED")]
     Triggered(Trigger),
-    /// The contract of that attempt is written, and it begins.
+    /// The contract of that attempt is written, and it starts.
     #[serde(rename = "FIX_LOOP_ATTEMPT")]
     Fixing(Box<Fix>),
     /// No further attempt is left.
     #[serde(rename = "FIX_LOOP_EXHAUSTED")]
     Exhausted {
-        /// How many there were to fix the first one.
+        /// How many fix attempts there were.
         fixes: u32,
     },
     /// A branch holds exactly the candidate.
     #[serde(rename = "CANDIDATE_PUBLISHED")]
     Published(Published),
-    /// What was in the workspace is saved, and the workspace is gone.
+    /// The work in the workspace is saved, and the workspace is removed.
     #[serde(rename = "WORKTREE_REMOVED")]
     Cleaned(Cleaned),
-    /// The gates are through; all that remains is the seal.
+    /// All gates have decided; only the seal remains.
     #[serde(rename = "RUN_FINISHED")]
     Finished {
-        /// The answer of the run.
+        /// The verdict of the run.
         verdict: Verdict,
     },
 }
 
-/// How a run begins.
+/// The start of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Opened {
     /// The contract, as written.
     pub contract: Document,
     /// SHA-256 of its canonical spelling.
     pub contract_sha256: String,
-    /// The file that the person wrote, if there was one.
+    /// The contract file of the user, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract_source: Option<ContractSource>,
-    /// Whether the commands were typed by the person who started the run.
+    /// Whether the user typed the commands.
     pub typed: bool,
-    /// The commit the work starts from.
     pub base_commit: Oid,
     pub base_tree: Oid,
-    /// How the repository names objects.
     pub object_format: ObjectFormat,
     /// The branch the result is meant for, as a full ref name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The agent's command.
     pub agent: Vec<String>,
-    /// Whether that command was typed by the person who started the run.
+    /// Whether the user typed that command.
     pub agent_typed: bool,
-    /// How its program is spoken to, if it is one that is known.
+    /// Its adapter, if it is a known program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapted: Option<Adapted>,
     /// Secrets that the proxy adds for the agent, by the names of the variables that hold them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<Credential>,
-    /// Who looks at the candidate before it is tested, if anybody does.
+    /// The reviewer of the candidate, if the run has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<Reviewer>,
-    /// Further protected files, from the repository's policy at the base.
+    /// Additional protected files, from the repository's policy at the base.
     pub protect: Extra,
-    /// Command prefixes that the repository's policy at the base adds.
+    /// Additional command prefixes, from the repository's policy at the base.
     #[serde(default)]
     pub commands: Vec<Vec<String>>,
-    /// How the repository's policy at the base wants workspaces made.
+    /// How workspaces are made, by the policy at the base.
     #[serde(default, skip_serializing_if = "WorkspaceChoice::is_auto")]
     pub workspace: WorkspaceChoice,
-    /// What the repository's policy at the base wants prepared.
+    /// The preparation steps of the policy at the base.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepare: Vec<prepare::Step>,
-    /// Whether sandboxes have a loopback of their own, by the policy at the base.
+    /// Whether sandboxes have a loopback interface, by the policy at the base.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub loopback: bool,
-    /// Limits that the repository's policy at the base has for contracts that say nothing.
+    /// Default limits of contracts, from the policy at the base.
     #[serde(default, skip_serializing_if = "Asked::is_empty")]
     pub limits: Asked,
     /// The files of the base that the contract refers to, each with the SHA-256 of its bytes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub artifacts: BTreeMap<String, String>,
-    /// What the resolved view of the role refers to, as it is at the base; nothing if nobody looked.
+    /// The references of the resolved role view, as found at the base; absent if they were not
+    /// resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub references: Option<BTreeMap<String, Referred>>,
-    /// The weakest sandbox that the repository's policy at the base accepts.
+    /// The weakest sandbox that the policy at the base accepts.
     #[serde(default, skip_serializing_if = "Tier::is_strongest")]
     pub least_tier: Tier,
-    /// In what the contract goes beyond what the policy at the base lets pass unasked.
+    /// How the contract exceeds what the policy at the base permits without approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub widenings: Vec<Widening>,
-    /// The run that this one is another try of.
+    /// The run that this one retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// The chain that this run is a part of, where that divides one contract.
+    /// The chain that this run is a part of, if the chain divides one contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
-    /// Who drives the run.
     pub owner: Owner,
-    /// The names that files and fields of the bundle have.
+    /// The naming scheme of the bundle.
     #[serde(default)]
     pub format: BundleFormat,
     /// The version of Provost.
     pub version: String,
 }
 
-/// The private directory of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placed {
     pub path: String,
-    /// How its files come to be there.
     #[serde(default)]
     pub kind: WorkspaceKind,
-    /// Why so, in words.
+    /// Why this kind, as text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// How the files of a workspace come to be there.
+/// How the files of a workspace are provided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceKind {
-    /// A checkout of its own.
+    /// A separate checkout.
     #[default]
     Copy,
-    /// A layer for what is written, on a checkout that is shared and never written.
+    /// A writable layer on a shared checkout that is never written.
     Overlay,
 }
 
@@ -261,12 +256,12 @@ pub enum WorkspaceKind {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkspaceChoice {
-    /// As it suits the size of the tree.
+    /// Depends on the size of the tree.
     #[default]
     Auto,
-    /// A checkout of its own.
+    /// A separate checkout.
     Copy,
-    /// A layer on a shared checkout; without one there is no workspace.
+    /// A layer on a shared checkout; if that is not possible, the run fails.
     Overlay,
 }
 
@@ -277,31 +272,30 @@ impl WorkspaceChoice {
     }
 }
 
-/// What a person wrote, kept in the bundle as it was.
+/// The user's contract file, kept unchanged in the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContractSource {
     /// Its name in the bundle.
     pub path: String,
-    /// SHA-256 of its bytes.
     pub sha256: String,
 }
 
-/// What an agent left, as a tree.
+/// The work of an agent, as a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
     pub tree: Oid,
     /// The ref that keeps it.
     pub kept_by: String,
-    /// What differs from the base.
+    /// The differences from the base.
     pub changes: Vec<Change>,
-    /// What a tree cannot hold faithfully.
+    /// What a tree cannot represent.
     pub findings: Vec<Finding>,
     /// Build output that was left out.
     pub ignored: Ignored,
     /// What the bundle leaves out of it.
     #[serde(default, skip_serializing_if = "Withheld::is_nothing")]
     pub withheld: Withheld,
-    /// Trees with one half of the change, if it touches tests and what they test.
+    /// The trees for cross-tests, if the change touches both tests and the code they test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crossed: Option<CrossTrees>,
 }
@@ -313,11 +307,9 @@ impl Capture {
     }
 }
 
-/// The answer of one gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     pub gate: Gate,
-    /// What it said.
     pub verdict: Verdict,
 }
 
@@ -329,13 +321,13 @@ pub struct Published {
     pub branch: String,
 }
 
-/// What became of a workspace that is not needed any more.
+/// The result of removing a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleaned {
     /// Where work is saved that no other ref holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub salvage: Option<Salvage>,
-    /// What stays on disk, because no commit can hold all of it.
+    /// What stays on disk, because no commit can represent all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<Left>,
 }
@@ -353,25 +345,20 @@ pub struct Left {
 pub struct Salvage {
     /// The ref that keeps it.
     pub kept_by: String,
-    /// The commit it points to.
     pub commit: Oid,
 }
 
-/// An event that is no fact of a run.
 #[derive(Debug, thiserror::Error)]
 #[error("record {seq} is no fact of a run")]
 pub struct NoFact {
-    /// Which.
     pub seq: u64,
-    /// What is wrong with it.
     pub source: json::JsonError,
 }
 
-/// What the records of one run share.
+/// The fields that all records of one run share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
     pub run_id: String,
-    /// The task of its contract.
     pub task_id: String,
     /// Joins its records across tools.
     pub trace_id: String,
@@ -393,12 +380,12 @@ impl Fact {
         }
     }
 
-    /// The fact that `event`, number `seq` of its ledger, holds.
+    /// The fact in `event`, number `seq` of its ledger.
     pub fn of(event: &Event, seq: u64) -> Result<Self, NoFact> {
         event.untagged().map_err(|source| NoFact { seq, source })
     }
 
-    /// The fact that `judgement` is recorded as.
+    /// The fact that records `judgement`.
     pub fn judged(judgement: Judgement) -> Self {
         match (judgement.verdict.allow, judgement.gate) {
             (true, _) => Self::Passed(judgement),

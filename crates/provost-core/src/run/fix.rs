@@ -2,12 +2,12 @@
 //!
 //! # Invariants
 //!
-//! - The contract of a fix grants exactly what the first one grants. It says more about the task, and
-//!   names the evidence; [`beyond`] refuses any other difference.
+//! - The contract of a fix grants exactly what the first one grants. It adds to the task
+//!   description, and names the evidence; [`beyond`] refuses any other difference.
 //! - Only a reviewer's refusal and a failed acceptance command are fixed: never a change beyond the
-//!   contract, a changed tree, or a machine that failed.
-//! - The candidate that was refused is where the next attempt begins, unless the contract wants it
-//!   reset; it is judged against the base in any case.
+//!   contract, a changed tree, or a failure of the machine.
+//! - The next attempt starts from the refused candidate, unless the contract wants a reset; it is
+//!   judged against the base in any case.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -34,39 +34,33 @@ const MOST_LOGS: usize = 8;
 /// The longest name of a task.
 const LONGEST_NAME: usize = 128;
 
-/// An attempt whose work a gate refused, and that another one fixes.
+/// An attempt that a gate refused, and that another one fixes.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct EarlierAttempt {
     pub attempt: u32,
     pub task_id: String,
-    /// Why it was refused.
     pub refusal: Verdict,
-    /// What each gate said.
     pub gates: BTreeMap<Gate, Verdict>,
-    /// How its agent ended.
     pub agent: Option<AgentRun>,
-    /// What it left.
     pub captured: Option<Capture>,
-    /// What came of its review.
     pub reviewed: Option<ReviewRun>,
-    /// What the acceptance commands did on it.
+    /// The acceptance commands on its tree.
     pub tests: Option<TestRun>,
 }
 
 /// A file of the bundle that shows a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// What it is called in the contract, and in the sandbox.
+    /// Its name in the contract, and in the sandbox.
     pub name: String,
-    /// Its place in the bundle.
+    /// Its path in the bundle.
     pub file: String,
-    /// SHA-256 of its bytes.
     pub sha256: String,
 }
 
 impl State {
-    /// The gate whose refusal another attempt may fix, if that is what ended this one.
+    /// The gate whose refusal another attempt may fix, if that ended this one.
     pub(super) fn fixable(&self) -> Option<Gate> {
         let refusal = self.refusal.as_ref()?;
         let gate = match refusal.code {
@@ -77,7 +71,7 @@ impl State {
         (self.gates.get(&gate) == Some(refusal)).then_some(gate)
     }
 
-    /// Whether commands ran on the candidate, left it as it was, and failed by themselves.
+    /// Whether commands failed on the candidate on their own, and left it unchanged.
     fn commands_failed(&self) -> bool {
         let (Some(run), Ok(contract)) = (self.tests.get(&Side::Candidate), &self.contract) else {
             return false;
@@ -90,12 +84,12 @@ impl State {
         whole && run.altered.is_empty() && refused.peek().is_some() && refused.all(failed)
     }
 
-    /// How often a fix may be tried.
+    /// The most fix attempts.
     pub(super) fn most_fixes(&self) -> usize {
         self.opened.contract.timeout_retry.max_retries as usize
     }
 
-    /// The task that goes on.
+    /// The task of the current attempt.
     pub fn task_id(&self) -> &str {
         match &self.contract {
             Ok(contract) => &contract.document.task_id,
@@ -118,7 +112,7 @@ impl State {
         }
     }
 
-    /// The file of the bundle that keeps what the reviewer of this attempt left.
+    /// The file of the bundle with the report of this attempt's reviewer.
     pub fn review_file(&self) -> String {
         format!("reviews/{}.report.json", self.attempt)
     }
@@ -160,7 +154,7 @@ impl State {
         })
     }
 
-    /// What the next attempt is told: the task as it was, and what came of it so far.
+    /// The task description of the next attempt: the original task, and the results so far.
     fn spec(&self, gate: Gate, evidence: &[Evidence], texts: &BTreeMap<String, Vec<u8>>) -> String {
         let mut text = self.opened.contract.inputs.spec.trim_end().to_owned();
         let files = match self.opened.contract.rollback.strategy {
@@ -209,7 +203,7 @@ impl State {
         text
     }
 
-    /// Takes in a fact of the loop, if it can have happened.
+    /// Applies a fact of the loop, if it is possible in this state.
     pub(super) fn apply_fix(&mut self, fact: Fact) -> Result<(), Misplaced> {
         let next = self.next();
         match fact {
@@ -234,7 +228,7 @@ impl State {
         }
     }
 
-    /// Ends the attempt that was refused, and begins the one that `fix` is the contract of.
+    /// Ends the refused attempt, and starts the one with the contract `fix`.
     fn begin_fix(&mut self, fix: Fix) -> Option<()> {
         let number = usize::try_from(fix.number).ok()?;
         let in_turn = number == self.past.len() + 1 && number <= self.most_fixes();
@@ -259,15 +253,15 @@ impl State {
         self.past.push(past);
         self.attempt += 1;
         self.crossed.clear();
-        // The sandbox of the next agent is another one.
+        // The next agent has another sandbox.
         self.tested = None;
-        // Its layers went with the workspace before.
+        // Its layers were removed with the earlier workspace.
         self.layers = None;
         self.contract = self.resolve_fix(fix.contract);
         Some(())
     }
 
-    /// What a fix is held to. Its evidence is a file that the agent gets, and decides nothing.
+    /// The contract of a fix. Its evidence is a file for the agent, and decides nothing.
     fn resolve_fix(&self, document: Document) -> Result<Contract, Vec<Problem>> {
         let mut bare = document.clone();
         let given = &self.opened.contract.inputs.artifacts;
@@ -279,7 +273,7 @@ impl State {
         })
     }
 
-    /// The evidence that the agent of this attempt gets.
+    /// The evidence for the agent of this attempt.
     pub(in crate::run) fn given(&self) -> Vec<Evidence> {
         let Ok(contract) = &self.contract else {
             return Vec::new();
@@ -295,9 +289,9 @@ impl State {
     }
 }
 
-/// In what `fix` goes beyond the contract `first`, as the name of a field.
+/// The first field in which `fix` exceeds the contract `first`.
 ///
-/// Everything that grants or limits has to be the same; what is left are names, words and evidence.
+/// Every field that grants or limits must be equal; only names, text and evidence may differ.
 pub fn beyond(first: &Document, fix: &Fix) -> Option<&'static str> {
     let child = &fix.contract;
     if child.task_id != task_id(&first.task_id, fix.number) {
@@ -373,7 +367,7 @@ fn one_line(text: &str) -> String {
     words.join(" ")
 }
 
-/// The last lines of a log, without anything a terminal would obey.
+/// The last lines of a log, without terminal control characters.
 fn tail(bytes: &[u8]) -> Vec<String> {
     let from = bytes.len().saturating_sub(TAIL_BYTES);
     let text = String::from_utf8_lossy(&bytes[from..]);

@@ -1,9 +1,9 @@
-//! The tightest contract that a past run would have passed.
+//! Derives the tightest contract that a past run would have passed.
 //!
 //! # Invariants
 //!
-//! - The diff gate lets exactly this run's change pass under it; nothing else is opened.
-//! - A permission is in it only if the run used it, a place of the network only if it was reached.
+//! - The diff gate allows exactly this run's change under it; it permits nothing else.
+//! - A permission is in it only if the run used it, a network endpoint only if it was reached.
 //! - A limit is never below what was measured.
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::gate::diff::Permit;
 use crate::scope::Scope;
 use crate::verdict::Verdict;
 
-/// Gates that no contract changes: what they refused stays refused.
+/// Gates that no contract affects: their refusals are final.
 const SETTLED: [Gate; 5] = [
     Gate::Agent,
     Gate::Output,
@@ -29,15 +29,15 @@ const SETTLED: [Gate; 5] = [
     Gate::Tree,
 ];
 
-/// The shortest time limit that is learned, in seconds: a busy machine is slower than a quiet one.
+/// The shortest time limit that is derived, in seconds: a busy machine is slower than a quiet one.
 const MINUTE: u64 = 60;
 
-/// The smallest limit of output that is learned.
+/// The smallest output limit that is derived.
 const LEAST_OUTPUT: u64 = 64 << 10;
 
 /// The tightest contract under which the run of `state` would have passed, or why there is none.
 pub fn learn(state: &State) -> Result<Document, Verdict> {
-    // The first one: that of an attempt that fixes names evidence that no other run has.
+    // The first contract: that of a fix attempt names evidence that no other run has.
     let contract = state.opened.resolve();
     let contract = &contract.map_err(|problems| crate::contract::judge(&problems))?;
     for gate in SETTLED {
@@ -73,7 +73,7 @@ pub fn learn(state: &State) -> Result<Document, Verdict> {
     Ok(learned)
 }
 
-/// `contract` with everything taken out of it that opens anything.
+/// `contract` without anything that grants a permission.
 fn narrowed(contract: &Contract) -> Contract {
     let mut narrow = contract.clone();
     narrow.scope = Scope::default();
@@ -87,7 +87,7 @@ fn narrowed(contract: &Contract) -> Contract {
     narrow
 }
 
-/// The refusal that stays under every contract.
+/// The refusal that remains under every contract.
 fn hopeless(rows: &[Row], verdict: Verdict) -> Verdict {
     let first = rows.iter().find(|row| row.widening.is_empty());
     let reason = first.map_or_else(
@@ -103,7 +103,7 @@ fn hopeless(rows: &[Row], verdict: Verdict) -> Verdict {
     Verdict { reason, ..verdict }
 }
 
-/// The permission to lose tests, if the run lost some.
+/// The permission to run fewer tests, if the run did.
 fn fewer_tests(state: &State, contract: &Contract, learned: &mut Document) {
     let side = |side: Side| state.tests.get(&side);
     let (Some(candidate), Some(base)) = (side(Side::Candidate), side(Side::Base)) else {
@@ -118,7 +118,7 @@ fn fewer_tests(state: &State, contract: &Contract, learned: &mut Document) {
     }
 }
 
-/// The places that the agent reached.
+/// The endpoints that the agent reached.
 fn network(state: &State, learned: &mut Document) {
     let asked = state.agent.iter().flat_map(|agent| &agent.network);
     let reached: BTreeSet<&String> = asked
@@ -127,7 +127,7 @@ fn network(state: &State, learned: &mut Document) {
         .collect();
     let granted = state.opened.contract.x_provost.iter();
     let granted = granted.flat_map(|extension| &extension.net);
-    // In the contract's own spelling; its model is granted to an agent without the contract.
+    // In the contract's own spelling; an agent's model is granted without the contract.
     let net: Vec<String> = granted
         .filter(|place| reached.contains(place))
         .cloned()
@@ -138,7 +138,7 @@ fn network(state: &State, learned: &mut Document) {
     }
 }
 
-/// Limits on what was measured: time and output, rounded up.
+/// Limits from what was measured: time and output, rounded up.
 fn limits(state: &State, learned: &mut Document) {
     let commands = state.tests.values().flat_map(TestRun::everything);
     let commands: Vec<_> = commands.collect();

@@ -1,41 +1,37 @@
-//! Decides what comes next in a run.
+//! Decides the next step of a run.
 
 use super::fact::{Cancel, Capture, Side};
 use super::{Gate, Site, State, Step};
 use crate::code::Code;
 use crate::verdict::Verdict;
 
-/// How often an agent may be lost with its driver before the run gives up.
+/// How often an agent may be lost with its driver before the run fails.
 const LOST_AGENTS: u32 = 3;
 
-/// What comes next in a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
-    /// A person has to be asked; that has to be recorded.
+    /// Record the question to a person.
     Ask,
-    /// A person was asked and has not answered: nothing can be done now.
+    /// A person was asked and has not answered; nothing can be done.
     Wait,
-    /// This has to be done.
     Do(Step),
-    /// This has to be judged.
     Judge(Gate),
-    /// Another attempt is to fix what this gate refused; that has to be recorded.
+    /// Record that another attempt is to fix what this gate refused.
     Trigger(Gate),
-    /// No further attempt is left; that has to be recorded.
+    /// Record that no further attempt is left.
     Exhaust {
-        /// How many there were to fix the first one.
+        /// How many fix attempts there were.
         fixes: u32,
     },
-    /// The agent that was at work died with its driver; that has to be recorded.
+    /// Record that the agent died with its driver.
     Lose,
-    /// The gates are through: this is the answer, to be recorded.
+    /// All gates have decided; record this verdict.
     Finish(Verdict),
-    /// Everything is recorded; the seal remains.
+    /// Everything is recorded; only the seal remains.
     Seal,
 }
 
 impl State {
-    /// What comes next.
     pub fn next(&self) -> Next {
         if self.finished.is_some() {
             return Next::Seal;
@@ -46,7 +42,7 @@ impl State {
             None => {}
         }
         if let Some(refusal) = &self.refusal {
-            // An agent that failed may have strayed as well, and the report should say both.
+            // An agent that failed may also have left its scope, and the report should say both.
             let left = self.captured.as_ref().is_some_and(Capture::holds_anything);
             if left && !self.gates.contains_key(&Gate::Diff) {
                 return Next::Judge(Gate::Diff);
@@ -67,7 +63,7 @@ impl State {
         self.advance()
     }
 
-    /// What leads to another attempt, if a refusal may be fixed.
+    /// The next step towards a fix attempt, if a refusal may be fixed.
     fn next_attempt(&self) -> Option<Next> {
         let gate = self.fixable()?;
         let (most, fixes) = (self.most_fixes(), self.past.len());
@@ -82,7 +78,7 @@ impl State {
             });
         }
         Some(Next::Do(match self.site {
-            // What is left is kept by a ref.
+            // A ref keeps the work.
             Site::Workspace | Site::Abandoned => Step::Clean,
             Site::Empty | Site::Begun if self.fence.is_none() => Step::Lease,
             Site::Empty | Site::Begun => Step::Fix,
@@ -94,10 +90,10 @@ impl State {
         self.contract.as_ref().is_ok_and(|contract| contract.audit)
     }
 
-    /// The end: save what is on disk and remove it, then this is the answer.
+    /// The end of a run: save the work on disk and remove the workspace, then finish with `answer`.
     fn wind_up(&self, answer: Verdict) -> Next {
         if self.site == Site::Empty {
-            // Whoever reads the answer wants to know whose wish it was.
+            // The answer names who requested the cancellation.
             let whose = self
                 .cancel
                 .as_ref()
@@ -108,7 +104,7 @@ impl State {
         }
     }
 
-    /// The ordinary course: the first thing in it that is not there yet.
+    /// The normal order: the first step that is not done yet.
     fn advance(&self) -> Next {
         let judged = |gate| self.gates.contains_key(&gate);
         let ran = |side| self.tests.contains_key(&side);

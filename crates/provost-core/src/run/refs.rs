@@ -1,27 +1,25 @@
 //! The names of the refs that runs leave in a repository.
 
-/// Where refs live that keep what records name.
+/// The prefix of refs that keep objects which records name.
 pub const KEPT: &str = "refs/provost/";
-/// Where branches live that hold exactly a candidate.
+/// The prefix of branches that hold exactly a candidate.
 pub const BRANCHES: &str = "refs/heads/provost/";
 
-/// What a ref keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The commit that the work starts from.
     Base,
-    /// What an attempt left, as it was captured for the gates.
+    /// The work of an attempt, as captured for the gates.
     Captured,
-    /// What an attempt left that no gate ever saw whole.
+    /// Work of an attempt that no gate saw in full.
     Salvaged,
-    /// Merges of a candidate with a target that moved.
+    /// Merges of a candidate with a moved target.
     Merged,
-    /// Trees with one half of what an attempt left.
+    /// Trees for cross-tests.
     Crossed,
 }
 
 impl Kind {
-    /// Where refs of this kind live.
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Base => "refs/provost/base/",
@@ -32,18 +30,17 @@ impl Kind {
         }
     }
 
-    /// The ref of the run `run_id`, or what all of its refs of this kind begin with.
+    /// The ref of the run `run_id`, or the common prefix of its refs of this kind.
     pub fn of_run(self, run_id: &str) -> String {
         format!("{}{run_id}", self.prefix())
     }
 }
 
-/// The branch with the candidate of the run `run_id`.
 pub fn branch(run_id: &str) -> String {
     format!("{BRANCHES}{run_id}")
 }
 
-/// The run that the ref `name` belongs to, if it keeps something of one.
+/// The run that the ref `name` belongs to, if it is a ref of a run.
 pub fn run_of(name: &str) -> Option<&str> {
     name.strip_prefix(KEPT)?.split('/').nth(1)
 }
@@ -53,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ref_tells_its_run() {
+    fn the_run_of_a_ref_is_found() {
         let kinds = [
             Kind::Base,
             Kind::Captured,

@@ -1,4 +1,4 @@
-//! Runs for tests: opened under a contract, and refused for what they changed.
+//! Sample runs for tests: started under a contract, and refused for their changes.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -75,7 +75,6 @@ pub(super) fn link(path: &str, target: &str) -> Change {
     change
 }
 
-/// A run under `typed` that was refused for `changes`.
 pub(super) fn refused(typed: Typed, changes: &[Change]) -> Vec<Record> {
     let mut facts = vec![opened(typed)];
     let tree = ObjectFormat::Sha1.oid(Kind::Blob, b"tree").unwrap();
@@ -98,7 +97,7 @@ pub(super) fn refused(typed: Typed, changes: &[Change]) -> Vec<Record> {
     ledger(&facts)
 }
 
-/// A few changes; like in every diff, no path is there twice.
+/// A few changes; as in every diff, no path occurs twice.
 pub(super) fn any_changes() -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec(any_change(), 1..4).prop_map(|mut changes: Vec<Change>| {
         changes.sort_by(|one, two| one.path.cmp(&two.path));

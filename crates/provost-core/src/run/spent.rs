@@ -1,4 +1,4 @@
-//! Says what the agents of a run spent, in all attempts together.
+//! Adds up what the agents of a run spent, in all attempts.
 
 use super::State;
 use super::fact::AgentRun;
@@ -7,10 +7,9 @@ use crate::agent::event::Usage;
 use crate::net::model::Passed;
 use serde::Serialize;
 
-/// What the attempts of a run spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Spent {
-    /// Tokens as the proxy counted them where it could, and money by the word of the program.
+    /// Tokens as the proxy counted them where it could, and money as the program claims.
     #[serde(flatten)]
     pub usage: Usage,
     /// Whether the proxy counted all tokens.
@@ -19,7 +18,7 @@ pub struct Spent {
     pub requests: u64,
     /// How many of them ended without a count, and are estimated by their bytes.
     pub estimated: u64,
-    /// The same by the word of the program alone.
+    /// The usage as the program claims it.
     pub claimed: Usage,
 }
 
@@ -39,8 +38,8 @@ impl Spent {
 }
 
 impl State {
-    /// What the agents of all attempts spent, with what passed since the last of them began;
-    /// nothing if nobody could say.
+    /// What the agents of all attempts spent, with the traffic since the last of them started;
+    /// `None` if there is neither a count nor a claim.
     pub fn spent(&self, live: Option<&Passed>) -> Option<Spent> {
         let adapter = self.opened.adapted.as_ref()?.adapter;
         let mut spent = Spent {
@@ -69,15 +68,19 @@ impl State {
     }
 }
 
-/// What `run` claims for itself. A program that goes on with a conversation may claim all of it
-/// again: Codex its tokens, Claude Code its price.
+/// What `run` claims for itself. A program that continues a conversation may claim all of it again:
+/// Codex its tokens, Claude Code its price.
 fn claimed(adapter: Adapter, before: Option<&AgentRun>, run: &AgentRun) -> Usage {
     let Some(now) = run.claimed().copied() else {
         return Usage::default();
     };
-    let thread = |run: &AgentRun| run.told.as_ref().and_then(|told| told.sum.thread.clone());
-    let goes_on = |before: &&AgentRun| thread(before).is_some() && thread(before) == thread(run);
-    let Some(then) = before.filter(goes_on).and_then(AgentRun::claimed) else {
+    let thread = |run: &AgentRun| {
+        run.told
+            .as_ref()
+            .and_then(|claims| claims.sum.thread.clone())
+    };
+    let continues = |before: &&AgentRun| thread(before).is_some() && thread(before) == thread(run);
+    let Some(then) = before.filter(continues).and_then(AgentRun::claimed) else {
         return now;
     };
     match adapter {

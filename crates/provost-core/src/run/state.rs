@@ -1,4 +1,4 @@
-//! Folds the facts of a ledger into where a run stands.
+//! Folds the facts of a ledger into the state of a run.
 
 use std::collections::BTreeMap;
 
@@ -14,81 +14,72 @@ use crate::lease::Owner;
 use crate::record::Record;
 use crate::verdict::Verdict;
 
-/// Where a run stands.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct State {
-    /// What its records share.
+    /// The fields that all its records share.
     pub names: Names,
     pub began: String,
-    /// When the last thing happened.
+    /// The time of the last event.
     pub latest: String,
-    /// How it began.
     pub opened: Opened,
-    /// What it is held to, or what is wrong with its contract.
+    /// The resolved contract, or its problems.
     pub contract: Result<Contract, Vec<Problem>>,
-    /// Who drives it.
     pub owner: Owner,
-    /// How often it was taken over after a crash.
+    /// How often another process took it over after a crash.
     pub resumed: u32,
     /// Whether a person was asked about what the contract widens.
     pub asked: bool,
-    /// The yes of that person, while it counts.
+    /// The approval of that person, while it is valid.
     pub approval: Option<Approval>,
-    /// Who wants the run to end, if anybody does.
+    /// The cancel request, if there is one.
     pub cancel: Option<Cancel>,
-    /// The attempt that goes on, from 1.
+    /// The current attempt, from 1.
     pub attempt: u32,
     /// How many agents were lost with their driver.
     pub lost: u32,
-    /// Attempts that were refused and are fixed by later ones, oldest first.
+    /// Refused attempts that later ones fix, oldest first.
     pub past: Vec<EarlierAttempt>,
-    /// What the attempt that goes on is fixed for, once that is decided.
+    /// Why the next attempt is to fix the current one, once that is decided.
     pub trigger: Option<Trigger>,
-    /// Whether every attempt to fix was used up.
+    /// Whether all fix attempts are used up.
     pub exhausted: bool,
-    /// A step that began and has no outcome.
+    /// A step that started and has no outcome.
     pub pending: Option<Step>,
-    /// The fencing number, while the scope is ours.
+    /// The fencing number, while the scope is leased.
     pub fence: Option<u64>,
     /// The prepared layers of the base.
     pub layers: Option<Vec<Layered>>,
-    /// What of the run is on disk.
     pub site: Site,
-    /// Where the last workspace was finished, also when it is gone.
+    /// The directory of the last finished workspace, even if it is removed.
     pub worked_in: Option<String>,
-    /// What the probe found out.
     pub tested: Option<SandboxTest>,
     /// How the agent of this attempt ended.
     pub agent: Option<AgentRun>,
-    /// What it left.
     pub captured: Option<Capture>,
-    /// What came of its review.
     pub reviewed: Option<ReviewRun>,
-    /// What each gate said.
     pub gates: BTreeMap<Gate, Verdict>,
-    /// What the acceptance commands did.
+    /// The results of the acceptance commands.
     pub tests: BTreeMap<Side, TestRun>,
-    /// What they did where only one half of the change was made.
+    /// The results of cross-tests.
     pub crossed: BTreeMap<Side, Round>,
     /// The branch with the candidate.
     pub published: Option<Published>,
     /// Work that is kept although it does not land.
     pub salvaged: Vec<Salvage>,
-    /// Directories that stay, with work that no commit can hold.
+    /// Directories that stay, with work that no commit can represent.
     pub left: Vec<Left>,
     /// The refusal that ends the run.
     pub refusal: Option<Verdict>,
-    /// The answer, once the gates are through.
+    /// The verdict, once all gates have decided.
     pub finished: Option<Verdict>,
 }
 
-/// What of a run is on disk, outside its bundle.
+/// What a run has on disk, outside its bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Site {
-    /// Nothing.
     Empty,
-    /// Directories that were begun, or that a lost attempt left for the next one.
+    /// Incomplete directories, or those that a lost attempt left for the next one.
     Begun,
     /// The finished workspace of this attempt.
     Workspace,
@@ -96,34 +87,22 @@ pub enum Site {
     Abandoned,
 }
 
-/// A fact that cannot have happened where it stands.
+/// A fact that is not possible in the current state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cannot stand there")]
 pub struct Misplaced;
 
-/// Why records are not the ledger of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum BadLedger {
-    /// There is nothing.
     #[error("the ledger is empty")]
     Empty,
-    /// A record is not of this format.
     #[error(transparent)]
     NoFact(#[from] NoFact),
-    /// A record stands where it cannot have happened.
+    /// A record is not possible in its state.
     #[error("record {seq} ({what}) cannot stand there")]
-    Order {
-        /// Which.
-        seq: u64,
-        /// What it says.
-        what: String,
-    },
-    /// A record belongs to another run.
+    Order { seq: u64, what: String },
     #[error("record {seq} belongs to another run")]
-    Stranger {
-        /// Which.
-        seq: u64,
-    },
+    Stranger { seq: u64 },
 }
 
 impl State {
@@ -190,7 +169,7 @@ impl State {
         }
     }
 
-    /// Takes in one more fact. After a refusal the state is of no use.
+    /// Applies one more fact. After an error the state must not be used.
     pub fn apply(&mut self, fact: Fact) -> Result<(), Misplaced> {
         if self.finished.is_some() {
             return Err(Misplaced);
@@ -238,7 +217,7 @@ impl State {
             Fact::Refused(judgement) | Fact::Violation(Violation::Gate(judgement)) => {
                 self.judged(judgement, false)
             }
-            // While the program was at work, so before the outcome of its step.
+            // While the program was running, so before the outcome of its step.
             Fact::Violation(Violation::Sandbox(_)) => self.pending.map(|_| ()).ok_or(Misplaced),
             Fact::Reviewed(run) => {
                 self.reviewed = Some(*run);
@@ -264,7 +243,7 @@ impl State {
         }
     }
 
-    /// An intent: one at a time, but the same one may be written again after a crash.
+    /// The start of a step: one at a time, but the same one may be recorded again after a crash.
     fn start(&mut self, step: Step) -> Result<(), Misplaced> {
         if self.pending.is_some_and(|pending| pending != step) {
             return Err(Misplaced);
@@ -276,7 +255,7 @@ impl State {
         Ok(())
     }
 
-    /// An outcome needs its intent.
+    /// The end of a step, which must have started.
     pub(super) fn end(&mut self, step: Step) -> Result<(), Misplaced> {
         if self.pending.take() == Some(step) {
             Ok(())
@@ -289,7 +268,7 @@ impl State {
         self.pending.map_or(Ok(()), |_| Err(Misplaced))
     }
 
-    /// Another process took over: the lease has to be got again, and what was begun begins anew.
+    /// Another process took over: the scope must be leased again, and a started step starts again.
     fn resume(&mut self, owner: Owner) {
         self.owner = owner;
         self.resumed += 1;
@@ -298,7 +277,7 @@ impl State {
             self.pending = None;
         }
         if self.agent.is_none() {
-            // The next agent may meet another kernel or another program than was tested.
+            // The next agent may have another kernel or another program than was tested.
             self.tested = None;
             self.gates.remove(&Gate::Sandbox);
             // Layers are held by a process, and may be gone since.
@@ -306,7 +285,7 @@ impl State {
         }
     }
 
-    /// The agent is gone, and what it left is nobody's work.
+    /// The agent is gone, and its work is not used.
     fn abandon(&mut self) -> Result<(), Misplaced> {
         if self.site != Site::Workspace {
             return Err(Misplaced);
@@ -315,8 +294,8 @@ impl State {
         self.end(Step::Agent)
     }
 
-    /// Somebody wants the end. What is under way ends by itself, and says so; a run that only waits
-    /// for an answer has nothing under way.
+    /// Cancellation was requested. A running step ends on its own and records that; a run that only
+    /// waits for an answer has no running step.
     fn cancelled(&mut self, cancel: Cancel) -> Result<(), Misplaced> {
         if self.cancel.is_some() {
             return Err(Misplaced);
@@ -342,15 +321,15 @@ impl State {
 
     fn failed(&mut self, step: Step, verdict: Verdict) -> Result<(), Misplaced> {
         match (step, self.site) {
-            // What a lost agent left is not saved, so nobody may work on top of it.
+            // The work of a lost agent is not saved, so no agent may continue on top of it.
             (Step::Clean, Site::Abandoned) => {
                 self.site = Site::Workspace;
                 self.refusal.get_or_insert(verdict);
             }
-            // The directory stays, and the ledger says so; the answer stays as well.
+            // The directory stays, and the ledger says so; the verdict stays as well.
             (Step::Clean, _) => self.clean(Cleaned::default()),
             _ if self.round_failed(step, &verdict) => {}
-            // What was to be fixed is not, and why is the answer now.
+            // The fix did not happen, and the reason is the verdict.
             _ if self.trigger.take().is_some() => self.refusal = Some(verdict),
             _ => {
                 self.refusal.get_or_insert(verdict);

@@ -261,7 +261,7 @@ fn a_sandbox_that_was_half_tested_does_not_hold() {
         (test(false, &[true], &[true]), false),
         (test(true, &[true, false], &[true]), false),
         (test(true, &[true], &[true, false]), false),
-        // A weaker sandbox than the contract asks for, however well it held.
+        // A weaker tier than the contract requires, although its self-test passed.
         (
             SandboxTest {
                 tier: "landlock".to_owned(),
@@ -269,7 +269,7 @@ fn a_sandbox_that_was_half_tested_does_not_hold() {
             },
             false,
         ),
-        // A probe that got through is excused by a hole that the sandbox has, and by no other.
+        // A probe that got through is excused only by a matching hole of the sandbox.
         (seen(test(true, &[false], &[true]), Processes::Outer), true),
         (seen(test(true, &[false], &[true]), Processes::Own), false),
     ];

@@ -1,11 +1,11 @@
-//! Says why a run was refused, and the least that its contract would have to say for it to pass.
+//! Explains why a run was refused, and the smallest change of its contract for it to pass.
 //!
 //! # Invariants
 //!
-//! - Everything follows from the ledger; the machine is not asked.
-//! - A widening is the smallest there is: with it the row it belongs to is gone, and nothing is
-//!   opened that the run did not touch. What no contract can open has none, and says why.
-//! - Nothing here decides: a run that was refused stays refused.
+//! - Everything follows from the ledger; the machine is not examined.
+//! - A widening is minimal: with it the row it belongs to is gone, and it permits nothing that the
+//!   run did not touch. A refusal that no contract can permit has no widening, and says why.
+//! - This decides nothing: a refused run stays refused.
 
 mod diff;
 mod limit;
@@ -28,63 +28,57 @@ use crate::net::endpoint::Endpoint;
 use crate::record::Record;
 use crate::verdict::Verdict;
 
-/// Why a run came out as it did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Why {
     pub run_id: String,
-    /// What it came to; nothing as long as it goes on.
+    /// The verdict; absent while the run is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// Everything that was refused, in the order of the course; the first is the answer of the run.
+    /// All refusals, in order; the first is the verdict of the run.
     pub refusals: Vec<Refusal>,
-    /// Places of the network that the agent asked for in vain; no gate refuses a run for it.
+    /// Network endpoints that the agent requested and did not get; no gate refuses a run for it.
     pub network: Vec<Row>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Refusal {
-    /// Who refused: a gate, or a step that could not be done.
+    /// The gate, or the step that failed.
     pub by: String,
-    /// The rule.
     pub code: Code,
-    /// In words.
     pub reason: String,
-    /// What it is made of; never empty.
+    /// Never empty.
     pub rows: Vec<Row>,
 }
 
-/// One thing that was refused.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The path, the command or the place it is about.
+    /// The path, command or endpoint it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
-    /// Which part of the rule, where it has parts.
+    /// Which part of the rule, if it has parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// What is wrong, in words that follow what it is about.
+    /// What is wrong, as text that follows `about`.
     pub problem: String,
     /// What the contract says about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contract: Option<Clause>,
-    /// What the contract would have to say; all of it together.
+    /// What the contract would have to say; all entries together.
     pub widening: Vec<Widening>,
-    /// What to know beside that, or why no contract would help.
+    /// A hint, or why no contract would help.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// A place of a contract.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Clause {
     /// As a JSON pointer.
     pub pointer: String,
-    /// What stands there, or holds because nothing does.
+    /// The value there, or the default if there is none.
     pub value: Value,
 }
 
 impl Why {
-    /// Why the run of `records` came out as it did.
     pub fn of(records: &[Record]) -> Result<Self, BadLedger> {
         let state = State::fold(records)?;
         let mut refusals = Vec::new();
@@ -99,7 +93,7 @@ impl Why {
                     let by = format!("{} gate", judged.gate.name());
                     refusals.push(refusal(&state, by, Some(judged.gate), judged.verdict));
                 }
-                // What a later attempt fixes is no reason any more.
+                // A refusal that a later attempt fixes does not count.
                 Fact::Fixing(_) => refusals.clear(),
                 _ => {}
             }
@@ -112,8 +106,8 @@ impl Why {
         })
     }
 
-    /// Everything the contract would have to say for the run to pass; `None` if that is not all it
-    /// would take.
+    /// Everything the contract would have to say for the run to pass; `None` if that would not
+    /// suffice.
     pub fn widening(&self) -> Option<Vec<Widening>> {
         let mut all: Vec<Widening> = Vec::new();
         for row in self.refusals.iter().flat_map(|refusal| &refusal.rows) {
@@ -152,16 +146,16 @@ fn refusal(state: &State, by: String, gate: Option<Gate>, verdict: Verdict) -> R
     }
 }
 
-/// The rule of what a program asked for by itself.
+/// The rule of requests that a program makes on its own.
 const BACKGROUND: &str = "background";
 
 impl Row {
-    /// Whether it is about something that no work asked for.
+    /// Whether it is about a request that the work did not need.
     pub fn is_background(&self) -> bool {
         self.rule.as_deref() == Some(BACKGROUND)
     }
 
-    /// Something that no contract would have opened.
+    /// A row that no contract would permit.
     fn hopeless(about: Option<String>, problem: &str, note: impl Into<String>) -> Self {
         Self {
             about,
@@ -184,12 +178,12 @@ impl Clause {
     }
 }
 
-/// What helps where no contract does.
+/// What helps if no contract does.
 fn remedy(code: Code) -> &'static str {
     match code {
         Code::EmptyDiff => "a run has to leave a change; say in the objective what is to change",
         Code::TreeChanged => "an acceptance command has to leave tracked files as they are",
-        Code::Cancelled => "somebody ended the run; start it again",
+        Code::Cancelled => "the run was cancelled; start it again",
         Code::AgentProtocol => "a server has to keep to MCP; what it printed is in the bundle",
         Code::AgentFailed => "the agent has to end well; what it printed is in the bundle",
         Code::AgentReportedFailure => {
@@ -211,7 +205,7 @@ fn remedy(code: Code) -> &'static str {
     }
 }
 
-/// The rows that a verdict lists: a path and what is wrong there.
+/// The rows that a verdict lists: a path and its problem.
 fn listed(verdict: &Verdict) -> Vec<(String, String, Value)> {
     let details = verdict.details.as_ref();
     let rows = details.and_then(|details| details.get("findings")?.as_array());
@@ -229,7 +223,7 @@ fn found(verdict: &Verdict) -> Vec<Row> {
     listed(verdict).into_iter().map(row).collect()
 }
 
-/// What is wrong with the contract itself: the line is the remedy.
+/// A problem of the contract itself: the row says how to fix it.
 fn policy(state: &State, verdict: &Verdict) -> Vec<Row> {
     let row = |(path, problem, row): (String, String, Value)| Row {
         contract: Some(Clause::at(state, path.clone())),
@@ -240,7 +234,7 @@ fn policy(state: &State, verdict: &Verdict) -> Vec<Row> {
 }
 
 fn acceptance(state: &State, verdict: &Verdict) -> Vec<Row> {
-    /// The log that the command `name` printed to, if it is the second one.
+    /// The log of the command `name`, if it is the second one.
     fn printed<'a>(state: &'a State, name: &str) -> Option<&'a str> {
         let commands = &state.tests.get(&Side::Candidate)?.commands;
         let ran = commands.iter().find(|ran| ran.name == name)?;
@@ -328,7 +322,7 @@ fn held(verdict: &Verdict) -> Vec<Row> {
     holders.into_iter().flatten().map(row).collect()
 }
 
-/// The places that the agent asked for in vain.
+/// The endpoints that the agent requested and did not get.
 fn network(state: &State) -> Vec<Row> {
     let traffic = state.agent.iter().flat_map(|agent| &agent.network);
     let mut rows: Vec<Row> = Vec::new();
@@ -370,7 +364,7 @@ fn network(state: &State) -> Vec<Row> {
         }
         rows.push(row);
     }
-    // What the work asked for comes first.
+    // Requests that the work needed come first.
     rows.sort_by_key(Row::is_background);
     rows
 }

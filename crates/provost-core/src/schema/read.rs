@@ -1,7 +1,7 @@
-//! The one reader of documents that agents write: their schema decides before their type does.
+//! Parses documents that agents write: their schema decides before their type does.
 //!
-//! Readers made by serde take an object from a list of its values, and take a missing field that may
-//! be `null` for `null`. A schema does neither, so what it refuses is never read at all.
+//! Deserializers made by serde accept an object as a list of its values, and accept a missing field
+//! that may be `null`. A schema does neither, so a document that it refuses is never deserialized.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -10,22 +10,21 @@ use super::validate::{Misfit, validate};
 use crate::json::{self, JsonError};
 use crate::wording::counted;
 
-/// Why a document is not taken; the words follow its name.
+/// Why a document is refused; the message follows its name.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfit {
-    /// It has not one meaning, or none.
+    /// It is not JSON, or is ambiguous.
     #[error("is no JSON: {0}")]
     Text(JsonError),
-    /// It does not fit its schema.
     #[error("does not fit its schema: {}", first(.0))]
     Schema(Vec<Misfit>),
-    /// It fits its schema and has a value that is out of range.
+    /// It matches its schema and has a value that is out of range.
     #[error("does not fit its schema: {0}")]
     Value(JsonError),
 }
 
 impl Unfit {
-    /// Every place that does not fit, as the details of a verdict have them.
+    /// Every place that does not match, for the details of a verdict.
     pub fn details(&self) -> Option<Value> {
         match self {
             Self::Schema(misfits) => Some(json!({ "findings": misfits })),
@@ -46,7 +45,6 @@ fn first(misfits: &[Misfit]) -> String {
     }
 }
 
-/// Reads the document `bytes`, which `schema` describes.
 pub fn read<T: DeserializeOwned>(bytes: &[u8], schema: &Value) -> Result<T, Unfit> {
     let value = json::parse(bytes).map_err(Unfit::Text)?;
     let misfits = validate(schema, &value);

@@ -1,4 +1,4 @@
-//! Holds schemas and types against each other.
+//! Compares schemas and types with each other.
 
 use proptest::prelude::*;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use super::*;
 use crate::json as text;
 use crate::record::{Event, Head, Level};
 
-/// Reads a document by its type, and renders it.
+/// Parses a document by its type, and renders it.
 type Reader = fn(&Value) -> Result<Value, String>;
 
 fn read<T: DeserializeOwned + Serialize + PartialEq>(value: &Value) -> Result<Value, String> {
@@ -62,7 +62,7 @@ const WORDS: [&str; 24] = [
     "type",
 ];
 
-/// Every word of `schema` that the checker does not know.
+/// Every keyword of `schema` that the validator does not know.
 fn unknown(schema: &Value, found: &mut Vec<String>) {
     let Value::Object(words) = schema else { return };
     for (word, value) in words {
@@ -148,7 +148,7 @@ fn all_that_does_not_fit_is_found() {
         "/reviewed_at is not a time as RFC 3339 writes it",
         "/reviewer/agent_id is missing",
         "/reviewer/role is none of REVIEWER",
-        "/reviewer/x~1y is a field nobody knows",
+        "/reviewer/x~1y is an unknown field",
         "/run_id is a number; string is asked for",
         "/scope_check/violations/1 is a number; string is asked for",
         "/verdict is none of PASS, FAIL, BLOCKED",
@@ -156,7 +156,7 @@ fn all_that_does_not_fit_is_found() {
     assert_eq!(rows, want);
 }
 
-/// Documents that fit `schema`.
+/// Documents that match `schema`.
 fn documents(root: &Value, schema: &Value) -> BoxedStrategy<Value> {
     if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
         let target = root.pointer(&name[1..]).unwrap().clone();
@@ -194,7 +194,7 @@ fn documents(root: &Value, schema: &Value) -> BoxedStrategy<Value> {
         }
         Some("boolean") => any::<bool>().prop_map(Value::from).boxed(),
         Some("null") => Just(Value::Null).boxed(),
-        // Anything fits.
+        // Anything matches.
         _ => proptest::sample::select(vec![json!(1), json!("x"), json!({ "a": [] })]).boxed(),
     }
 }
@@ -266,7 +266,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Takes something away, adds something or puts something else there.
+/// Removes, adds or replaces a value.
 fn damage(document: &mut Value, at: usize, kind: u8, other: &Value) {
     let mut all = Vec::new();
     places(document, "", &mut all);
@@ -282,7 +282,7 @@ fn damage(document: &mut Value, at: usize, kind: u8, other: &Value) {
     let here = document.pointer_mut(place).unwrap();
     match here {
         Value::Object(members) if kind == 1 => {
-            members.insert("nobody_knows".to_owned(), json!(1));
+            members.insert("unknown_field".to_owned(), json!(1));
         }
         _ => *here = other.clone(),
     }
@@ -331,7 +331,7 @@ proptest! {
         damage(&mut document, at, kind, &other);
         let problems = validate(&find(name).unwrap().schema(), &document);
         let answer = read(&document);
-        // The type of a contract takes more: its other rules are checked where it is resolved.
+        // The type of a contract accepts more: its other rules are checked when it is resolved.
         let looser = name == "task_contract.v1" && answer.is_ok();
         prop_assert!(
             problems.is_empty() == answer.is_ok() || looser,

@@ -1,7 +1,7 @@
-//! Holds a document against a schema, and finds everything that does not fit.
+//! Validates a document against a schema, and reports all problems.
 //!
-//! Only the words that our own schemas use are known; a test keeps it so. A word that is not known
-//! here would be a rule nobody checks.
+//! Only the keywords that Provost's own schemas use are implemented; a test checks that. An unknown
+//! keyword would be a rule that is never checked.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -11,22 +11,19 @@ use crate::bundle::report::{Sha256, Time};
 use crate::object::Oid;
 use crate::wording::closest;
 
-/// A place in a document that does not fit its schema.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Misfit {
-    /// The place, as a JSON pointer.
+    /// As a JSON pointer.
     pub path: String,
-    /// What is wrong there.
     pub problem: String,
 }
 
 /// The most problems of one document that are listed.
 const MOST: usize = 1000;
 
-/// A pattern of our schemas, and what it means.
+/// A pattern of the schemas, and its implementation.
 type Pattern = (&'static str, fn(&str) -> bool);
 
-/// The patterns that are known.
 pub(super) const PATTERNS: [Pattern; 7] = [
     ("^[0-9A-Fa-f]{64}$", |text| {
         Sha256::try_from(text.to_owned()).is_ok()
@@ -50,7 +47,6 @@ pub(super) const PATTERNS: [Pattern; 7] = [
     }),
 ];
 
-/// Everything in `value` that does not fit `schema`.
 pub fn validate(schema: &Value, value: &Value) -> Vec<Misfit> {
     let mut check = Check {
         root: schema,
@@ -139,7 +135,7 @@ impl<'a> Check<'a> {
             if named.len() == choices.len() {
                 self.add(path, format!("is none of {}", texts(&named)));
             } else {
-                // The first choice is what is meant; the others are ways to leave it out.
+                // The first choice is the intended one; the others are ways to leave it out.
                 self.problems
                     .extend(all.into_iter().next().unwrap_or_default());
             }
@@ -229,7 +225,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// What `patternProperties` has for a field; the patterns of our schemas are beginnings.
+/// The schema from `patternProperties` for a field; all patterns of the schemas are prefixes.
 fn of_prefix<'a>(patterns: Option<&'a Map<String, Value>>, name: &str) -> Option<&'a Value> {
     let begins = |pattern: &String| {
         let beginning = pattern.strip_prefix('^');
@@ -241,12 +237,12 @@ fn of_prefix<'a>(patterns: Option<&'a Map<String, Value>>, name: &str) -> Option
         .map(|(_, schema)| schema)
 }
 
-/// What is said of a field that the schema does not have.
+/// The message for a field that the schema does not have.
 fn unknown(name: &str, fields: Option<&Map<String, Value>>) -> String {
     let names = fields.into_iter().flat_map(Map::keys).map(String::as_str);
     match closest(name, names) {
-        Some(meant) => format!("is a field nobody knows; did you mean `{meant}`?"),
-        None => "is a field nobody knows".to_owned(),
+        Some(meant) => format!("is an unknown field; did you mean `{meant}`?"),
+        None => "is an unknown field".to_owned(),
     }
 }
 
@@ -266,7 +262,7 @@ fn is_of(value: &Value, kind: &str) -> bool {
         "boolean" => value.is_boolean(),
         "string" => value.is_string(),
         "number" => value.is_number(),
-        // Our readers take no fraction for an integer, not even `1.0`.
+        // Provost's parsers accept no fraction as an integer, not even `1.0`.
         "integer" => value.is_i64() || value.is_u64(),
         "array" => value.is_array(),
         "object" => value.is_object(),

@@ -2,7 +2,7 @@
 
 use super::{Kind, Secret, is_placeholder};
 
-/// What the name of a secret ends with, without case, dashes and underscores.
+/// The endings of secrets' names, without case, dashes and underscores.
 const NAMES: &[&str] = &[
     "password",
     "passwd",
@@ -21,7 +21,7 @@ const NAMES: &[&str] = &[
     "credentials",
 ];
 
-/// Values that tell about a secret and are none.
+/// Values that describe a secret and are none.
 pub(super) const TELLING: &[&str] = &[
     "a",
     "absent",
@@ -88,7 +88,7 @@ pub(super) const TELLING: &[&str] = &[
     "yes",
 ];
 
-/// How a value stands behind its name.
+/// How a value follows its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sign {
     /// `name=value`.
@@ -140,7 +140,7 @@ pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
     }
 }
 
-/// Whether `name` ends as the name of a secret does.
+/// Whether `name` ends like the name of a secret.
 pub(super) fn is_name(name: &str) -> bool {
     ending(name).is_some()
 }
@@ -225,7 +225,7 @@ fn value_after(text: &str, at: usize, is_flag: bool) -> Option<Value<'_>> {
     })
 }
 
-/// Whether what is assigned is a secret and not a word, a placeholder or code.
+/// Whether the assigned value is a secret and not a word, a placeholder or code.
 fn is_secret(text: &str, start: usize, name: &str, ending: &str, value: &Value<'_>) -> bool {
     let bare = value.text.trim_end_matches(['.', '!', '?', ':']);
     if bare.is_empty() || is_placeholder(bare) {
@@ -244,7 +244,7 @@ fn is_secret(text: &str, start: usize, name: &str, ending: &str, value: &Value<'
     {
         return false;
     }
-    // `PWD` is also where a shell is.
+    // `PWD` is also the working directory of a shell.
     if ending == "pwd" && bare.starts_with(['/', '.', '~']) {
         return false;
     }
@@ -263,10 +263,10 @@ fn is_secret(text: &str, start: usize, name: &str, ending: &str, value: &Value<'
             let is_bare_name = name.len() == ending.len();
             let talks = follows_word && is_bare_name && matches!(ending, "token" | "secret");
             let after = &text[value.start + value.text.len()..];
-            let goes_on = after
+            let continues = after
                 .strip_prefix(' ')
                 .is_some_and(|rest| rest.starts_with(|letter: char| letter.is_alphanumeric()));
-            !(is_lower_word && (talks || goes_on))
+            !(is_lower_word && (talks || continues))
         }
     }
 }

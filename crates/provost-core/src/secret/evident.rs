@@ -1,18 +1,18 @@
-//! Tells secrets that nobody has to be asked about from words that only look like one.
+//! Finds secrets that are evident without asking a person.
 //!
-//! Logs and source code are full of tokens that are parsed and passwords that are examples. What is
-//! left here was made by a machine, or stands in the armour of a private key.
+//! Logs and source code are full of tokens in parsers and passwords in examples. Only values that a
+//! machine made, and private keys in their armour, count here.
 
 use super::{Kind, Secret, find};
 
 /// The shortest value that counts only because of the name it is assigned to.
 const SHORTEST: usize = 16;
-/// The longest run of small or of large letters in a value that was made by a machine.
+/// The longest run of lower-case or of upper-case letters in a machine-made value.
 const LONGEST_WORD: usize = 7;
 /// The shortest line of a private key.
 const ARMOUR: usize = 32;
 
-/// What an example says of itself.
+/// Words in values that are examples.
 const FAKE: &[&str] = &[
     "example",
     "dummy",
@@ -28,7 +28,7 @@ const FAKE: &[&str] = &[
     "abcdef",
 ];
 
-/// The secrets in `text` that hardly can be anything else, in their order.
+/// The secrets in `text` that are very unlikely to be anything else, in order.
 pub fn evident(text: &str) -> Vec<Secret> {
     let mut found = find(text);
     found.retain(|secret| {
@@ -42,14 +42,14 @@ pub fn evident(text: &str) -> Vec<Secret> {
     found
 }
 
-/// Whether between its ends stands something that could be a key.
+/// Whether there is a line between its ends that could be a key.
 fn has_body(armour: &str) -> bool {
     let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "+/".contains(letter);
     let mut runs = armour.split(|letter| !is_letter(letter));
     runs.any(|run| run.len() >= ARMOUR)
 }
 
-/// Whether a value says that it is none, or has hardly any letters.
+/// Whether a value says that it is an example, or has very few different letters.
 fn is_fake(value: &str) -> bool {
     let lower = value.to_ascii_lowercase();
     let mut letters: Vec<u8> = lower.bytes().collect();
@@ -58,7 +58,7 @@ fn is_fake(value: &str) -> bool {
     letters.len() <= 5 || FAKE.iter().any(|word| lower.contains(word))
 }
 
-/// Whether a value looks as if a machine had made it.
+/// Whether a value looks machine-made.
 fn is_made(value: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./+=~:".contains(&byte);
     let count = |kind: fn(&u8) -> bool| value.bytes().filter(kind).count();
@@ -80,7 +80,7 @@ fn is_made(value: &str) -> bool {
         && !is_fake(value)
 }
 
-/// Whether a value has the form of a UUID, which names things.
+/// Whether a value has the form of a UUID, which is an identifier.
 fn is_unique_id(value: &str) -> bool {
     let parts: Vec<&str> = value.split('-').collect();
     let hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());

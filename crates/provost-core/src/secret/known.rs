@@ -1,9 +1,9 @@
-//! Finds values that are known to be secret, in the spellings they are likely to come in.
+//! Finds values that are known to be secret, in their likely encodings.
 //!
 //! # Invariants
 //!
 //! - Nothing here shows a value: neither `Debug` nor an error.
-//! - The work grows with the length of the text and with how many spellings there are.
+//! - The work grows with the length of the text and with the number of spellings.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,18 +18,17 @@ use super::assigned::{self, TELLING};
 use super::is_placeholder;
 use crate::net::credential::DUMMY;
 
-/// The shortest value that is looked for: shorter ones stand in every log by chance.
+/// The shortest value that is searched for: shorter ones occur in every log by chance.
 const SHORTEST: usize = 6;
-/// The shortest value that is taken for a secret because of the name of its variable.
+/// The shortest value that counts as a secret because of its variable's name.
 const SHORTEST_NAMED: usize = 8;
-/// The shortest line of a secret that is looked for by itself.
+/// The shortest line of a secret that is searched for by itself.
 const SHORTEST_LINE: usize = 16;
-/// The shortest part of a spelling in base64 that is looked for.
+/// The shortest part of a base64 spelling that is searched for.
 const SHORTEST_PART: usize = 8;
-/// The longest value whose spellings are looked for.
+/// The longest value whose spellings are searched for.
 const LONGEST: usize = 64 << 10;
 
-/// Values that are known to be secret.
 #[derive(Clone, Default)]
 pub struct Known(Arc<Inner>);
 
@@ -37,7 +36,7 @@ pub struct Known(Arc<Inner>);
 struct Inner {
     /// Longest first, so that no rest of a longer spelling stays.
     spellings: Vec<Spelling>,
-    /// The spellings that begin with a byte, by their place.
+    /// The positions of the spellings by their first byte.
     by_first: Vec<Vec<usize>>,
 }
 
@@ -54,7 +53,7 @@ impl fmt::Debug for Known {
 }
 
 impl Known {
-    /// Knows these values, each with the name of the variable it is from.
+    /// The values, each with the name of its variable.
     pub fn new<'a>(values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut all: BTreeSet<(Vec<u8>, &str)> = BTreeSet::new();
         for (name, value) in values {
@@ -89,12 +88,11 @@ impl Known {
         }))
     }
 
-    /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.0.spellings.is_empty()
     }
 
-    /// Where known values stand in `bytes`, in their order, each with the name of its variable; none
+    /// Where known values occur in `bytes`, in order, each with the name of its variable; none
     /// overlaps another.
     pub fn find(&self, bytes: &[u8]) -> Vec<(Range<usize>, &str)> {
         let mut found = Vec::new();
@@ -115,12 +113,11 @@ impl Known {
         found
     }
 
-    /// Whether a known value stands in `bytes`.
     pub fn is_in(&self, bytes: &[u8]) -> bool {
         !self.is_empty() && (0..bytes.len()).any(|at| self.at(bytes, at).is_some())
     }
 
-    /// The longest spelling that stands at `at`.
+    /// The longest spelling at `at`.
     fn at(&self, bytes: &[u8], at: usize) -> Option<&Spelling> {
         let rest = &bytes[at..];
         self.beginning(*rest.first()?)
@@ -133,7 +130,7 @@ impl Known {
         places.filter_map(|place| self.0.spellings.get(*place))
     }
 
-    /// Where the first spelling begins of which `bytes` ends before its end.
+    /// The start of the first spelling that `bytes` ends inside of.
     pub(super) fn unfinished(&self, bytes: &[u8]) -> Option<usize> {
         let longest = self.0.spellings.first()?.bytes.len();
         let from = bytes.len().saturating_sub(longest - 1);
@@ -146,7 +143,7 @@ impl Known {
     }
 }
 
-/// Whether a variable of an environment holds a secret, by its name and its value.
+/// Whether an environment variable holds a secret, by its name and its value.
 pub fn is_secret_variable(name: &str, value: &str) -> bool {
     let value = value.trim();
     let named = assigned::is_name(name)
@@ -172,7 +169,7 @@ fn is_worth(value: &str) -> bool {
         && !TELLING.iter().any(|word| word.eq_ignore_ascii_case(value))
 }
 
-/// The spellings in which `value` is looked for.
+/// The spellings in which `value` is searched for.
 fn spellings(value: &str) -> BTreeSet<Vec<u8>> {
     let mut all = BTreeSet::new();
     let once = escaped(value);
@@ -187,7 +184,7 @@ fn spellings(value: &str) -> BTreeSet<Vec<u8>> {
     all.insert(value.bytes().flat_map(|byte| digits(byte, UPPER)).collect());
     for alphabet in [&STANDARD, &URL_SAFE] {
         let engine = GeneralPurpose::new(alphabet, NO_PAD);
-        // What stands before it in the encoded text moves it by none, one or two bytes.
+        // The bytes before it in the encoded text shift it by zero, one or two bytes.
         for before in 0..3 {
             all.extend(encoded(&engine, value.as_bytes(), before));
         }
@@ -196,7 +193,7 @@ fn spellings(value: &str) -> BTreeSet<Vec<u8>> {
     all
 }
 
-/// `value` as it stands in a JSON string.
+/// `value` as it is written in a JSON string.
 fn escaped(value: &str) -> String {
     let text = serde_json::Value::from(value).to_string();
     text[1..text.len() - 1].to_owned()
@@ -222,7 +219,7 @@ fn percent(value: &str, plain: &[u8], hex: &[u8; 16]) -> Vec<u8> {
     bytes
 }
 
-/// The letters of base64 that follow from `value` alone, when `before` bytes stand before it.
+/// The base64 digits that depend on `value` alone, with `before` bytes before it.
 fn encoded(engine: &GeneralPurpose, value: &[u8], before: usize) -> Option<Vec<u8>> {
     let mut padded = vec![0; before];
     padded.extend(value);

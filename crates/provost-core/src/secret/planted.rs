@@ -1,25 +1,24 @@
-//! Finds the secrets that a change would bring in: those that were not there before it.
+//! Finds the secrets that a change would add: those that are not in the base.
 
 use std::ops::Range;
 
 use super::evident::evident;
 use super::known::Known;
 
-/// A secret in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Planted {
-    /// Where, in bytes.
+    /// In bytes.
     pub range: Range<usize>,
     /// The line it begins in, from 1.
     pub line: usize,
-    /// What it seems to be; never its value.
+    /// The kind of secret; never its value.
     pub what: String,
     /// Whether its value is known, and not only its shape.
     pub is_known: bool,
 }
 
 impl Known {
-    /// The secrets in a file, in their order.
+    /// The secrets in a file, in order.
     pub fn planted(&self, bytes: &[u8]) -> Vec<Planted> {
         let mut all: Vec<Planted> = Vec::new();
         let mut add = |range: Range<usize>, what: String, is_known: bool| {
@@ -49,20 +48,20 @@ impl Known {
             from += text.len() + chunk.invalid().len();
         }
         all.sort_by_key(|one| (one.range.start, !one.is_known));
-        // What is known and has a shape as well is told once.
+        // A known secret that also has a shape is reported once.
         all.dedup_by(|next, first| next.range.start < first.range.end);
         all
     }
 }
 
-/// How many secrets of one file are told.
-const MOST_TOLD: usize = 5;
+/// The most secrets of one file that are reported.
+const MOST_REPORTED: usize = 5;
 
-/// The secrets of one file, in words.
+/// The secrets of one file, as text.
 pub fn told(planted: &[&Planted]) -> String {
     let row = |one: &&Planted| format!("line {}, {}", one.line, one.what);
-    let rows: Vec<String> = planted.iter().take(MOST_TOLD).map(row).collect();
-    match planted.len().saturating_sub(MOST_TOLD) {
+    let rows: Vec<String> = planted.iter().take(MOST_REPORTED).map(row).collect();
+    match planted.len().saturating_sub(MOST_REPORTED) {
         0 => rows.join("; "),
         more => format!("{}; and {more} more", rows.join("; ")),
     }
@@ -73,13 +72,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_told_by_line_and_never_by_value() {
+    fn secrets_are_reported_by_line_and_never_by_value() {
         let known = Known::new([("DB_PASSWORD", "tr0ub4dor&3")]);
         let text = "a = 1\nurl = \"x\"\npassword = \"tr0ub4dor&3\"\n\
                     t = \"ghp_q7Zp2Lx9Vb4Nw8Rt1Ks6Jd3Fg5Hj0Cm\"\n";
         let found = known.planted(text.as_bytes());
-        let told = told(&found.iter().collect::<Vec<_>>());
-        assert_eq!(told, "line 3, the value of `DB_PASSWORD`; line 4, a token");
+        let text = told(&found.iter().collect::<Vec<_>>());
+        assert_eq!(text, "line 3, the value of `DB_PASSWORD`; line 4, a token");
         assert_eq!(&text[found[0].range.clone()], "tr0ub4dor&3");
         assert!(found[0].is_known && !found[1].is_known);
     }

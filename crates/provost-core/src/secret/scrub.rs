@@ -1,11 +1,11 @@
-//! Takes secrets out of bytes, whole or as they come.
+//! Removes secrets from bytes, whole or streamed.
 //!
 //! # Invariants
 //!
-//! - A known value never is in what is given out, wherever the bytes were split on their way in.
-//! - However the bytes are split, what is given out is the same, but for lines that are too long to
-//!   wait for their end.
-//! - No more than a line, or an open private key, is held back.
+//! - A known value never is in the output, wherever the input was split.
+//! - The output does not depend on how the input is split, except for lines that are too long to be
+//!   buffered.
+//! - No more than a line, or an unfinished private key, is buffered.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,15 +14,15 @@ use super::evident::evident;
 use super::known::Known;
 use super::{REDACTED, shape};
 
-/// The longest line whose end is waited for.
+/// The longest line that is buffered, in bytes.
 const LONGEST_LINE: usize = 1 << 20;
-/// The shortest word that shows by itself that it is a secret.
+/// The shortest word that is evidently a secret.
 const SHORTEST: usize = 15;
-/// How far before the end of a line that is too long a better place to cut it is looked for.
+/// How far before the end of an overlong line a better place to cut is searched for.
 const MARGIN: usize = 4 << 10;
 
 impl Known {
-    /// Where secrets stand in `bytes`, known ones and those that show by themselves what they are.
+    /// The ranges of secrets in `bytes`: known ones and evident ones.
     pub fn secrets(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut all: Vec<Range<usize>> = self.find(bytes).into_iter().map(|one| one.0).collect();
         let mut from = 0;
@@ -64,7 +64,7 @@ impl Known {
         (String::from_utf8_lossy(&clean).into_owned(), count)
     }
 
-    /// `text` without known values; nothing if it holds none.
+    /// `text` without known values; `None` if it holds none.
     pub fn hide(&self, text: &str) -> Option<String> {
         let found = self.find(text.as_bytes());
         let ranges: Vec<Range<usize>> = found.into_iter().map(|one| one.0).collect();
@@ -74,7 +74,7 @@ impl Known {
     }
 }
 
-/// Whether anything in `text` is long enough to be evident; most of what programs print is not.
+/// Whether any word of `text` is long enough to be evident; most output has none.
 fn is_worth(text: &str) -> bool {
     let mut run = 0_usize;
     text.bytes().any(|byte| {
@@ -87,7 +87,7 @@ fn is_worth(text: &str) -> bool {
     })
 }
 
-/// The same ranges in order, with those that touch or overlap as one.
+/// The ranges in order, with those that touch or overlap merged.
 fn joined(mut all: Vec<Range<usize>>) -> Vec<Range<usize>> {
     all.sort_by_key(|range| (range.start, range.end));
     let mut apart: Vec<Range<usize>> = Vec::new();
@@ -100,7 +100,7 @@ fn joined(mut all: Vec<Range<usize>>) -> Vec<Range<usize>> {
     apart
 }
 
-/// Adds `bytes` to `clean` without what stands at `secrets`; answers how many those are.
+/// Appends `bytes` to `clean` without the ranges `secrets`, and returns their number.
 fn replace(bytes: &[u8], secrets: &[Range<usize>], clean: &mut Vec<u8>) -> u64 {
     let mut from = 0;
     for secret in secrets {
@@ -112,7 +112,7 @@ fn replace(bytes: &[u8], secrets: &[Range<usize>], clean: &mut Vec<u8>) -> u64 {
     secrets.len() as u64
 }
 
-/// Takes secrets out of a stream.
+/// Removes secrets from a stream.
 #[derive(Debug, Default)]
 pub struct Scrubber {
     known: Known,
@@ -121,7 +121,6 @@ pub struct Scrubber {
 }
 
 impl Scrubber {
-    /// One that knows these values.
     pub fn new(known: Known) -> Self {
         Self {
             known,
@@ -129,12 +128,12 @@ impl Scrubber {
         }
     }
 
-    /// How many secrets were taken out so far.
+    /// How many secrets were removed so far.
     pub fn removed(&self) -> u64 {
         self.removed
     }
 
-    /// Takes the next bytes; gives what can be given out by now.
+    /// Takes the next bytes; returns the output that is final.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
         if !bytes.iter().any(|byte| is_end(*byte)) && self.held.len() < LONGEST_LINE {
@@ -145,13 +144,13 @@ impl Scrubber {
         self.give(&secrets, cut)
     }
 
-    /// Gives the rest.
+    /// Returns the rest.
     pub fn finish(&mut self) -> Vec<u8> {
         let secrets = self.known.secrets(&self.held);
         self.give(&secrets, self.held.len())
     }
 
-    /// How much can be given out without tearing a secret apart.
+    /// How many bytes can be written without splitting a secret.
     fn cut(&self, secrets: &[Range<usize>]) -> usize {
         let held = &self.held;
         let lines = held.iter().rposition(|byte| is_end(*byte));
@@ -168,7 +167,7 @@ impl Scrubber {
                 .unwrap_or(0);
         }
         if let Some(unfinished) = self.known.unfinished(held).filter(|at| *at < cut) {
-            // From the beginning of its line, where possible: what a word means is told by that.
+            // From the beginning of its line, if possible: the line gives a word its meaning.
             let line = held[..unfinished].iter().rposition(|byte| is_end(*byte));
             cut = line.map_or(unfinished, |at| at + 1);
         }
@@ -185,7 +184,7 @@ impl Scrubber {
     }
 }
 
-/// Whether a byte ends a line; a bar that moves ends its line by going back to its beginning.
+/// Whether a byte ends a line; a progress bar ends its line with a carriage return.
 fn is_end(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r')
 }

@@ -1,12 +1,12 @@
-//! Finds secrets that show by themselves what they are.
+//! Finds secrets by their characteristic shape.
 
 use super::{Kind, Secret, is_placeholder};
 
-/// How tokens of a service look: what they begin with, and how many letters follow at least.
+/// The form of a service's tokens: the prefix, and the least number of letters after it.
 struct Family {
     prefix: &'static str,
     least: usize,
-    /// Whether words could begin like this too.
+    /// Whether ordinary words could begin like this too.
     is_wordy: bool,
 }
 
@@ -58,7 +58,7 @@ const FAMILIES: &[Family] = &[
     wordy("SG.", 40),
 ];
 
-/// Words are shorter than this.
+/// Ordinary words are shorter than this.
 const LONGEST_WORD: usize = 16;
 
 pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
@@ -87,9 +87,9 @@ fn private_keys(text: &str, found: &mut Vec<Secret>) {
     }
 }
 
-/// Where the private key ends whose armour begins at `at`; nothing if none does.
+/// The end of the private key whose armour begins at `at`; `None` if none does.
 ///
-/// That is the end of its armour, or where something else begins if that is cut off.
+/// That is the end of its armour, or where other text begins if the armour is truncated.
 fn armour(bytes: &[u8], at: usize) -> Option<usize> {
     let inside = at + BEGIN.len();
     let body = inside + label(&bytes[inside..])?;
@@ -105,9 +105,9 @@ fn armour(bytes: &[u8], at: usize) -> Option<usize> {
     Some(body + run.unwrap_or(rest.len()))
 }
 
-/// How long the label of a private key is, with the dashes after it; nothing for other labels.
+/// The length of a private key's label, with the dashes after it; `None` for other labels.
 ///
-/// A label is words and nothing else, so what stands for a secret is never part of one.
+/// A label is words and nothing else, so a placeholder is never part of one.
 fn label(bytes: &[u8]) -> Option<usize> {
     let end = label_end(bytes)?;
     let of_label = |byte: &u8| byte.is_ascii_alphanumeric() || b" .-".contains(byte);
@@ -116,7 +116,7 @@ fn label(bytes: &[u8]) -> Option<usize> {
     Some(end)
 }
 
-/// Where the dashes end that close a label.
+/// The end of the dashes that close a label.
 fn label_end(bytes: &[u8]) -> Option<usize> {
     let near = &bytes[..bytes.len().min(80)];
     position(near, b"-----").map(|at| at + 5)
@@ -126,7 +126,7 @@ fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|it| it == wanted)
 }
 
-/// Where a private key begins whose end has still to come, if it can come.
+/// The start of a private key whose end may still come.
 pub(super) fn open_armour(bytes: &[u8]) -> Option<usize> {
     let near = bytes.len().saturating_sub(LONGEST_KEY);
     let mut from = near;
@@ -144,7 +144,7 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
-/// Looks at every run of letters that a token is made of.
+/// Examines every run of letters that a token can consist of.
 fn words(text: &str, found: &mut Vec<Secret>) {
     let mut from = 0;
     for run in text.split(|letter: char| !letter.is_ascii() || !is_token_byte(letter as u8)) {
@@ -172,7 +172,7 @@ fn is_known_token(word: &str) -> bool {
     })
 }
 
-/// Whether `text` has a digit, or more letters on end than words have.
+/// Whether `text` has a digit, or more consecutive letters than words have.
 fn is_no_word(text: &str) -> bool {
     let mut runs = text.split(|letter: char| !letter.is_ascii_alphanumeric());
     text.bytes().any(|byte| byte.is_ascii_digit()) || runs.any(|run| run.len() >= LONGEST_WORD)
@@ -199,7 +199,7 @@ fn is_credential_byte(byte: u8) -> bool {
     is_token_byte(byte) || matches!(byte, b'~' | b'+' | b'/' | b'=')
 }
 
-/// The word at `at`, after blanks, of which there must be one.
+/// The word after `at` and at least one space.
 fn next_word(text: &str, at: usize) -> Option<(usize, &str)> {
     let rest = &text[at..];
     let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
@@ -214,7 +214,7 @@ fn next_word(text: &str, at: usize) -> Option<(usize, &str)> {
     (!word.is_empty()).then_some((at + blanks, word))
 }
 
-/// `Bearer` and `Basic` with what they are followed by.
+/// `Bearer` and `Basic` with the word after them.
 fn authorizations(text: &str, found: &mut Vec<Secret>) {
     let bytes = text.as_bytes();
     for scheme in ["bearer", "basic"] {

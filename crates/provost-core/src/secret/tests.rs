@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Texts that hold a secret, and what it is.
+/// Texts with a secret, and its kind.
 const SECRETS: &[(&str, Kind)] = &[
     ("key sk-a1a1a1a1a1a1a1a1a1a1a1a1", Kind::Token),
     ("sk-proj-a1B2c3D4e5F6g7H8i9J0", Kind::Token),
@@ -75,7 +75,7 @@ const SECRETS: &[(&str, Kind)] = &[
     ("passphrase: correct-horse", Kind::Assigned),
 ];
 
-/// Texts that talk about secrets, or look like them, and hold none.
+/// Texts that mention secrets, or look like them, and hold none.
 const HARMLESS: &[&str] = &[
     "",
     "refreshed the token cache and rotated secretary contact",
@@ -164,8 +164,7 @@ fn what_was_redacted_holds_no_secret() {
     reason = "the time it takes is what is shown"
 )]
 fn a_long_text_is_looked_through_quickly() {
-    // What takes each place for itself is done in a moment; what goes back to the beginning at each
-    // of them takes minutes.
+    // A linear search takes a moment; one that restarts at each place takes minutes.
     const MOST: std::time::Duration = std::time::Duration::from_secs(10);
     for piece in [
         "token ",

@@ -1,14 +1,15 @@
-//! What a repository accepts: findings that were there and that nobody wants to hear of again.
+//! The baseline: findings that a repository accepts and that are not reported again.
 //!
-//! A baseline says what is *new*; it never says what a change did. That is decided by the analyses
-//! before and after it, whatever a baseline accepts (R82).
+//! A baseline says what is *new*; it never says what a change did. The analyses before and after a
+//! change decide that, whatever a baseline accepts. See `docs/change-control.md`.
 //!
 //! # Invariants
 //!
-//! - A baseline that is damaged, or made by other means than an analysis, knows nothing: all is new.
-//! - Whoever accepts more in the course of a change is told on (R89).
-//! - A baseline lies in the tree that is analysed, where a name that any text mentions counts as
-//!   used. So it holds digests of ids, and no word that a symbol is likely to be called.
+//! - A baseline that is damaged, or made by another analyser or other settings, accepts nothing:
+//!   every finding is new.
+//! - A change that accepts more findings than before is reported as a violation.
+//! - A baseline lies in the analysed tree, where any text that mentions a name counts as a use of
+//!   it. So it holds digests of ids, and no word that a symbol is likely to have as its name.
 
 use std::collections::BTreeSet;
 
@@ -21,16 +22,15 @@ use super::{Finding, Report};
 use crate::json::{self, JsonError};
 use crate::object::sha256;
 
-/// Where a baseline is looked for, from the analysed root.
+/// Where a baseline is read, relative to the analysed root.
 pub const NAME: &str = "provost.baseline.json";
 
-/// The version of baselines.
 const VERSION: &str = "1";
 
 /// The largest baseline that is read, in bytes.
 pub const LARGEST: u64 = 16 << 20;
 
-/// The findings that are accepted.
+/// The accepted findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
@@ -39,29 +39,28 @@ pub struct Baseline {
     /// The version of the analyser whose findings these are.
     #[serde(rename = "provost_baseline_analyser")]
     pub analyser: String,
-    /// The digest of the settings they were found by.
+    /// The digest of the settings that they were found with.
     #[serde(rename = "provost_baseline_settings_sha256")]
     pub settings: String,
     /// Digests of their ids.
     #[serde(rename = "provost_accepted_findings_sha256")]
     pub findings: BTreeSet<String>,
-    /// The digest of everything else here, so that damage is seen; anybody can make it.
+    /// The digest of the other fields, to detect damage. It is not signed: any editor can compute
+    /// it.
     #[serde(rename = "provost_baseline_sha256")]
     payload: String,
 }
 
-/// What stands for a finding.
+/// The key that stands for a finding.
 fn key(finding: &Finding) -> String {
     sha256(finding.id.as_bytes())
 }
 
-/// Why bytes are no baseline.
 #[derive(Debug, thiserror::Error)]
 pub enum BadBaseline {
-    /// They are something else.
     #[error("it does not parse")]
     Syntax(#[from] JsonError),
-    /// Somebody else's.
+    /// It was made for another version.
     #[error("its version is `{0}`; `{VERSION}` is read")]
     Version(String),
     /// It was edited or damaged.
@@ -70,7 +69,7 @@ pub enum BadBaseline {
 }
 
 impl Baseline {
-    /// The baseline that accepts everything `report` found.
+    /// The baseline that accepts all findings of `report`.
     pub fn of(report: &Report) -> Self {
         let mut baseline = Self {
             version: VERSION.to_owned(),
@@ -83,7 +82,6 @@ impl Baseline {
         baseline
     }
 
-    /// Reads a baseline.
     pub fn parse(bytes: &[u8]) -> Result<Self, BadBaseline> {
         let baseline: Self = json::parse_as(bytes)?;
         if baseline.version != VERSION {
@@ -105,46 +103,44 @@ impl Baseline {
         sha256(json::canonical(&value).as_bytes())
     }
 
-    /// The baseline as its file: one finding a line, so that a difference can be read.
+    /// The content of its file: one finding per line, so that a diff is readable.
     pub fn render(&self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
         let text = serde_json::to_string_pretty(&value).unwrap_or_default();
         text + "\n"
     }
 
-    /// Its identity.
     pub fn digest(&self) -> &str {
         &self.payload
     }
 
-    /// Whether it was made by the means of `report`; another one knows nothing of it.
+    /// Whether it was made by the analyser and the settings of `report`; otherwise it does not
+    /// apply.
     pub fn fits(&self, report: &Report) -> bool {
         self.analyser == report.analyser && self.settings == report.settings.digest()
     }
 }
 
-/// What an analysis saw of a baseline.
+/// A baseline as an analysis found it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "status")]
 pub enum Seen {
-    /// There was none.
     #[default]
     Missing,
-    /// There was something that is no baseline.
+    /// The file is not a baseline.
     Invalid {
-        /// Where, from the analysed root.
+        /// Relative to the analysed root.
         path: String,
-        /// Why not.
         why: String,
     },
-    /// It was made by other means than the analysis, so its ids mean nothing here.
+    /// It was made by another analyser or other settings, so its ids do not apply.
     Incompatible { path: String, baseline: Baseline },
-    /// It counts.
+    /// It applies.
     Trusted { path: String, baseline: Baseline },
 }
 
 impl Seen {
-    /// What the bytes at `path` are to the analysis that found `report`.
+    /// Reads the bytes at `path` for the analysis that found `report`.
     pub fn of(path: &str, bytes: Option<&[u8]>, report: &Report) -> Self {
         let path = path.to_owned();
         match bytes.map(Baseline::parse) {
@@ -167,7 +163,7 @@ impl Seen {
         }
     }
 
-    /// The baseline, if it counts.
+    /// The baseline, if it applies.
     pub fn trusted(&self) -> Option<&Baseline> {
         match self {
             Self::Trusted { baseline, .. } => Some(baseline),
@@ -175,7 +171,7 @@ impl Seen {
         }
     }
 
-    /// What identifies whatever was there.
+    /// The digest of the baseline, whether it applies or not.
     fn identity(&self) -> Option<&str> {
         match self {
             Self::Missing | Self::Invalid { .. } => None,
@@ -185,58 +181,57 @@ impl Seen {
         }
     }
 
-    /// Whether `finding` is accepted.
     pub fn knows(&self, finding: &Finding) -> bool {
         self.trusted()
             .is_some_and(|baseline| baseline.findings.contains(&key(finding)))
     }
 
-    /// The findings of `report` that decide and that nobody accepted.
+    /// The findings of `report` that decide and are not accepted.
     pub fn new_in<'a>(&self, report: &'a Report) -> Vec<&'a Finding> {
         let fresh = |one: &&Finding| one.gates() && !self.knows(one);
         report.findings.iter().filter(fresh).collect()
     }
 
-    /// What there is to tell about it.
+    /// A summary for payloads.
     pub fn told(&self, report: &Report) -> Value {
         let new = self.new_in(report).len();
         let gating = report.findings.iter().filter(|one| one.gates()).count();
-        let mut told = json!({
+        let mut summary = json!({
             "status": self.word(), "known_findings": gating - new, "new_findings": new,
         });
         match self {
             Self::Missing => {}
             Self::Invalid { path, why } => {
-                told["path"] = json!(path);
-                told["reason"] = json!(why);
+                summary["path"] = json!(path);
+                summary["reason"] = json!(why);
             }
             Self::Incompatible { path, baseline } | Self::Trusted { path, baseline } => {
-                told["path"] = json!(path);
-                told["digest"] = json!(baseline.digest());
+                summary["path"] = json!(path);
+                summary["digest"] = json!(baseline.digest());
             }
         }
-        told
+        summary
     }
 }
 
-/// What is known when a baseline became another one in the course of a change.
+/// The facts about a baseline that changed during a change.
 #[derive(Debug, Clone, Copy)]
 pub struct Course<'a> {
-    /// What the analysis from before saw.
+    /// The baseline of the analysis from before.
     pub before: &'a Seen,
-    /// What the one from after saw.
+    /// The baseline of the analysis from after.
     pub after: &'a Seen,
-    /// The gates by what each accepts.
+    /// The gates, each by its own baseline.
     pub gates: (&'a Gate, &'a Gate),
     /// How many findings are new by the analyses.
     pub regressions: usize,
-    /// What was touched.
+    /// The touched paths.
     pub paths: &'a [String],
-    /// Whether somebody declared the change.
+    /// Whether an agent declared the change.
     pub has_intent: bool,
 }
 
-/// Every rule that a change breaks by taking a baseline for its own good (R89).
+/// Every rule that a change breaks by updating a baseline for its own benefit.
 pub fn abuse(course: &Course<'_>) -> Vec<&'static str> {
     let after = course.after.identity();
     if after.is_none() || after == course.before.identity() {
@@ -253,10 +248,10 @@ pub fn abuse(course: &Course<'_>) -> Vec<&'static str> {
     found.map(|(violation, _)| violation).collect()
 }
 
-/// What a broken rule of this kind begins with.
+/// The prefix of a violation of this kind.
 const PREFIX: &str = "baseline_abuse:";
 
-/// The rules that can be broken, in the order in which they are told.
+/// The rules, in the order in which they are reported.
 const TRIGGERS: [&str; 4] = [
     "baseline_abuse:baseline_changed_with_functional_code",
     "baseline_abuse:baseline_updated_while_regressions_present",
@@ -264,7 +259,7 @@ const TRIGGERS: [&str; 4] = [
     "baseline_abuse:ci_greened_by_accepting_debt",
 ];
 
-/// The triggers among broken rules, without their kind.
+/// The triggers among `violations`, without their prefix.
 pub fn triggers<'a>(violations: &[&'a str]) -> Vec<&'a str> {
     let of_kind = |rule: &&'a str| rule.strip_prefix(PREFIX);
     violations.iter().filter_map(of_kind).collect()
@@ -328,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn r89_a_baseline_that_was_updated_is_told_by_what_it_was_good_for() {
+    fn an_updated_baseline_is_reported_with_what_it_hides() {
         let tree = sample();
         let (old, new) = (Seen::Missing, trusted(&tree));
         let gate = |would_fail| Gate {

@@ -1,4 +1,4 @@
-//! Says how far a change of some files reaches.
+//! Computes how far a change of some files reaches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,24 +10,22 @@ use super::{Family, Finding, Report};
 use crate::path::RepoPath;
 use crate::structure::pattern::covers;
 
-/// The most that is shown of what is reached indirectly.
+/// The largest number of indirect dependents that are shown.
 pub const MOST_TRANSITIVE: usize = 10;
 
-/// The most that is shown of what a review should look at.
+/// The largest number of files that are shown to a reviewer.
 pub const MOST_CONTEXT: usize = 20;
 
-/// From here on a change reaches far.
+/// The number of dependents from which a change reaches far.
 const FAR: usize = 5;
 
 /// How far the imports are followed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Depth {
-    /// One step.
     Direct,
-    /// All the way.
     Transitive,
-    /// All the way if the level is high.
+    /// Transitive if the level is high.
     #[default]
     Auto,
 }
@@ -43,41 +41,39 @@ impl Depth {
     }
 }
 
-/// How far a change reaches, as one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Nothing else depends on it.
+    /// No other file depends on it.
     Low,
-    /// A few files do.
+    /// A few files depend on it.
     Medium,
-    /// Many do.
+    /// Many files depend on it.
     High,
 }
 
-/// What a change reaches. Lists are whole; who shows them cuts them.
+/// The files that a change reaches. Lists are complete; the caller truncates them for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blast {
-    /// The files of the tree that are meant.
+    /// The changed files of the tree.
     pub origin: Vec<RepoPath>,
-    /// Names that were given and that no file of source code has.
+    /// Names that no source file has.
     pub unknown: Vec<String>,
-    /// As one word.
     pub radius_level: Level,
     /// Files that import one of them.
     pub direct_dependents: Vec<RepoPath>,
-    /// Files that import those, and so on; nothing unless that was followed.
+    /// Files that import those, and so on; `None` unless that was followed.
     pub transitive_dependents: Option<Vec<RepoPath>>,
     /// Files with code that is a clone of code in them.
     pub clone_cohort: Vec<RepoPath>,
-    /// Files in one circle of imports with them, themselves included.
+    /// Files in an import cycle with them, themselves included.
     pub in_dependency_cycle: Vec<RepoPath>,
-    /// Ids of what was found in them.
+    /// Ids of the findings in them.
     pub structural_risk: Vec<String>,
 }
 
 impl Blast {
-    /// All of it, as it is kept with an intent that began from the analysis `run_id`.
+    /// The whole document, as it is stored with an intent that began from the analysis `run_id`.
     pub fn document(&self, run_id: &str) -> Value {
         let mut document = serde_json::to_value(self).unwrap_or_default();
         document["run_id"] = json!(run_id);
@@ -85,7 +81,7 @@ impl Blast {
     }
 }
 
-/// The name under which such a document can be asked for, from its digest.
+/// The name under which such a document is requested, from its digest.
 pub fn artifact_id(digest: &str) -> String {
     format!("blast-{}", digest.get(..16).unwrap_or(digest))
 }
@@ -152,7 +148,7 @@ pub fn radius(report: &Report, files: &[impl AsRef<str>], depth: Depth) -> Blast
 
 type Importers<'a> = BTreeMap<&'a RepoPath, Vec<&'a RepoPath>>;
 
-/// Who imports one of `these`, without those that are `known`.
+/// The files that import one of `these`, without those that are `known`.
 fn step<'a>(
     importers: &Importers<'a>,
     these: &BTreeSet<&'a RepoPath>,
@@ -165,7 +161,7 @@ fn step<'a>(
     all.copied().filter(|path| !known.contains(path)).collect()
 }
 
-/// Who imports one of `first`, directly or not, without those and without the origin.
+/// The files that import one of `first`, directly or not, without those and without the origin.
 fn closure<'a>(
     importers: &Importers<'a>,
     origin: &BTreeSet<&'a RepoPath>,

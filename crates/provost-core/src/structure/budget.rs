@@ -1,4 +1,4 @@
-//! Says how much worse a tree may become, how near it is to that, and whether it is too far.
+//! Defines how much worse a tree may become, how much room is left, and when a limit is exceeded.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::health::Points;
 use super::{Category, Family, Finding, Report};
 
-/// How strict a budget is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strictness {
-    /// No new clones, and what the request set.
+    /// No new clones, and the limits of the request.
     #[default]
     Ci,
-    /// Nothing new of anything.
+    /// No new findings of any kind.
     Strict,
-    /// Everything is off.
     Relaxed,
 }
 
@@ -30,7 +28,7 @@ impl Strictness {
         }
     }
 
-    /// Its word, as JSON has it.
+    /// Its name in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ci => "ci",
@@ -40,25 +38,22 @@ impl Strictness {
     }
 }
 
-/// Limits that a request set by itself.
+/// Limits that the request sets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
-    /// The largest complexity.
     pub complexity: Option<u32>,
-    /// The largest coupling.
     pub coupling: Option<u32>,
-    /// The largest cohesion.
     pub cohesion: Option<u32>,
 }
 
-/// Limits; a number that is off is nothing, a switch that is off is false.
+/// Limits; a number that is off is `None`, a switch that is off is false.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "the document has one switch a gate"
+    reason = "the format has one switch per gate"
 )]
 pub struct Budgets {
-    /// How many clones may be new.
+    /// The largest number of new clones.
     pub clone_regression: Option<u32>,
     /// The largest complexity.
     pub complexity_delta: Option<u32>,
@@ -66,31 +61,29 @@ pub struct Budgets {
     pub coupling_delta: Option<u32>,
     /// The largest cohesion.
     pub cohesion_delta: Option<u32>,
-    /// The least health.
+    /// The lowest health.
     pub health_floor: Option<u32>,
-    /// The least test coverage, in percent; it is not measured here.
+    /// The lowest test coverage, in percent; not measured.
     pub coverage_min: Option<u32>,
     /// No new dead code.
     pub forbid_dead_code_regression: bool,
-    /// No new circles of imports.
+    /// No new import cycles.
     pub forbid_cycle_regression: bool,
-    /// No type lost; it is not measured here.
+    /// No type annotation lost; not measured.
     pub forbid_typing_regression: bool,
-    /// No documentation lost; it is not measured here.
+    /// No documentation lost; not measured.
     pub forbid_docstring_regression: bool,
-    /// No public name lost; it is not measured here.
+    /// No public name lost; not measured.
     pub forbid_api_break: bool,
-    /// No hot function without a test; it is not measured here.
+    /// No hot function without a test; not measured.
     pub forbid_untested_hotspots: bool,
     /// The names of the limits that are off.
     pub disabled: Vec<String>,
-    /// The names of the limits that are on and that nobody measures, so that nobody takes their
-    /// silence for a yes.
+    /// The names of the limits that are on but not measured: a missing measurement is not a pass.
     pub not_measured: Vec<String>,
 }
 
 impl Budgets {
-    /// The limits of `strictness`.
     pub fn of(strictness: Strictness, asked: &Asked) -> Self {
         let strict = strictness == Strictness::Strict;
         let relaxed = strictness == Strictness::Relaxed;
@@ -164,27 +157,22 @@ impl Budgets {
     }
 }
 
-/// Where a tree stands.
+/// The values of a tree that limits apply to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// Groups of clones.
     pub clone_groups: u64,
-    /// Symbols that nobody uses.
+    /// Unused symbols.
     pub dead_code: u64,
-    /// Circles of imports.
+    /// Import cycles.
     pub dependency_cycles: u64,
-    /// The largest complexity.
     pub max_complexity: u32,
-    /// The largest coupling.
     pub max_coupling: u32,
-    /// The largest cohesion.
     pub max_cohesion: u32,
-    /// The health; nothing where there is no source code.
+    /// `None` where there is no source code.
     pub health: Option<Points>,
 }
 
 impl Standing {
-    /// Where the tree of `report` stands.
     pub fn of(report: &Report) -> Self {
         let metrics = &report.metrics;
         Self {
@@ -199,21 +187,17 @@ impl Standing {
     }
 }
 
-/// How much worse a tree may become before a limit is broken; negative where it is already.
+/// How much worse a tree may become before a limit is exceeded; negative where it is exceeded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Headroom {
-    /// To the largest complexity.
     pub complexity: Option<i64>,
-    /// To the largest coupling.
     pub coupling: Option<i64>,
-    /// To the largest cohesion.
     pub cohesion: Option<i64>,
-    /// To the least health.
     pub health: Option<Points>,
 }
 
 impl Headroom {
-    /// What `budgets` leave where a tree stands.
+    /// The room that `budgets` leave.
     pub fn of(budgets: &Budgets, standing: &Standing) -> Self {
         let left =
             |limit: Option<u32>, now: u32| limit.map(|limit| i64::from(limit) - i64::from(now));
@@ -230,14 +214,14 @@ impl Headroom {
     }
 }
 
-/// What a gate says, or would say.
+/// The verdict of a gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
-    /// Whether a limit is broken.
+    /// Whether a limit is exceeded.
     pub would_fail: bool,
-    /// How a command that asked would end.
+    /// The exit status of a command that asks.
     pub exit_code: u8,
-    /// Which limits, in words.
+    /// The exceeded limits, as text.
     pub reasons: Vec<String>,
 }
 
@@ -252,10 +236,10 @@ impl Gate {
     }
 }
 
-/// How a command ends whose gate fails, in the document.
+/// The exit status of a command whose gate fails, as the payload format defines it.
 const GATE_FAILED: u8 = 3;
 
-/// Holds `report` against `budgets`. What `known` has is not new; without one, everything is.
+/// Checks `report` against `budgets`. Findings in `known` are not new; without it every one is.
 pub fn gate(report: &Report, known: Option<&Report>, budgets: &Budgets) -> Gate {
     let old: BTreeSet<&str> = known
         .into_iter()
@@ -265,7 +249,7 @@ pub fn gate(report: &Report, known: Option<&Report>, budgets: &Budgets) -> Gate 
     gate_against(report, &is_old, budgets)
 }
 
-/// Holds `report` against `budgets`; `is_old` says which findings are not new.
+/// Checks `report` against `budgets`; `is_old` says which findings are not new.
 pub fn gate_against(report: &Report, is_old: &dyn Fn(&Finding) -> bool, budgets: &Budgets) -> Gate {
     let standing = Standing::of(report);
     let mut reasons = Vec::new();

@@ -1,8 +1,8 @@
 //! Compares two reports: what is new, what is gone, what only moved, what became worse.
 //!
-//! A finding of the second report is the same as one of the first if it has its id; or else its
-//! name in the same file (the code changed); or else its code under another name. What is left is
-//! new. A group of clones that grew is new too, for the copy that was added.
+//! A finding of the second report equals one of the first if it has the same id; or else the same
+//! name in the same file (its code changed); or else the same code under another name. Any other
+//! finding is new. A group of clones that grew is new too, for the copy that was added.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,39 +13,35 @@ use super::patch::{self, Patch};
 use super::{Class, Family, Finding, Formula, Function, Report, SourceFile};
 use crate::path::RepoPath;
 
-/// The most symbols that are listed as worse; the worst are.
+/// The largest number of symbols that are listed as worse; the worst are listed.
 pub const MOST_WORSENED: usize = 100;
 
-/// What a change did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
     /// Whether the reports can be compared: equal settings, equal analysers.
     pub comparable: bool,
-    /// What it comes to.
     pub verdict: DeltaVerdict,
-    /// Findings that are new and may decide.
+    /// New findings that may decide.
     pub regressions: Vec<Finding>,
     /// Findings that are gone and could have decided.
     pub improvements: Vec<Finding>,
-    /// Findings that are new, but only told: not sure enough, or of a kind that never decides.
+    /// New findings that are only reported: too little confidence, or an advisory category.
     pub advisories: Vec<Finding>,
-    /// Findings that are now elsewhere or under another name.
+    /// Findings that moved or were renamed.
     pub moved: Vec<Moved>,
     /// Symbols whose numbers became worse, the worst first.
     pub worsened: Vec<Worsened>,
-    /// Files that could be read better before.
+    /// Files that were parsed better before.
     pub parse_worsened: Vec<RepoPath>,
-    /// The health before, if it is known.
     pub health_before: Option<Points>,
     /// The health after, on the size that the tree had before.
     pub health_after: Option<Points>,
-    /// The one minus the other.
+    /// `health_after` minus `health_before`.
     pub health_delta: Option<Points>,
-    /// The functions that were changed, by themselves.
+    /// The health of the touched functions alone.
     pub patch: Option<Patch>,
 }
 
-/// What a change comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeltaVerdict {
@@ -57,14 +53,13 @@ pub enum DeltaVerdict {
     Regressed,
     /// Something is better and something is worse.
     Mixed,
-    /// The reports cannot be compared.
     Incomparable,
-    /// Nothing was to be compared.
+    /// There was nothing to compare.
     NotApplicable,
 }
 
 impl DeltaVerdict {
-    /// Its word, as JSON has it.
+    /// Its name in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Improved => "improved",
@@ -77,25 +72,18 @@ impl DeltaVerdict {
     }
 }
 
-/// A finding that is now elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {
-    /// Its id before.
     pub before: String,
-    /// Its id after.
     pub after: String,
-    /// The files it was in.
     pub from: Vec<RepoPath>,
-    /// The files it is in.
     pub to: Vec<RepoPath>,
 }
 
-/// A symbol whose number became worse.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Worsened {
     pub path: RepoPath,
     pub symbol: String,
-    /// Which number.
     pub metric: Metric,
     pub before: u32,
     pub after: u32,
@@ -113,7 +101,7 @@ pub enum Metric {
     Cohesion,
 }
 
-/// Compares two reports. Whether they are about the same place is for the caller to know.
+/// The caller makes sure that both reports are about the same root.
 pub fn compare(before: &Report, after: &Report) -> Delta {
     let same_means = before.settings.digest() == after.settings.digest()
         && before.analyser == after.analyser
@@ -136,7 +124,7 @@ pub fn compare(before: &Report, after: &Report) -> Delta {
     delta
 }
 
-/// The answer for a change whose structure nobody looks at.
+/// The result for a change whose structure is not compared.
 pub fn not_applicable() -> Delta {
     empty(DeltaVerdict::NotApplicable)
 }
@@ -177,11 +165,11 @@ fn healths(before: &Report, after: &Report) -> Option<(Health, Health)> {
     }
 }
 
-/// Pairs of findings that are the same one, as they are found.
+/// Pairs of findings that are equal, collected step by step.
 struct Pairing<'a> {
     before: Vec<&'a Finding>,
     after: Vec<&'a Finding>,
-    /// For each one of the second report, which of the first it is.
+    /// For each finding of the second report, its position in the first.
     found: Vec<Option<usize>>,
     taken: Vec<bool>,
 }
@@ -313,12 +301,12 @@ fn findings(before: &Report, after: &Report, delta: &mut Delta) {
     delta.improvements = gone.map(|(finding, _)| (*finding).clone()).collect();
 }
 
-/// An id without the number that tells equal ones apart.
+/// An id without the number that distinguishes equal ones.
 fn base_id(id: &str) -> &str {
     id.rsplit_once('#').map_or(id, |(base, _)| base)
 }
 
-/// What is counted by path and name, in the order of the file where a name is there twice.
+/// Items by path and name, in the order of the file where a name occurs twice.
 pub(super) fn by_name<'a, T>(
     items: &'a [T],
     name: impl Fn(&'a T) -> (&'a RepoPath, &'a str),

@@ -1,9 +1,9 @@
-//! Holds one analysis against limits that a request switches on one by one.
+//! Checks one analysis against limits that a request switches on one by one.
 //!
 //! # Invariants
 //!
-//! - A limit that is switched on and that nobody measures fails: silence is no yes.
-//! - What is new is what no baseline accepts; without one, everything is.
+//! - A limit that is switched on but not measured fails: a missing measurement is not a pass.
+//! - A finding is new if no baseline accepts it; without a baseline every finding is new.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,36 +12,32 @@ use super::budget::{Gate, Standing};
 use super::health::Points;
 use super::{Family, Finding, Report};
 
-/// The limits of a request. A number is off when it is nothing, a switch when it is false.
+/// The limits of a request. A number is off when it is `None`, a switch when it is false.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "the document has one switch a gate"
+    reason = "the format has one switch per gate"
 )]
 pub struct Switches {
-    /// No clones that are new.
+    /// No new clones.
     pub fail_on_new: bool,
-    /// The most groups of clones.
+    /// The largest number of clone groups.
     pub fail_threshold: Option<u32>,
-    /// The largest complexity.
     pub fail_complexity: Option<u32>,
-    /// The largest coupling.
     pub fail_coupling: Option<u32>,
-    /// The largest cohesion.
     pub fail_cohesion: Option<u32>,
-    /// No circles of imports.
+    /// No import cycles.
     pub fail_cycles: bool,
-    /// No unused symbols.
     pub fail_dead_code: bool,
-    /// The least health.
+    /// The lowest health.
     pub fail_health: Option<u32>,
-    /// No findings that are new, other than clones.
+    /// No new findings other than clones.
     pub fail_on_new_metrics: bool,
-    /// Names of limits that were switched on and that nobody measures here.
+    /// Names of limits that were switched on and are not measured.
     pub not_measured: Vec<String>,
 }
 
-/// Holds `report` against `switches`.
+/// Checks `report` against `switches`.
 pub fn evaluate(report: &Report, baseline: &Seen, switches: &Switches) -> Gate {
     let standing = Standing::of(report);
     let new = baseline.new_in(report);

@@ -1,4 +1,4 @@
-//! Follows imports: circles, and how deep a file stands on others.
+//! Follows imports: cycles, and how deep the imports below a file go.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ pub struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    /// The graph of those `imports` that happen at once.
+    /// The graph of those `imports` that are not deferred.
     pub fn of(imports: &'a [Import]) -> Self {
         let imports = || imports.iter().filter(|import| !import.deferred);
         let mut names: Vec<&RepoPath> = imports().map(|import| &import.to).collect();
         names.extend(imports().map(|import| &import.from));
-        // Imports of one file usually stand together; what is there once is sorted once.
+        // Imports of one file are usually adjacent, so most duplicates go before the sort.
         names.dedup();
         names.sort_unstable();
         names.dedup();
         let number = |name: &RepoPath| names.binary_search(&name).ok();
         let mut edges = vec![Vec::new(); names.len()];
-        // Imports of one file usually stand together, so it is looked up once for all of them.
+        // Imports of one file are usually adjacent, so it is looked up once for all of them.
         let mut last: Option<(&RepoPath, usize)> = None;
         for import in imports() {
             let known = last.filter(|(from, _)| **from == import.from);
@@ -38,7 +38,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The graph with an edge for each number in `edges[n]`, from the file at `n` of `files`, which
-    /// are sorted, to that with the number. Files without an edge are no part of it.
+    /// are sorted, to the file with that number. Files without an edge are no part of it.
     pub fn numbered(files: &[&'a RepoPath], edges: &[Vec<usize>]) -> Self {
         let mut takes_part = vec![false; files.len()];
         for (from, all) in edges.iter().enumerate().take(files.len()) {
@@ -47,7 +47,7 @@ impl<'a> Graph<'a> {
                 takes_part[*to] = true;
             }
         }
-        // The number of each file among those that take part.
+        // The number of each file among those that have an edge.
         let mut numbers = vec![0; files.len()];
         let mut graph = Self::default();
         for (at, name) in files.iter().enumerate() {
@@ -64,7 +64,7 @@ impl<'a> Graph<'a> {
         graph
     }
 
-    /// The circles: files that can reach each other, two or more together, sorted.
+    /// The cycles: files that can reach each other, two or more together, sorted.
     pub fn cycles(&self) -> Vec<Vec<&'a RepoPath>> {
         let mut cycles: Vec<Vec<&RepoPath>> = self
             .components()
@@ -80,7 +80,7 @@ impl<'a> Graph<'a> {
         cycles
     }
 
-    /// How many imports deep each file stands on others; a circle is as deep as what it stands on.
+    /// The longest chain of imports below each file; a cycle has the depth of what it imports.
     pub fn depths(&self) -> BTreeMap<&'a RepoPath, u32> {
         let components = self.components();
         let mut home = vec![0; self.names.len()];
@@ -89,7 +89,7 @@ impl<'a> Graph<'a> {
                 home[*at] = number;
             }
         }
-        // What a component imports has been completed before it.
+        // The components that a component imports are complete before it.
         let mut depth = vec![0_u32; components.len()];
         for (number, members) in components.iter().enumerate() {
             let below = members
@@ -105,8 +105,8 @@ impl<'a> Graph<'a> {
         self.names.iter().enumerate().map(deep).collect()
     }
 
-    /// Strongly connected components by Tarjan's way, those that are imported first. It keeps its
-    /// own stack, because a chain of imports can be longer than that of the machine.
+    /// Strongly connected components by Tarjan's algorithm, imported ones first. It keeps its own
+    /// stack, because a chain of imports can be longer than the call stack permits.
     fn components(&self) -> Vec<Vec<usize>> {
         const UNSEEN: usize = usize::MAX;
         let count = self.names.len();

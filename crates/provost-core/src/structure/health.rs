@@ -1,10 +1,10 @@
 //! Turns sums into a number between 0 and 100.
 //!
 //! The standard formula has one curve: `100 · half / (half + rate)`, where the rate is debt per
-//! hundred functions, classes or files, and `half` the rate at which half of the points are gone.
-//! It has no floor, so one more defect is seen however many there are, and points are counted in
-//! millionths, so it is seen in a million lines too. What a tree does not have, such as classes, is
-//! left out of the mean instead of counting as perfect.
+//! hundred functions, classes or files, and `half` the rate at which half of the points are lost.
+//! It has no floor, so one more defect is visible however many there are. Points are counted in
+//! millionths, so it is visible in a million lines too. A dimension that a tree does not have, such
+//! as classes, is left out of the mean instead of counting as perfect.
 //!
 //! Two trees are compared on the size of the first one ([`pair`]): only debt moves the
 //! number, never code that was added or removed without any.
@@ -19,10 +19,8 @@ use super::metrics::{Debt, Debts, PythonSums};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Points(i64);
 
-/// One point.
 const ONE: i64 = 1_000_000;
 
-/// All points.
 const ALL: i64 = 100 * ONE;
 
 impl Points {
@@ -34,23 +32,20 @@ impl Points {
         self.0
     }
 
-    /// How much this is more than `other`; less is negative.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0 - other.0)
     }
 
-    /// Nothing at all.
     pub fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// Less than nothing.
     pub fn is_negative(self) -> bool {
         self.0 < 0
     }
 
-    /// The points as JSON has them: a whole number where they are one.
+    /// The points as in JSON: an integer where they are whole.
     pub fn number(self) -> serde_json::Number {
         if self.0 % ONE == 0 {
             return (self.0 / ONE).into();
@@ -84,29 +79,26 @@ impl Serialize for Points {
 impl<'de> Deserialize<'de> for Points {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = f64::deserialize(deserializer)?;
-        // Through text, because that rounds and no cast does.
+        // Through text, because formatting rounds and no cast does.
         let text = format!("{value:.6}").replace('.', "");
         let millionths = text.parse().map_err(serde::de::Error::custom)?;
         Ok(Self(millionths))
     }
 }
 
-/// The health of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Health {
-    /// The number.
     pub points: Points,
-    /// The same as a letter.
     pub grade: Grade,
-    /// What it is the mean of.
+    /// The dimensions it is the mean of.
     pub dimensions: Vec<Share>,
 }
 
-/// What one dimension contributes.
+/// The contribution of one dimension.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     pub dimension: Dimension,
-    /// How much it weighs, of 100.
+    /// Out of 100.
     pub weight: u8,
     pub points: Points,
     /// What the points were computed from.
@@ -114,23 +106,20 @@ pub struct Share {
     pub debt: Debt,
 }
 
-/// What health is a mean of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dimension {
-    /// The same code twice.
     Clones,
-    /// Branches.
     Complexity,
     /// Methods that have nothing to do with each other.
     Cohesion,
     /// Classes that use many others.
     Coupling,
-    /// Code that nobody uses.
+    /// Unused code.
     DeadCode,
-    /// Circles of imports.
+    /// Import cycles.
     Dependencies,
-    /// Files that could be read.
+    /// The share of files that could be read.
     Coverage,
 }
 
@@ -145,7 +134,7 @@ impl Dimension {
         Self::Coverage,
     ];
 
-    /// How much it weighs, of 100.
+    /// Out of 100.
     fn weight(self) -> u8 {
         match self {
             Self::Clones => 25,
@@ -155,7 +144,7 @@ impl Dimension {
         }
     }
 
-    /// The debt per hundred at which half of the points are gone.
+    /// The debt per hundred at which half of the points are lost.
     fn half(self) -> u64 {
         match self {
             Self::Clones => 40,
@@ -167,7 +156,7 @@ impl Dimension {
         }
     }
 
-    /// Its word, as JSON has it.
+    /// Its name in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::Clones => "clones",
@@ -181,7 +170,6 @@ impl Dimension {
     }
 }
 
-/// Health as a letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Grade {
     F,
@@ -203,16 +191,16 @@ impl Grade {
     }
 }
 
-/// The health that follows from `debts` by the standard formula; nothing where there is nothing.
+/// The health that follows from `debts` by the standard formula; `None` where there is no code.
 pub fn standard(debts: &Debts) -> Option<Health> {
     on(debts, debts)
 }
 
-/// The healths of two trees, both on the size of the first.
+/// The health of two trees, both on the size of the first.
 pub fn pair(before: &Debts, after: &Debts) -> Option<(Health, Health)> {
     let mut basis = before.clone();
     for (dimension, debt) in after {
-        // What the first tree did not have is measured by the second.
+        // A dimension that the first tree does not have is measured on the size of the second.
         let known = basis.entry(*dimension).or_default();
         if known.size == 0 {
             known.size = debt.size;
@@ -262,8 +250,8 @@ fn mean(shares: Vec<Share>) -> Option<Health> {
     })
 }
 
-/// The health of the Python code by whole numbers and absolute penalties, as others compute it;
-/// nothing where there is none.
+/// The health of the Python code by integers and absolute penalties, as other tools compute it;
+/// `None` where there is no Python code.
 pub fn compat(sums: &PythonSums) -> Option<Health> {
     if sums.files == 0 {
         return None;
@@ -286,14 +274,14 @@ pub fn compat(sums: &PythonSums) -> Option<Health> {
     Some(health)
 }
 
-/// Thousandths of points in whole points; a half goes to the even one.
+/// Thousandths of points in whole points; a half is rounded to even.
 fn rounded(thousandths: i64) -> i64 {
     let (whole, rest) = (thousandths.div_euclid(1000), thousandths.rem_euclid(1000));
     let up = rest > 500 || (rest == 500 && whole % 2 != 0);
     whole + i64::from(up)
 }
 
-/// The points of a dimension in thousandths, before they are rounded and cut.
+/// The points of a dimension in thousandths, before rounding and clamping.
 fn penalties(dimension: Dimension, sums: &PythonSums) -> (i64, Debt) {
     let part = |value: u64, of: u64, unit: i64| match i64::try_from(of.max(1)) {
         Ok(of) => signed(value).saturating_mul(unit) / of,
@@ -351,7 +339,7 @@ fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Groups of clones per million files, as thousandths of points: straight lines between corners.
+/// Clone groups per million files, as thousandths of points: linear between the given points.
 fn density_points(density: i64) -> i64 {
     const CORNERS: [(i64, i64); 4] = [
         (0, 100_000),

@@ -9,13 +9,13 @@ use super::health::Dimension;
 use super::{Category, Class, Confidence, Family, Finding, Function, Parse, SourceFile};
 use crate::path::RepoPath;
 
-/// The cyclomatic complexity up to which nothing is owed.
+/// The cyclomatic complexity up to which there is no debt.
 const EASY: u32 = 10;
 
-/// The cognitive complexity up to which nothing is owed.
+/// The cognitive complexity up to which there is no debt.
 const READABLE: u32 = 15;
 
-/// The number of other classes up to which nothing is owed.
+/// The number of other classes up to which there is no debt.
 const FEW_CLASSES: u32 = 5;
 
 /// From here on a function is at high risk.
@@ -30,13 +30,11 @@ const LOOSE: u32 = 3;
 /// The language that the compatible formula is about.
 const PYTHON: &str = "python";
 
-/// What is owed in each dimension.
 pub type Debts = BTreeMap<Dimension, Debt>;
 
-/// What is owed, and how much there is that could owe.
+/// A debt, and the size of what it is measured over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Debt {
-    /// What is owed.
     pub debt: u64,
     /// Functions, classes or files.
     pub size: u64,
@@ -49,27 +47,23 @@ pub struct Metrics {
     pub lines: u64,
     pub functions: u64,
     pub classes: u64,
-    /// Groups of functions or blocks that do the same; nearly the same does not count.
+    /// Groups of equal functions or blocks; near clones do not count.
     pub clone_groups: u64,
-    /// Functions and classes that nobody uses, as far as that is sure.
+    /// Unused functions and classes, as far as that is certain.
     pub dead_code: u64,
-    /// Circles of imports.
+    /// Import cycles.
     pub cycles: u64,
-    /// The largest cyclomatic complexity.
     pub max_complexity: u32,
-    /// The largest cognitive complexity.
     pub max_cognitive: u32,
-    /// The deepest nesting.
     pub max_nesting: u32,
-    /// The most other classes that a class uses.
+    /// The largest number of other classes that a class uses.
     pub max_coupling: u32,
-    /// The most parts that a class falls into.
+    /// The largest number of parts that a class falls into.
     pub max_cohesion: u32,
-    /// How many imports deep the deepest file stands on others.
+    /// The longest chain of imports below a file.
     pub max_depth: u32,
-    /// What is owed.
     pub debts: Debts,
-    /// The sums behind the compatible formula.
+    /// The sums for [`compat`](super::health::compat).
     pub python: PythonSums,
 }
 
@@ -77,21 +71,16 @@ pub struct Metrics {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PythonSums {
     pub files: u64,
-    /// Files that could not be read.
     pub unread: u64,
-    /// Groups of clones.
     pub clone_groups: u64,
-    /// Cyclomatic complexity of functions.
     pub complexity: Spread,
-    /// Coupling of classes.
     pub coupling: Spread,
-    /// Cohesion of classes.
     pub cohesion: Spread,
-    /// Symbols that nobody uses.
+    /// Unused symbols.
     pub dead: u64,
-    /// Circles of imports.
+    /// Import cycles.
     pub cycles: u64,
-    /// The deepest file.
+    /// The longest chain of imports.
     pub depth_max: u64,
     /// Twice the mean depth, rounded up.
     pub depth_twice_mean: u64,
@@ -99,15 +88,12 @@ pub struct PythonSums {
     pub depth_p95: u64,
 }
 
-/// How values are spread.
+/// The distribution of a value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spread {
-    /// How many.
     pub count: u64,
     pub sum: u64,
-    /// The largest.
     pub max: u64,
-    /// How many are over the limit.
     pub high: u64,
 }
 
@@ -124,32 +110,25 @@ impl Spread {
     }
 }
 
-/// What sums take of a file of source code.
+/// The part of a source file that the sums need.
 #[derive(Debug, Clone, Copy)]
 pub struct FileSize<'a> {
     pub path: &'a RepoPath,
-    /// Which language, by its name.
     pub language: &'a str,
-    /// How many lines.
     pub lines: u32,
-    /// How well it could be read.
     pub parse: Parse,
 }
 
-/// What sums take of a function.
+/// The part of a function that the sums need.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionSize<'a> {
     pub path: &'a RepoPath,
-    /// Its cyclomatic complexity.
     pub cyclomatic: u32,
-    /// Its cognitive complexity.
     pub cognitive: u32,
-    /// How deep branches lie in each other.
     pub nesting: u32,
 }
 
 impl SourceFile {
-    /// What sums take of it.
     pub fn size(&self) -> FileSize<'_> {
         FileSize {
             path: &self.path,
@@ -161,7 +140,6 @@ impl SourceFile {
 }
 
 impl Function {
-    /// What sums take of it.
     pub fn size(&self) -> FunctionSize<'_> {
         FunctionSize {
             path: &self.path,
@@ -172,20 +150,18 @@ impl Function {
     }
 }
 
-/// What sums are made of.
+/// The input of the sums.
 #[derive(Debug, Clone, Copy)]
 pub struct Parts<'a> {
     pub files: &'a [FileSize<'a>],
-    /// The functions; those of one file stand together.
+    /// Functions of one file are adjacent.
     pub functions: &'a [FunctionSize<'a>],
     pub classes: &'a [Class],
-    /// The imports.
     pub graph: &'a Graph<'a>,
     pub findings: &'a [Finding],
 }
 
 impl Metrics {
-    /// Adds up `parts`.
     pub fn of(parts: &Parts<'_>) -> Self {
         let depths = parts.graph.depths();
         let most = |values: &mut dyn Iterator<Item = u32>| values.max().unwrap_or(0);
@@ -226,7 +202,7 @@ fn is_cycle(finding: &Finding) -> bool {
     finding.category == Category::DependencyCycle && finding.gates()
 }
 
-/// What a single function owes for its branches.
+/// The debt of a single function for its branches.
 pub(super) fn branches_owed(cyclomatic: u32, cognitive: u32) -> u64 {
     let branches = cyclomatic.saturating_sub(EASY);
     let reading = cognitive.saturating_sub(READABLE) / 2;
@@ -274,7 +250,7 @@ fn debts(parts: &Parts<'_>) -> Debts {
     ])
 }
 
-/// Two for each copy of what is there already, one for what is nearly one.
+/// Two for each copy, one for each near copy.
 fn copies_owed(finding: &Finding) -> u64 {
     let extra = u64::from(finding.value.saturating_sub(1));
     match finding.category {
@@ -311,7 +287,7 @@ fn python(parts: &Parts<'_>, depths: &BTreeMap<&RepoPath, u32>) -> PythonSums {
     let about = |finding: &&Finding| finding.paths().any(is);
     let findings: Vec<&Finding> = parts.findings.iter().filter(about).collect();
     let count = |of: fn(&Finding) -> bool| count(findings.iter().copied(), of);
-    // Functions of one file stand together, and are asked about once.
+    // Functions of one file are adjacent, so its language is looked up once.
     let of_files = parts.functions.chunk_by(|one, next| one.path == next.path);
     let functions = of_files
         .filter(|all| all.first().is_some_and(|one| is(one.path)))
@@ -330,7 +306,7 @@ fn python(parts: &Parts<'_>, depths: &BTreeMap<&RepoPath, u32>) -> PythonSums {
     depths.sort_unstable();
     let sum: u64 = depths.iter().sum();
     let deep = depths.len() as u64;
-    // Counted from one, rounded up, as a rank.
+    // A rank from one, rounded up.
     let rank = (depths.len() * 95).div_ceil(100).max(1) - 1;
     PythonSums {
         files: files.len() as u64,

@@ -1,6 +1,6 @@
 //! Scores a change by the functions that it touched, and by nothing else.
 //!
-//! In a large tree one bad function hardly moves the health of the whole; here it is all there is.
+//! In a large tree one bad function hardly changes the health of the whole; here it decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,22 +12,18 @@ use super::metrics::{Debt, Debts, branches_owed, unused_owed};
 use super::{Family, Finding, Function, Report};
 use crate::path::RepoPath;
 
-/// The functions that a change touched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patch {
-    /// Functions that are new.
     pub added: u64,
-    /// Functions that are gone.
     pub removed: u64,
-    /// Functions whose code is another.
     pub changed: u64,
-    /// The health of those that were changed or removed, before; nothing if there are none.
+    /// The health, before, of the functions that were changed or removed; `None` if there are none.
     pub before: Option<Points>,
-    /// The health of those that were changed or added, after; nothing if there are none.
+    /// The health, after, of the functions that were changed or added; `None` if there are none.
     pub after: Option<Points>,
 }
 
-/// Scores what lies between two reports.
+/// Scores the difference between two reports.
 pub(super) fn score(before: &Report, after: &Report) -> Patch {
     let old = by_name(&before.functions, |one: &Function| {
         (&one.path, one.name.as_str())
@@ -48,7 +44,7 @@ pub(super) fn score(before: &Report, after: &Report) -> Patch {
         }
     }
     let changed = touched_old.len() as u64;
-    // A function that is elsewhere, token by token, was not touched.
+    // A function that is elsewhere, with equal tokens, was not touched.
     let mut moved: BTreeMap<&str, u64> = BTreeMap::new();
     for function in &gone {
         *moved.entry(&function.text).or_default() += 1;

@@ -1,9 +1,10 @@
-//! Matches paths the way scopes of a shared checkout are matched.
+//! Matches paths against the patterns of scopes in a shared checkout.
 //!
-//! `*` crosses `/`, `?` is any one character, `[…]` one of a set, `[!…]` one that is not in it; a
-//! `[` without its `]` is itself. Case counts.
+//! `*` matches `/` as well, `?` is any one character, `[…]` one of a set, `[!…]` one outside of it.
+//! A `[` without its `]` is literal. Case counts.
 
-/// Whether `text` as a whole fits `pattern`. Takes time in proportion to the product of both.
+/// Whether `pattern` matches all of `text`. Takes time in proportion to the product of both
+/// lengths.
 pub fn fits(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
@@ -31,8 +32,8 @@ pub fn fits(pattern: &str, text: &str) -> bool {
     pattern[at..].iter().all(|letter| *letter == '*')
 }
 
-/// Whether an entry of a scope stands for `path`: it is the path, a directory around it, or a
-/// pattern for it.
+/// Whether an entry of a scope covers `path`: it is the path, a directory above it, or a pattern
+/// that matches it.
 pub fn covers(entry: &str, path: &str) -> bool {
     let below = path
         .strip_prefix(entry)
@@ -40,7 +41,7 @@ pub fn covers(entry: &str, path: &str) -> bool {
     below || fits(entry, path)
 }
 
-/// Where the pattern goes on after it took `letter` at `at`, if it does.
+/// The position in the pattern after it matched `letter` at `at`; `None` if it does not match.
 fn one(pattern: &[char], at: usize, letter: char) -> Option<usize> {
     match *pattern.get(at)? {
         '?' => Some(at + 1),
@@ -55,11 +56,11 @@ fn one(pattern: &[char], at: usize, letter: char) -> Option<usize> {
     }
 }
 
-/// Where the set that begins at `from` ends, and whether it is negated.
+/// The end of the set that begins at `from`, and whether it is negated.
 fn set(pattern: &[char], from: usize) -> Option<(usize, bool)> {
     let negated = pattern.get(from) == Some(&'!');
     let body = from + usize::from(negated);
-    // A `]` at the very beginning is one of the set.
+    // A `]` at the very beginning belongs to the set.
     let found = pattern.iter().skip(body + 1).position(|c| *c == ']')?;
     Some((body + 1 + found, negated))
 }

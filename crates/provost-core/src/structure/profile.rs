@@ -1,4 +1,4 @@
-//! Says which checks a patch needs, from the paths it touches and from nothing that is declared.
+//! Chooses the checks that a patch needs, from the paths it touches and not from what is declared.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,20 +6,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// None of the others, or nothing at all. If it comes with an analysis from after the change,
-    /// the structure is compared all the same, whatever the language.
+    /// None of the others, or no path at all. If there is an analysis from after the change, the
+    /// structure is compared all the same, whatever the language.
     NonPythonPatch,
-    /// Nothing but documentation.
     DocumentationOnly,
-    /// Files that say how the project is built, checked or tested.
+    /// Files that define how the project is built, checked or tested.
     GovernanceConfig,
     PythonStructural,
-    /// What the tool itself keeps; never part of a patch.
+    /// State of Provost itself; never part of a patch.
     StateArtifactChange,
 }
 
 impl Profile {
-    /// Its word, as JSON has it.
+    /// Its name in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Self::NonPythonPatch => "non_python_patch",
@@ -30,18 +29,16 @@ impl Profile {
         }
     }
 
-    /// Whether an analysis from after the change is needed for a verdict.
+    /// Whether a verdict needs an analysis from after the change.
     pub fn after_run_required(self) -> bool {
         matches!(self, Self::GovernanceConfig | Self::PythonStructural)
     }
 
-    /// Whether the structure before and after has to be compared.
     pub fn structural(self) -> bool {
         self == Self::PythonStructural
     }
 }
 
-/// The profile of a patch that touches `paths`.
 pub fn of<'a>(paths: impl IntoIterator<Item = &'a str>) -> Profile {
     let mut strictest = None;
     let mut only_documents = true;
@@ -57,7 +54,7 @@ pub fn of<'a>(paths: impl IntoIterator<Item = &'a str>) -> Profile {
     }
 }
 
-/// The names that state of such tools has: that of the document, and our own.
+/// Baselines: of the tool that defined the payload format, and of Provost.
 const STATE_NAMES: &[&str] = &["codeclone.baseline.json", "provost.baseline.json"];
 const STATE_DIRECTORIES: &[&str] = &[".codeclone", ".cache/codeclone", ".provost"];
 
@@ -118,7 +115,7 @@ const DOCUMENT_NAMES: &[&str] = &[
     "news",
 ];
 
-/// Whether the file at `path` does something: neither documentation nor what the tool keeps.
+/// Whether the file at `path` is neither documentation nor state of the tool.
 pub fn is_functional(path: &str) -> bool {
     match class(path) {
         Profile::DocumentationOnly | Profile::StateArtifactChange => false,

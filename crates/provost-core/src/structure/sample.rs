@@ -1,4 +1,4 @@
-//! Reports that tests are made of.
+//! Reports for tests.
 
 use std::collections::BTreeMap;
 

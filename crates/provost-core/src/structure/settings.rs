@@ -1,29 +1,28 @@
-//! What an analysis is told.
+//! The settings of an analysis.
 
 use serde::{Deserialize, Serialize};
 
 use crate::json;
 use crate::object::sha256;
 
-/// What an analysis is told. Reports of different settings are not compared.
+/// Reports of different settings are not compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// How health is computed.
     pub profile: Formula,
-    /// The fewest lines of a function that is looked for elsewhere.
+    /// The fewest lines of a function that is compared with others.
     pub min_loc: u32,
     /// The fewest statements of such a function.
     pub min_stmt: u32,
-    /// The fewest lines of a run of statements that is looked for elsewhere.
+    /// The fewest lines of a run of statements that is compared with others.
     pub block_min_loc: u32,
     /// The fewest statements of such a run.
     pub block_min_stmt: u32,
-    /// The largest cyclomatic complexity of a function that is fine.
+    /// The largest cyclomatic complexity of a function that is no finding.
     pub complexity_threshold: u32,
-    /// The most other classes that a class may use.
+    /// The largest number of other classes that a class may use.
     pub coupling_threshold: u32,
-    /// In how many unconnected parts a class may fall at most.
+    /// The largest number of unconnected parts that a class may fall into.
     pub cohesion_threshold: u32,
 }
 
@@ -42,26 +41,21 @@ impl Default for Settings {
     }
 }
 
-/// A value that settings cannot have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` is {value}; it is {least} to {most}")]
 pub struct BadSettings {
-    /// Which.
     pub field: &'static str,
-    /// What it is.
     pub value: u32,
-    /// The smallest value.
     pub least: u32,
-    /// The largest value.
     pub most: u32,
 }
 
-/// The smallest run of statements that is still compared: shorter ones are everywhere, and finding
-/// all of them takes without end.
+/// The smallest run of statements that is compared: shorter ones are everywhere, and finding all of
+/// them takes too long.
 const LEAST_BLOCK: u32 = 3;
 
 impl Settings {
-    /// Whether an analysis by these settings means anything and ends.
+    /// Whether an analysis with these settings is meaningful and terminates.
     pub fn check(&self) -> Result<(), BadSettings> {
         let fields = [
             ("min_loc", self.min_loc, 1),
@@ -86,20 +80,18 @@ impl Settings {
         Ok(())
     }
 
-    /// The identity of these settings.
     pub fn digest(&self) -> String {
         let value = serde_json::to_value(self).unwrap_or_default();
         sha256(json::canonical(&value).as_bytes())
     }
 }
 
-/// How health is computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Formula {
     /// By rates, over all languages.
     #[default]
     Standard,
-    /// By the whole numbers that others compute for Python, over Python alone.
+    /// By integers as other tools compute them, over Python alone.
     Compat,
 }

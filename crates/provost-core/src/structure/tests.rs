@@ -87,7 +87,7 @@ fn clones_that_were_edited_alike_are_the_same_group() {
 }
 
 #[test]
-fn what_is_not_sure_is_told_and_does_not_decide() {
+fn what_is_not_sure_is_reported_and_does_not_decide() {
     let mut unsure = dead("a.py", "old", "s");
     unsure.confidence = Confidence::Low;
     let delta = compare(&report(toy(), vec![]), &report(toy(), vec![unsure.clone()]));

@@ -1,7 +1,7 @@
 //! `go test`, which names its tests only when asked to (`-v`, `-json`), and else its packages.
 //!
-//! A test with parts counts by itself and by each of them, as go counts. Without `-v` only tests that
-//! failed are named, so packages are counted.
+//! A test with subtests counts by itself and by each of them, as go counts. Without `-v` only
+//! failed tests are named, so packages are counted.
 
 use super::Counts;
 
@@ -19,7 +19,7 @@ pub(super) fn read(lines: &[&str]) -> Option<Counts> {
     let mut found: Option<Counts> = None;
     for line in lines {
         let Some(outcome) = verbose(line).or_else(|| event(line)) else {
-            // Said of a package whose tests were all left out.
+            // Printed for a package whose tests were all left out.
             if *line == "testing: warning: no tests to run" {
                 found.get_or_insert_default();
             }
@@ -67,7 +67,7 @@ enum Outcome {
     Skipped,
 }
 
-/// `--- PASS: TestGreeting (0.00s)`, indented for a part of a test.
+/// `--- PASS: TestGreeting (0.00s)`, indented for a subtest.
 fn verbose(line: &str) -> Option<Outcome> {
     let rest = line.trim_start().strip_prefix("--- ")?;
     let (word, rest) = rest.split_once(": ")?;

@@ -136,14 +136,14 @@ pub(super) fn playwright(lines: &[&str]) -> Option<Counts> {
     Some(counts)
 }
 
-/// A number and what follows, behind exactly two blanks.
+/// A number and the text after it, behind exactly two spaces.
 fn indented<'a>(line: &&'a str) -> Option<(u64, &'a str)> {
     let inner = line.strip_prefix("  ")?;
     let whole = !inner.starts_with(' ');
     whole.then(|| numbered(inner))?
 }
 
-/// Numbers with the words that runners of JavaScript share; nothing if one has another form.
+/// Numbers with the words that JavaScript runners share; `None` if one has another form.
 fn outcomes<'a>(parts: impl Iterator<Item = &'a str>) -> Option<Counts> {
     let mut counts = Counts::default();
     for part in parts {

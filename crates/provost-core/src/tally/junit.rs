@@ -1,4 +1,4 @@
-//! What `JUnit` prints: its report in XML, the summary of Maven, the tree of its console launcher.
+//! The output of `JUnit`: its XML report, the summary of Maven, the tree of its console launcher.
 
 use super::{Counts, number, numbered};
 
@@ -8,7 +8,7 @@ pub(super) fn read(lines: &[&str]) -> Option<Counts> {
         .or_else(|| console(lines))
 }
 
-/// A report in XML is read by its cases: the numbers of suites count those of the suites within.
+/// An XML report is counted by its cases: the numbers of suites include those of nested suites.
 fn report(lines: &[&str]) -> Option<Counts> {
     let first = lines.iter().position(|line| line.contains("<testsuite"))?;
     let mut counts = Counts::default();

@@ -264,7 +264,7 @@ pub(super) fn googletest(lines: &[&str]) -> Option<Counts> {
     })
 }
 
-/// `counts` with everything else of `total` passed.
+/// `counts` with the rest of `total` as passed.
 fn rest_of(total: u64, counts: Counts) -> Counts {
     let others = counts.failed.saturating_add(counts.skipped);
     Counts {

@@ -16,7 +16,7 @@ pub(super) fn read(lines: &[&str]) -> Option<Counts> {
     found
 }
 
-/// A block that begins with the number of tests, names those that passed, and has no other lines.
+/// A block that begins with the number of tests, has the passed ones, and no other lines.
 fn summary(lines: &[&str]) -> Option<(Counts, usize)> {
     let (mark, total) = entry(lines.first()?, "tests")?;
     let mut counts = Counts::default();

@@ -1,13 +1,13 @@
-//! Summaries of the form `5 examples, 1 failure, 1 pending`, told apart by what they count.
+//! Summaries of the form `5 examples, 1 failure, 1 pending`, distinguished by what they count.
 
 use super::javascript::sum;
 use super::{Counts, Runner, numbered};
 
-/// What one family of runners calls its tests.
+/// The names of tests in one family of runners.
 struct Family {
     runner: Runner,
     units: &'static [&'static str],
-    /// A word that has to be there as well.
+    /// A word that must occur as well.
     needs: &'static str,
 }
 
@@ -43,7 +43,7 @@ const FAMILIES: &[Family] = &[
     },
 ];
 
-/// What each family counted.
+/// The counts of each family.
 pub(super) fn read(lines: &[&str]) -> impl Iterator<Item = (Runner, Counts)> {
     FAMILIES.iter().filter_map(|family| {
         let counts = sum(lines, |line| family.read(line))?;

@@ -1,8 +1,8 @@
-//! The Test Anything Protocol: one line a test, and a plan.
+//! The Test Anything Protocol: one line per test, and a plan.
 
 use super::{Counts, number};
 
-/// A plan must be there: a line that begins with `ok` alone is anybody's.
+/// A plan must be there: other programs also print lines that begin with `ok`.
 pub(super) fn read(lines: &[&str]) -> Option<Counts> {
     lines.iter().find(|line| is_plan(line))?;
     let mut counts = Counts::default();

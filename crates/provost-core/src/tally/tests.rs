@@ -7,7 +7,7 @@ fn tally(text: &str) -> Option<(Vec<Runner>, u64, u64, u64)> {
     out.map(of)
 }
 
-/// What runners print, and what is counted: passed, failed, skipped.
+/// Output of runners, and the counts: passed, failed, skipped.
 const PRINTED: [(&str, Runner, [u64; 3]); 25] = [
     (
         "running 3 tests\ntest a ... ok\ntest b ... ok\ntest c ... ignored\n\ntest result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\n   Doc-tests x\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.20s",
@@ -121,7 +121,7 @@ fn what_runners_print_is_counted() {
 }
 
 #[test]
-fn what_nobody_counts_is_not_none() {
+fn output_without_a_count_is_not_zero() {
     let cases = [
         "",
         "all good",
@@ -172,7 +172,7 @@ fn any_bytes_and_any_numbers_are_read() {
     }
 }
 
-/// What further runners print, and what is counted: passed, failed, skipped.
+/// Output of further runners, and the counts: passed, failed, skipped.
 const MORE: [(&str, Runner, [u64; 3]); 43] = [
     (
         "\n\n  sum\n    ✔ adds two\n    1) fails here\n    - later\n    ✔ slow one (96ms)\n    inner\n      ✔ nested\n\n\n  3 passing (151ms)\n  1 pending\n  1 failing\n\n  1) sum\n       fails here:",
@@ -371,7 +371,7 @@ fn what_further_runners_print_is_counted() {
     }
 }
 
-/// A fix of a test that failed is no loss of tests, although only failures are named without `-v`.
+/// A fix of a failing test is no loss of tests, although only failures are named without `-v`.
 #[test]
 fn go_counts_packages_where_it_names_no_tests() {
     let red = "--- FAIL: TestA (0.00s)\nFAIL\nFAIL\tp\t0.002s\nFAIL";

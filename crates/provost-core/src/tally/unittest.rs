@@ -1,4 +1,4 @@
-//! `python -m unittest`: how many ran, and what became of them.
+//! `python -m unittest`: how many ran, and their results.
 
 use super::{Counts, number};
 
@@ -42,7 +42,7 @@ fn outcome_of(ran: u64, line: Option<&&str>) -> Counts {
             _ => {}
         }
     }
-    // What is wrong with a module or a class is an error without a test.
+    // An error in a module or a class has no test.
     counts.failed = counts.failed.min(ran);
     let others = counts.failed.saturating_add(counts.skipped);
     counts.passed = ran.saturating_sub(others);

@@ -1,4 +1,4 @@
-//! Forges what follows the seal, as somebody without the key can.
+//! Forges records after the seal, as an attacker without the key can.
 
 use provost_core::bundle::after::Candidate;
 use provost_core::bundle::report::{Sha256, TestStatus};
@@ -65,7 +65,7 @@ impl Chain {
         self.push(later("CANDIDATE_MERGED", payload))
     }
 
-    /// A test of a merge whose one log is `log`.
+    /// A test of a merge with the one log `log`.
     fn test(self, log: &[u8]) -> Self {
         let stream = |name: &str, bytes: &[u8]| {
             let file = format!("after/1/1.{name}.log");
@@ -250,7 +250,7 @@ fn a_statement_says_what_its_record_says_and_stands_where_it_was_signed() {
         );
         assert_eq!(report.after.landings, [], "{name}");
     }
-    // What nobody merged cannot land.
+    // A commit that is not a recorded merge cannot land.
     let report = Chain::new().land(0, land_merged, 1).check();
     assert_eq!(report.verdict().code, Code::EvidenceAltered, "{report:?}");
 }
@@ -274,7 +274,7 @@ fn the_payload_beside_a_statement_cannot_be_changed() {
     }
 }
 
-/// Whoever can write to the bundle can take a signed record and put it elsewhere, with new hashes.
+/// An attacker with write access can move a signed record elsewhere, with new hashes.
 #[test]
 fn signed_records_cannot_be_dropped_moved_or_preceded() {
     let chain = whole();
@@ -311,7 +311,7 @@ fn signed_records_cannot_be_dropped_moved_or_preceded() {
 }
 
 #[test]
-fn what_nobody_vouches_for_is_named_and_decides_nothing() {
+fn an_unvouched_record_is_named_and_decides_nothing() {
     let forged = || later("gate_failed", Map::new());
     let report = whole()
         .push(forged())
@@ -327,7 +327,7 @@ fn what_nobody_vouches_for_is_named_and_decides_nothing() {
     );
     assert_eq!(report.after.landings.len(), 1);
 
-    // A later landing fixes what it found there and still does not vouch for it.
+    // A later landing fixes such a record in the chain and still does not vouch for it.
     let report = Chain::new().push(forged()).land(1, |_| {}, 1).check();
     assert_eq!(report.exit(), Exit::Yes, "{report:?}");
     assert_eq!(
@@ -346,7 +346,7 @@ fn files_after_the_seal_are_held_against_what_names_them() {
         Exit::Untrusted,
         "altered",
     );
-    // A record that nobody signed cannot speak for another content.
+    // An unsigned record cannot vouch for other content.
     let altered = whole().file(log, b"forged\n").test(b"forged\n");
     found(
         &altered.check(),
@@ -372,7 +372,7 @@ fn files_after_the_seal_are_held_against_what_names_them() {
         );
     }
 
-    // A test that was interrupted left something, and nothing follows from it.
+    // An interrupted test left a file, and nothing depends on it.
     let left = Chain::new().start().file(log, b"half").check();
     assert_eq!(left.exit(), Exit::Yes, "{left:?}");
     assert_eq!(

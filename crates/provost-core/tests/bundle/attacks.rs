@@ -1,4 +1,4 @@
-//! Changes the bytes of a sealed bundle, as somebody without the key can.
+//! Changes the bytes of a sealed bundle, as an attacker without the key can.
 
 use provost_core::bundle::dsse::Envelope;
 use provost_core::bundle::key::PublicKey;
@@ -44,7 +44,7 @@ pub(crate) fn landed() -> Bundle {
     bundle
 }
 
-/// The report refuses, ends with `exit`, and names `name` in a finding.
+/// The report refuses, has the status `exit`, and names `name` in a finding.
 pub(crate) fn found(report: &Report, name: &RawPath, exit: Exit, what: &str) {
     assert_ne!(report.verdict().code, Code::Ok, "{name}: {what}");
     assert!(!report.verdict().allow, "{name}: {what}");
@@ -72,7 +72,7 @@ fn a_sealed_bundle_holds() {
 fn every_flipped_byte_is_found() {
     let bundle = landed();
     for (name, bytes) in &bundle {
-        // Every byte of small files, some of large ones; verifying takes a while each time.
+        // Every byte of small files, some of large ones; each verification takes a while.
         let step = (bytes.len() / 120).max(1);
         for place in (0..bytes.len())
             .step_by(step)
@@ -81,8 +81,8 @@ fn every_flipped_byte_is_found() {
             let mut bad = bundle.clone();
             bad.get_mut(name).unwrap()[place] ^= 1 << (place % 8);
             let report = check(&bad);
-            // Of the attestation, one bit may turn the id of the key into that of nobody: but
-            // then the signature still names the right key, or does not hold.
+            // In the attestation, one bit may turn the key id into an unknown one. Then the
+            // signature still names the right key, or is invalid.
             found(&report, name, Exit::Untrusted, &format!("byte {place}"));
         }
     }
@@ -99,7 +99,7 @@ fn every_cut_file_is_found() {
         {
             let mut bad = bundle.clone();
             bad.get_mut(name).unwrap().truncate(length);
-            // What follows the seal is a chain without an end that is known; see the pin.
+            // The chain after the seal has no known end; see the pin.
             let whole_lines = length == 0 || bytes[length - 1] == b'\n';
             if name.as_bytes() == b"after.jsonl" && whole_lines {
                 continue;
@@ -126,7 +126,7 @@ fn every_dropped_file_is_found() {
             b"attestation.dsse.json" => Code::SignatureInvalid,
             _ => Code::EvidenceIncomplete,
         };
-        // A file that a document refers to is missed there as well.
+        // A file that a document refers to is reported there as well.
         let altered = report
             .findings
             .iter()
@@ -189,7 +189,7 @@ fn a_line_that_is_moved_or_dropped_is_found() {
             let mut twice = good.clone();
             twice.insert(at, good[at].clone());
             let mut cases = vec![twice];
-            // The end of what follows the seal can only be missed by somebody who knew it.
+            // A cut at the end of the second chain is found only with a pin.
             if name == "events.jsonl" || at + 1 < good.len() {
                 cases.push(dropped);
             }
@@ -262,7 +262,7 @@ fn a_bundle_rebuilt_without_the_key_is_found() {
         "rebuilt",
     );
 
-    // Signed by the forger, all that is wrong is the key.
+    // Signed by the forger: only the key is wrong.
     resealed(&mut bundle, &head, 2);
     let report = check(&bundle);
     assert_eq!(report.verdict().code, Code::KeyUnknown);
@@ -273,7 +273,7 @@ fn a_bundle_rebuilt_without_the_key_is_found() {
     );
     assert_eq!(report.authentic, Answer::No);
 
-    // With the name of the trusted key on it, the signature does not hold.
+    // With the name of the trusted key on it, the signature is invalid.
     let seal = RawPath::new("attestation.dsse.json");
     let mut envelope = Envelope::parse(&bundle[&seal]).unwrap();
     envelope.signatures[0].keyid = key(1).public().id();
@@ -293,7 +293,7 @@ fn the_key_decides_who_is_believed() {
     let cases: [Case<'_>; 7] = [
         ("trusted", &[mine], None, Code::Ok, Exit::Yes),
         ("one of several", &[other, mine], None, Code::Ok, Exit::Yes),
-        ("nobody trusted", &[], None, Code::KeyUnknown, Exit::No),
+        ("no trusted key", &[], None, Code::KeyUnknown, Exit::No),
         (
             "another trusted",
             &[other],
@@ -363,7 +363,7 @@ fn a_statement_about_something_else_is_found() {
         (
             |s| s.predicate.ledger_head.seq = 1,
             "events.jsonl",
-            "goes on after its sealed end",
+            "continues after its sealed end",
         ),
     ];
     for (change, place, problem) in cases {

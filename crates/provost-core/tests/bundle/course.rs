@@ -1,4 +1,4 @@
-//! Drives the run of a sample on paper: the state says what comes next, and a canned fact answers.
+//! Simulates the run of a sample: the state gives the next step, and a canned fact answers.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub(crate) fn contract(base: &Oid) -> Value {
     })
 }
 
-/// The events of the run that `draft` tells of.
+/// The events of the run of `draft`.
 pub(crate) fn events(draft: &Draft) -> Vec<Event> {
     let names = Names {
         run_id: draft.run_id.clone(),
@@ -73,7 +73,7 @@ pub(crate) fn events(draft: &Draft) -> Vec<Event> {
             | Next::Trigger(_)
             | Next::Exhaust { .. }
             | Next::Seal => {
-                unreachable!("nobody dies or fails here")
+                unreachable!("no step fails here")
             }
         };
         for fact in facts {
@@ -87,7 +87,7 @@ pub(crate) fn events(draft: &Draft) -> Vec<Event> {
 fn opened(draft: &Draft) -> Fact {
     let base = &draft.predicate.base_commit;
     let read = |value: &Value| contract::parse(value.to_string().as_bytes());
-    // A contract that cannot be read was never run; the ledger is then of one that can.
+    // A contract that does not parse was never run; the ledger is then of one that does.
     let contract = read(&draft.contract).unwrap_or_else(|_| read(&contract(base)).unwrap());
     let word = || "x".to_owned();
     Fact::Opened(Box::new(Opened {
@@ -226,7 +226,7 @@ fn review(state: &State) -> ReviewRun {
 fn captured(draft: &Draft) -> Capture {
     let objects = pack::read(&draft.texts["git/objects.pack"], ObjectFormat::Sha1);
     let objects = objects.unwrap_or_default();
-    // A pack may be made to be walked for ever; nobody captured such a tree.
+    // A pack may be made to be walked forever; no such tree was captured.
     let mut left = 1000;
     let lookup = |oid: &Oid| {
         left -= 1;

@@ -1,4 +1,4 @@
-//! Feeds bytes nobody would seal: the answer is always a report.
+//! Feeds arbitrary bytes: the answer is always a report.
 
 use std::collections::BTreeMap;
 
@@ -71,7 +71,7 @@ fn a_file_that_cannot_be_read_is_a_finding() {
     );
 }
 
-/// A tree whose every level names the one below twice: more paths than atoms, in few bytes.
+/// A tree whose every level names the one below twice: exponentially many paths, in few bytes.
 #[test]
 fn a_tree_with_more_paths_than_time_is_refused() {
     let format = ObjectFormat::Sha1;

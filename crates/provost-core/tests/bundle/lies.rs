@@ -1,4 +1,4 @@
-//! Seals bundles that contradict themselves: a signature alone makes nothing true.
+//! Seals bundles that contradict themselves: a valid signature alone does not make them pass.
 
 use provost_core::bundle::verify::FINAL_EVENT;
 use provost_core::code::Code;
@@ -19,7 +19,7 @@ const TEST: &str = "reports/test_report.json";
 const REVIEW: &str = "reports/review_report.json";
 const EVIDENCE: &str = "reports/evidence_report.json";
 
-/// Which document, where, what is put there; where in the document it is found, in what words.
+/// Which document, where, the value to put there; where it is reported, and the message.
 const LIES: &str = r#"
 test | /run_id | "run_2" | - | the run `run_2`
 test | /task_id | "t" | - | the task `t`
@@ -115,7 +115,7 @@ fn a_review_is_what_the_ledger_holds() {
         set(&mut draft, file, pointer, value);
         is_found(draft, file, problem);
     }
-    // Somebody claims a review that nobody made.
+    // The report claims a review that did not happen.
     let mut draft = Draft::new("run_00000001");
     set(&mut draft, REVIEW, "/verdict", json!("PASS"));
     is_found(draft, REVIEW, "verdict is not");
@@ -198,7 +198,7 @@ fn write(draft: &mut Draft, name: &'static str, text: &str) {
 }
 
 #[test]
-fn a_file_nobody_owned_up_to_is_missed() {
+fn a_missing_file_that_is_not_listed_is_reported() {
     let mut draft = Draft::new("run_00000001");
     draft.texts.remove("sandbox/selftest.json");
     let report = check(&draft.seal(&key(1)));
@@ -303,7 +303,7 @@ fn a_refused_run_may_be_out_of_scope_and_still_be_evidence() {
 }
 
 #[test]
-fn a_ledger_that_goes_on_or_strays_is_found() {
+fn a_ledger_that_continues_or_strays_is_found() {
     let mut draft = Draft::new("run_00000001");
     draft.events = Some(vec!["RUN_STARTED", FINAL_EVENT, FINAL_EVENT]);
     is_found(draft, "events.jsonl record 1", "records follow it");
@@ -318,5 +318,5 @@ fn a_ledger_that_goes_on_or_strays_is_found() {
     is_found(draft, "events.jsonl record 1", "belongs to another task");
     let mut draft = Draft::new("run_00000001");
     draft.torn_line = "{";
-    is_found(draft, "events.jsonl", "goes on after its final record");
+    is_found(draft, "events.jsonl", "continues after its final record");
 }

@@ -24,38 +24,38 @@ pub(crate) type Bundle = BTreeMap<RawPath, Vec<u8>>;
 
 pub(crate) const WHEN: &str = "2026-01-01T00:00:00Z";
 
-/// A key that grows from one byte.
+/// A key derived from one byte.
 pub(crate) fn key(seed: u8) -> SigningKey {
     SigningKey::from_seed(&[seed; 32], "test").unwrap()
 }
 
-/// Everything of a run before it is sealed, so that a test can make it lie.
+/// All parts of a run before it is sealed, so that a test can falsify them.
 pub(crate) struct Draft {
     pub(crate) run_id: String,
     pub(crate) contract: Value,
     pub(crate) reports: BTreeMap<&'static str, Value>,
     pub(crate) texts: BTreeMap<&'static str, Vec<u8>>,
     pub(crate) predicate: RunPredicate,
-    /// Whether somebody reviewed the change.
+    /// Whether the change was reviewed.
     pub(crate) reviewed: bool,
     /// The commit that was published and the branch it is meant for, if it can land.
     pub(crate) lands: Option<(Oid, &'static str)>,
-    /// Event types of a ledger that is not the course of the run.
+    /// Event types of a ledger that is not a valid run.
     pub(crate) events: Option<Vec<&'static str>>,
-    /// A record that is of another run.
+    /// The record that is of another run.
     pub(crate) foreign_run_at: Option<usize>,
-    /// A record that is of another task.
+    /// The record that is of another task.
     pub(crate) foreign_task_at: Option<usize>,
-    /// What follows the last line.
+    /// The bytes after the last line.
     pub(crate) torn_line: &'static str,
-    /// Fields of the manifest that are changed before it is sealed.
+    /// Fields of the manifest to change before it is sealed.
     pub(crate) patches: Vec<(String, Value)>,
 }
 
 /// The files of a tree, by path.
 pub(crate) type Tree = [(&'static str, &'static [u8])];
 
-/// Puts `new` at `pointer`; its parent has to be there.
+/// Puts `new` at `pointer`; its parent must exist.
 pub(crate) fn put(value: &mut Value, pointer: &str, new: Value) {
     let (parent, field) = pointer.rsplit_once('/').unwrap();
     let parent = value.pointer_mut(parent).unwrap();
@@ -65,7 +65,7 @@ pub(crate) fn put(value: &mut Value, pointer: &str, new: Value) {
     }
 }
 
-/// Packs two trees and a commit of the first; gives commit, both tree ids and the pack.
+/// Packs two trees and a commit of the first; returns commit, both tree ids and the pack.
 pub(crate) fn pack(before: &Tree, after: &Tree) -> (Oid, Oid, Oid, Vec<u8>) {
     let format = ObjectFormat::Sha1;
     let mut writer = Writer::new(format);
@@ -148,7 +148,7 @@ impl Draft {
         }
     }
 
-    /// The same run with a reviewer who let it pass.
+    /// The same run with a reviewer that passed it.
     pub(crate) fn reviewed(mut self) -> Self {
         self.reviewed = true;
         let review = self.reports.get_mut("reports/review_report.json").unwrap();
@@ -366,7 +366,7 @@ pub(crate) fn later(kind: &str, payload: Map<String, Value>) -> Event {
     }
 }
 
-/// What is said of a landing in the record that `head` puts next; everything can be made to lie.
+/// The facts of a landing in the record that `head` puts next; a test can falsify each of them.
 pub(crate) struct Land {
     pub(crate) predicate: LandingPredicate,
     pub(crate) commit: Oid,
@@ -385,7 +385,7 @@ impl Land {
                 target: "refs/heads/main".into(),
                 landed_at: WHEN.try_into().unwrap(),
             },
-            // The course of a sample publishes this one.
+            // The run of a sample publishes this one.
             commit: run.base_commit.clone(),
         }
     }
@@ -403,7 +403,7 @@ impl Land {
     }
 }
 
-/// What the statement of the record that `head` puts next vouches for.
+/// The records that the statement in the next record after `head` vouches for.
 pub(crate) fn vouches(from: u64, head: &Head) -> Vouched {
     Vouched {
         from,
@@ -412,7 +412,7 @@ pub(crate) fn vouches(from: u64, head: &Head) -> Vouched {
     }
 }
 
-/// A payload that says `said` and carries `statement`.
+/// A payload with `said` and `statement`.
 pub(crate) fn carrying(said: &impl serde::Serialize, statement: &Envelope) -> Map<String, Value> {
     let Value::Object(mut payload) = serde_json::to_value(said).unwrap() else {
         panic!("no object");

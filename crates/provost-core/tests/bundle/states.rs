@@ -1,4 +1,4 @@
-//! Tells running, sealed and cut runs apart.
+//! Distinguishes running, sealed and truncated runs.
 
 use provost_core::bundle::verify::State::{self, Running, Sealed, TailMissing, Unsealed};
 use provost_core::bundle::verify::{Answer, Pins, verify};
@@ -44,7 +44,7 @@ fn is(name: &str, bundle: &Bundle, pin: Option<&Head>, state: State, code: Code)
 }
 
 #[test]
-fn states_are_told_apart() {
+fn states_are_distinguished() {
     let good = sealed();
     let open = without(&shortened(&good, 2), SEAL);
     let (records, end) = Draft::new("run_00000001").ledger();
@@ -131,7 +131,7 @@ fn what_is_missing_decides_the_state() {
         TailMissing,
         EvidenceIncomplete,
     );
-    // A cut ledger under a seal also differs from the digest in the manifest.
+    // A truncated ledger under a seal also differs from the digest in the manifest.
     is(
         "a cut ledger",
         &shortened(&good, 2),

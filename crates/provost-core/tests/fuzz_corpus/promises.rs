@@ -1,4 +1,4 @@
-//! What the readers of foreign bytes promise, whatever the bytes are.
+//! The guarantees of the parsers of untrusted bytes, whatever the bytes are.
 //!
 //! The fuzz targets and the replay of their corpora share these functions.
 
@@ -25,7 +25,7 @@ use provost_core::run::State;
 use provost_core::scope::{self, Scope};
 use provost_core::{index, json, pack, secret, tree};
 
-/// Its examples are tried on every load, so it is loaded once.
+/// Loading runs its examples, so it is loaded once.
 static POLICY: LazyLock<CommandPolicy> =
     LazyLock::new(|| CommandPolicy::shipped().unwrap_or_else(|error| panic!("{error}")));
 
@@ -60,7 +60,8 @@ pub(crate) fn scope(bytes: &[u8]) {
     }
 }
 
-/// What is read as a chain is spelled as we spell it, and any other bytes are refused in words.
+/// A chain that is parsed is spelled as Provost spells it, and other bytes are refused with a
+/// reason.
 pub(crate) fn record(bytes: &[u8]) {
     let chain = match record::read(bytes, Head::genesis()) {
         Ok(chain) => chain,
@@ -77,12 +78,13 @@ pub(crate) fn record(bytes: &[u8]) {
     let _ = State::fold(&chain.records);
 }
 
-/// A document has one meaning; a contract that is none is refused with its problems.
+/// A document has one meaning; an invalid contract is refused with its problems.
 pub(crate) fn contract(bytes: &[u8]) {
     if let Ok(value) = json::parse(bytes) {
         let text = json::canonical(&value);
         let again = json::parse(text.as_bytes());
-        // A number may have no spelling that is read as the same one; then it is not hashed either.
+        // A number may have no spelling that is parsed as the same one; then it is not hashed
+        // either.
         if let Ok(again) = again {
             assert_eq!(json::canonical(&again), text);
         }
@@ -105,7 +107,7 @@ pub(crate) fn contract(bytes: &[u8]) {
     }
 }
 
-/// Words come back when they are quoted, and what is allowed is nothing but words.
+/// Words survive quoting, and a permitted command is nothing but words.
 pub(crate) fn command(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let split = command::split(&text);
@@ -125,7 +127,7 @@ pub(crate) fn command(bytes: &[u8]) {
     }
 }
 
-/// A tree that is read is spelled as git spells it.
+/// A tree that is parsed is spelled as git spells it.
 pub(crate) fn tree(bytes: &[u8]) {
     for format in FORMATS {
         if let Ok(entries) = tree::parse(bytes, format) {
@@ -140,7 +142,7 @@ pub(crate) fn tree(bytes: &[u8]) {
     let _ = tree::commit_tree(bytes);
 }
 
-/// The objects of a pack that is read make the same pack again.
+/// The objects of a pack that is parsed make the same pack again.
 pub(crate) fn pack(bytes: &[u8]) {
     for format in FORMATS {
         let mut sealed = bytes.to_vec();
@@ -159,7 +161,7 @@ pub(crate) fn pack(bytes: &[u8]) {
     }
 }
 
-/// The entries of an index are sorted, each once, and none leads outside.
+/// The entries of an index are sorted and unique, and none leads outside.
 pub(crate) fn index(bytes: &[u8]) {
     for format in FORMATS {
         // Git may leave the checksum out, so no fuzzer has to guess one.
@@ -182,7 +184,7 @@ pub(crate) fn index(bytes: &[u8]) {
     }
 }
 
-/// Patterns are read and asked in bounded time; without a pattern nothing is ignored.
+/// Patterns are parsed and matched in bounded time; without a pattern nothing is ignored.
 pub(crate) fn ignore(bytes: &[u8]) {
     // The first lines are the paths, the rest is the file.
     let mut lines = bytes.splitn(3, |byte| *byte == b'\n');
@@ -199,8 +201,8 @@ pub(crate) fn ignore(bytes: &[u8]) {
     }
 }
 
-/// What differs between two trees is what differs between their files, and the gate allows only
-/// what the scope covers.
+/// The differences of two trees are the differences of their files, and the gate allows only what
+/// the scope covers.
 pub(crate) fn diff(bytes: &[u8]) {
     let mut halves = bytes.splitn(2, |byte| *byte == 0);
     let mut trees = tree::Trees::new();
@@ -270,7 +272,7 @@ fn files(bytes: &[u8]) -> BTreeMap<RawPath, Node> {
     files
 }
 
-/// An envelope is spelled back as it was read, and nothing opens without a key that signed it.
+/// An envelope is spelled back as it was parsed, and nothing opens without a key that signed it.
 pub(crate) fn seal(bytes: &[u8]) {
     if let Ok(envelope) = Envelope::parse(bytes) {
         let again = Envelope::parse(envelope.render().as_bytes());
@@ -290,7 +292,7 @@ pub(crate) fn seal(bytes: &[u8]) {
     }
 }
 
-/// What was found is inside the text and apart; what was redacted holds nothing more.
+/// Findings are inside the text and do not overlap; a redacted text has no further findings.
 pub(crate) fn secret(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let found = secret::find(&text);
@@ -301,7 +303,7 @@ pub(crate) fn secret(bytes: &[u8]) {
     assert_eq!(secret::find(&clean), []);
 }
 
-/// A message to or from the proxy has one reading, whatever comes after it and in whatever pieces.
+/// A message to or from the proxy has one reading, whatever follows it and however it is split.
 pub(crate) fn message(bytes: &[u8]) {
     if let Ok(Some((request, length))) = request::parse(bytes) {
         assert!(length <= bytes.len() && length <= LONGEST_HEAD);

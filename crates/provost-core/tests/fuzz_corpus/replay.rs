@@ -1,14 +1,14 @@
-//! Feeds the corpora of the fuzz targets, and pieces of them, to what the targets promise.
+//! Feeds the corpora of the fuzz targets, and pieces of them, to the guarantees of the targets.
 
 use std::path::Path;
 
-/// One target: its name, and what it promises about any bytes.
+/// One target: its name, and its guarantee about any bytes.
 pub(crate) type Target = (&'static str, fn(&[u8]));
 
-/// The fewest files that are a corpus.
+/// The smallest number of files in a corpus.
 const FEWEST: usize = 10;
 
-/// Holds every target to its promise about its corpus, whole, cut and with flipped bits.
+/// Checks every target against its corpus, whole, cut and with flipped bits.
 pub(crate) fn replay(targets: &[Target]) {
     for (target, promise) in targets {
         let files = corpus(target);

@@ -1,4 +1,4 @@
-//! Analyses the checkout, and ties what was found to what is there.
+//! Analyses the checkout, and records which files the report describes.
 
 use provost_core::code::Code;
 use provost_core::intent::record::State;
@@ -9,11 +9,11 @@ use provost_core::structure::{Report, Settings};
 use super::{ChangeError, Ports, Session, wrong};
 use crate::ports::PortError;
 
-/// How often a checkout may change under our eyes before we give up.
+/// How often the checkout may change during the analysis before the request fails.
 const TRIES: usize = 3;
 
-/// Analyses the root `root`, and keeps the run for this session. `baseline` is where findings are
-/// listed that are accepted; that of the usual name counts, if it is there, without being named.
+/// Analyses `root`, and stores the run for this session. `baseline` is the file that lists accepted
+/// findings; without a name, the file of the usual name counts, if it exists.
 pub fn analyse(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -31,13 +31,13 @@ pub fn analyse(
         let bytes = ports.checkout.read(root, path, LARGEST);
         let after = ports.checkout.workspace()?;
         if before != after {
-            // Somebody wrote meanwhile: what was found describes neither state.
+            // A file changed during the analysis: the report describes neither state.
             before = after;
             continue;
         }
         let seen = match bytes {
             Ok(bytes) => Seen::of(path, bytes.as_deref(), &report),
-            // What cannot be read accepts nothing, and keeps nobody from looking.
+            // A baseline that cannot be read accepts no finding, and does not stop the analysis.
             Err(error) => Seen::Invalid {
                 path: path.to_owned(),
                 why: error.verdict().reason,
@@ -59,6 +59,6 @@ pub fn analyse(
         ports.shelf.drop(&gone)?;
         return Ok((head, report));
     }
-    let words = "the checkout changes faster than it can be analysed; try again when it is quiet";
-    Err(PortError::new(Code::HostFailed, words).into())
+    let reason = "the checkout changes faster than it can be analysed; try again when it is quiet";
+    Err(PortError::new(Code::HostFailed, reason).into())
 }

@@ -1,4 +1,6 @@
-//! Finishes a change (R52 to R74).
+//! Finishes a change: judges the edits against the declared scope and seals the result.
+//!
+//! The rules are in `docs/change-control.md`.
 
 mod receipt;
 mod remember;
@@ -30,7 +32,6 @@ use receipt::{seal, write_down};
 use remember::accept;
 pub(super) use remember::{name, remember};
 
-/// Finishes a change.
 pub fn finish(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -119,7 +120,7 @@ fn empty(intent: Intent, request: &FinishRequest) -> Finished {
     }
 }
 
-/// Ends with an answer that is not a judgement, and writes that down.
+/// Ends a finish that could not be judged, and appends that to the chain.
 fn stop(
     ports: &mut Ports<'_>,
     mut done: Finished,
@@ -129,7 +130,7 @@ fn stop(
     done.needs_person = rules::needs_person(stop);
     done.next_step = Some(match stop {
         Stop::NotActive => "promote a queued intent first; after a refusal start again".to_owned(),
-        Stop::Blind => "see to it that git can read the checkout, then finish again".to_owned(),
+        Stop::Blind => "make the checkout readable for git, then finish again".to_owned(),
         Stop::Hygiene(block) => block_advice(block).to_owned(),
         Stop::Expired => "analyse the repository and start again: the analysis this intent began \
                           from is not what it was"
@@ -160,7 +161,7 @@ fn block_advice(block: provost_core::intent::hygiene::Block) -> &'static str {
     }
 }
 
-/// The paths that the evidence names, which must be some (R52).
+/// The paths that the evidence names; an error if it names none.
 fn resolve(
     ports: &Ports<'_>,
     intent: &Intent,
@@ -174,7 +175,6 @@ fn resolve(
     Ok(paths)
 }
 
-/// The paths that the evidence names.
 pub(super) fn changed(
     ports: &Ports<'_>,
     root: &str,
@@ -232,7 +232,7 @@ fn look(
     }))
 }
 
-/// The analysis from before, if it still is the one that was declared (R57).
+/// The analysis from before the change, if it still has the digest that was declared.
 pub(super) fn before(ports: &Ports<'_>, intent: &Intent) -> Result<Option<Report>, ChangeError> {
     let Some(kept) = ports.chronicle.get(&intent.intent_id, BEFORE)? else {
         return Ok(None);
@@ -243,7 +243,7 @@ pub(super) fn before(ports: &Ports<'_>, intent: &Intent) -> Result<Option<Report
     Ok(serde_json::from_slice(&kept).ok())
 }
 
-/// What the analysis from before saw of a baseline.
+/// The baseline as the analysis from before the change saw it.
 pub(super) fn baseline(ports: &Ports<'_>, intent: &Intent) -> Result<Seen, ChangeError> {
     let Some(digest) = &intent.baseline_sha256 else {
         return Ok(Seen::Missing);
@@ -254,7 +254,7 @@ pub(super) fn baseline(ports: &Ports<'_>, intent: &Intent) -> Result<Seen, Chang
     Ok(seen.ok_or_else(|| altered("the baseline from before"))?)
 }
 
-/// Judges the change; gives the run from after it, if there is one.
+/// Judges the change; also gives the run from after it, if there is one.
 fn verify(
     ports: &mut Ports<'_>,
     request: &FinishRequest,
@@ -318,12 +318,12 @@ fn verify(
     Ok(head)
 }
 
-/// The digest of settings and analyser behind a report.
+/// The digest of the settings and the analyser of a report.
 pub(super) fn means(report: &Report) -> String {
     sha256(format!("{} {}", report.settings.digest(), report.analyser).as_bytes())
 }
 
-/// Whether a run does not describe what this change left on disk.
+/// Whether a run does not describe the files that this change left on disk.
 fn is_stale(
     ports: &Ports<'_>,
     head: &RunHead,
@@ -341,7 +341,7 @@ fn is_stale(
     Ok(differs.iter().any(mine))
 }
 
-/// What helps when a change could not be judged.
+/// What the agent can do if a change could not be judged.
 fn advice(reason: &str) -> Option<&'static str> {
     match reason {
         "no_after_run" | "after_run_required_for_governance" | "after_run_not_new" => {
@@ -356,7 +356,7 @@ fn advice(reason: &str) -> Option<&'static str> {
     }
 }
 
-/// Draws the conclusion of a judgement: trail, claims, receipt, and what becomes of the intent.
+/// Draws the conclusions of a judgement: trail, claims, receipt and the new state of the intent.
 fn complete(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -408,7 +408,7 @@ fn complete(
     match write_down(ports, &done, after, &files) {
         Ok(()) => {}
         Err(error) if done.receipt.is_some() => {
-            // A verdict without its seal: the intent stays, so that finishing again can make it.
+            // The verdict has no seal: the intent stays open, so that the agent can finish again.
             done.receipt_error = Some(error.to_string());
             done.receipt = None;
         }

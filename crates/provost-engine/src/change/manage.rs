@@ -1,4 +1,4 @@
-//! Looks after intents: lists, renews, promotes, recovers, clears.
+//! Lists, renews, promotes, checks and clears intents.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use super::start::drifted;
 use super::unfinished_work;
 use super::{ChangeError, Ports, Session, is_closed, wrong};
 
-/// Lists all intents; what is over is closed on the way (R23).
+/// Lists all intents; expired ones are closed first.
 pub fn list(ports: &mut Ports<'_>, session: &Session) -> Result<Listed, ChangeError> {
     let now = ports.clock.millis();
     super::start::close_what_is_over(ports, session, now)?;
@@ -39,7 +39,7 @@ pub fn list(ports: &mut Ports<'_>, session: &Session) -> Result<Listed, ChangeEr
         })
         .collect();
     let mut intents: Vec<(Intent, Ownership)> = intents;
-    // What is over is closed, and still its owner's to renew.
+    // An expired intent is closed, and its owner may still renew it.
     let over = |one: &Intent| one.owner == session.me && one.state == State::Expired;
     let past = ports.registry.past()?.into_iter();
     intents.extend(past.filter(over).map(|one| (one, Ownership::Expired)));
@@ -53,7 +53,7 @@ pub fn list(ports: &mut Ports<'_>, session: &Session) -> Result<Listed, ChangeEr
     })
 }
 
-/// An intent of this session; its lease is renewed (R22).
+/// An intent of this session; reading it renews its lease.
 pub fn get(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -71,7 +71,7 @@ pub fn get(
     Ok((intent, ownership))
 }
 
-/// Renews the lease of an intent of this session, if its time is not over.
+/// Renews the lease of an intent of this session, unless the intent is expired.
 pub(super) fn touch(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -90,8 +90,8 @@ pub(super) fn touch(
     Ok(())
 }
 
-/// Renews the lease and the time of an intent, and says how long they last from now on. One whose
-/// time is over holds its files again, unless somebody else works on them by now.
+/// Renews the lease and the time of an intent, and says how long they last. An expired intent gets
+/// its files back, unless another intent holds them.
 pub fn renew(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -154,7 +154,7 @@ pub fn renew(
     Ok(answer)
 }
 
-/// Renews what this owner holds; for the heartbeat of a server.
+/// Renews all intents of this owner; for the heartbeat of a server.
 pub fn renew_all(
     registry: &mut dyn IntentRegistry,
     owner: &Owner,
@@ -163,7 +163,7 @@ pub fn renew_all(
     Ok(registry.renew_all(owner, now)?)
 }
 
-/// Changes an open intent of this session whose time is not over, in one turn.
+/// Changes an open intent of this session in one turn, unless it is expired.
 fn change(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -188,7 +188,7 @@ fn change(
     Ok(changed)
 }
 
-/// Holds what was touched against what was declared.
+/// Compares the touched files with the declared scope.
 pub fn check(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -212,7 +212,7 @@ pub fn check(
     Ok((intent, found))
 }
 
-/// Gives back one intent of this session, or all of them (R17).
+/// Gives back one intent of this session, or all of them.
 pub fn clear(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -221,7 +221,7 @@ pub fn clear(
     let ids = if let Some(id) = intent_id {
         let intent = ports.own(session, id)?;
         if intent.state == State::Refused {
-            // It held nothing; there is nothing to give back, and that is fine.
+            // A closed intent holds nothing, so there is nothing to give back.
             return Ok(vec![intent.intent_id]);
         }
         if !intent.state.is_open() && intent.state != State::Expired {
@@ -242,8 +242,8 @@ pub fn clear(
     Ok(closed.into_iter().map(|one| one.intent_id).collect())
 }
 
-/// Closes open and expired intents of this session, and keeps with each what is unfinished of it in
-/// `left`; gives those that were.
+/// Closes open and expired intents of this session, and stores with each its unfinished work from
+/// `left`; gives the intents that were closed.
 pub(super) fn close(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -273,7 +273,7 @@ pub(super) fn close(
     Ok(closed)
 }
 
-/// Lets an intent that waits become active, if it may.
+/// Makes a queued intent active, if no conflict is left.
 pub fn promote(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -348,7 +348,7 @@ pub fn promote(
     Ok(answer)
 }
 
-/// Writes down that an intent was promoted, and what it is judged from.
+/// Appends that an intent was promoted, and the state that it is judged from.
 fn note_promoted(
     ports: &mut Ports<'_>,
     promoted: &Intent,
@@ -357,7 +357,7 @@ fn note_promoted(
     let facts = json!({ "workspace_digest": promoted.workspace_digest });
     let mut files = vec![(BEFORE, promoted.report_digest.clone())];
     if carries {
-        // What was declared and what it is judged from fit together.
+        // The declaration and the state that it is judged from fit together.
         let document = serde_json::to_value(promoted).unwrap_or_default();
         files.push(ports.keep(&promoted.intent_id, INTENT, &document)?);
         let baseline = promoted.baseline_sha256.clone();
@@ -380,17 +380,17 @@ fn settle(
         let place = position(own, intents, viewer);
         return (Promoted::Queued(Box::new(own.clone()), found, place), None);
     }
-    let dirt = workspace
+    let dirty = workspace
         .as_ref()
         .map(|now| AtStart::look(&own.scope, now, &others));
-    let seen = match &dirt {
-        Ok(dirt) => Seen::All(dirt),
+    let seen = match &dirty {
+        Ok(dirty) => Seen::All(dirty),
         Err(why) => Seen::Nothing(why),
     };
     let status = decide(&[], seen, OnConflict::Block, DirtyPolicy::Block);
-    let (Status::Active, Ok(now), Ok(dirt)) = (status, workspace, &dirt) else {
-        let words = advice(&[], seen);
-        let blocked = Promoted::Blocked(Box::new(own.clone()), dirt.ok(), words);
+    let (Status::Active, Ok(now), Ok(dirty)) = (status, workspace, &dirty) else {
+        let next_step = advice(&[], seen);
+        let blocked = Promoted::Blocked(Box::new(own.clone()), dirty.ok(), next_step);
         return (blocked, None);
     };
     let intent = Intent {
@@ -409,7 +409,7 @@ fn settle(
         what: Some(Happening::Promoted),
     };
     (
-        Promoted::Active(Box::new(intent), dirt.clone(), Vec::new()),
+        Promoted::Active(Box::new(intent), dirty.clone(), Vec::new()),
         Some(entry),
     )
 }

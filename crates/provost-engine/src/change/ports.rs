@@ -1,4 +1,4 @@
-//! The doors that controlled changes need beside those of runs.
+//! The ports that controlled changes need in addition to those of runs.
 
 use std::collections::BTreeSet;
 
@@ -13,120 +13,113 @@ use provost_core::structure::Report;
 
 use crate::ports::PortError;
 
-/// Everything that is known about who is at work.
+/// Everything that the registry knows about intents and leases.
 #[derive(Debug, Clone, Default)]
 pub struct RegistryView {
-    /// The open intents by when they were declared, and the one that was asked for.
+    /// The open intents in the order of their declaration, and the one that was asked for.
     pub intents: Vec<Intent>,
-    /// What runs of our own hold.
+    /// The leases of runs.
     pub leases: Vec<Lease>,
-    /// Records that this program does not understand; they are kept and told (R10).
+    /// Records that this program does not understand; they are kept and reported.
     pub unread: Vec<Unread>,
 }
 
-/// A record that is to be written.
+/// A registry record that is to be written.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The whole record.
     pub intent: Intent,
-    /// What happened; nothing if only its lease was renewed, which is no change of state.
+    /// The event; nothing if only the lease was renewed, which is no change of state.
     pub what: Option<Happening>,
 }
 
 /// Knows the intents of all agents.
 pub trait IntentRegistry {
-    /// Shows everything to `decide` and writes what it says, in one step that nobody can interrupt.
-    /// The intent `named` is shown also if it is closed.
+    /// Shows everything to `decide` and writes what it returns, in one step that no other process
+    /// can interrupt. The intent `named` is shown even if it is closed.
     fn turn(
         &mut self,
         named: Option<&str>,
         decide: &mut dyn FnMut(&RegistryView) -> Vec<Entry>,
     ) -> Result<(), PortError>;
 
-    /// Everything as it is, without a turn.
+    /// Reads everything without a turn.
     fn look(&mut self, named: Option<&str>) -> Result<RegistryView, PortError>;
 
-    /// Every intent under which could be edited, open or closed, by when it was declared.
+    /// Every intent that was ever active, open or closed, in the order of declaration.
     fn past(&mut self) -> Result<Vec<Intent>, PortError>;
 
-    /// Renews the leases of all open intents of `owner` whose time is not over; gives their number.
+    /// Renews the leases of all open intents of `owner` that are not expired; gives their number.
     fn renew_all(&mut self, owner: &Owner, now: i64) -> Result<usize, PortError>;
 
-    /// Forgets closed records whose time was over before `before`; gives their number.
+    /// Removes closed records that expired before `before`; gives their number.
     fn purge(&mut self, before: i64) -> Result<usize, PortError>;
 
-    /// Notes which intent a document of evidence belongs to, by its digest.
+    /// Stores which intent a document of evidence belongs to, by its digest.
     fn keep_digest(&mut self, digest: &str, intent_id: &str) -> Result<(), PortError>;
 
-    /// Notes where the chain of an intent ends; a note about an earlier end changes nothing.
+    /// Stores where the chain of an intent ends; an earlier end changes nothing.
     fn pin_chain(&mut self, intent_id: &str, head: &Head) -> Result<(), PortError>;
 
-    /// The intent that a digest belongs to.
     fn intent_of(&mut self, digest: &str) -> Result<Option<String>, PortError>;
 }
 
-/// Sees the files of the shared checkout.
+/// Reads the files of the shared checkout.
 pub trait Checkout {
-    /// Its state now.
     fn workspace(&self) -> Result<Workspace, PortError>;
 
-    /// What differs between two trees; nothing stands for an empty one.
+    /// The differences between two trees; `None` stands for the empty tree.
     fn moved(&self, before: Option<&str>, after: Option<&str>) -> Result<Moved, PortError>;
 
-    /// The trees of the commit it stands on and of those before; of very many only the newest.
+    /// The trees of the checked-out commit and its ancestors; of a long history only the newest.
     fn trees(&self) -> Result<BTreeSet<String>, PortError>;
 
-    /// The tree of the commit that `rev` names.
     fn tree_of(&self, rev: &str) -> Result<String, PortError>;
 
-    /// The bytes of the regular file `path` below the root `root`, `most` at most, and never through
-    /// a link; nothing if there is none.
+    /// The bytes of the regular file `path` below `root`, at most `most`, and never through a link;
+    /// `None` if there is no such file.
     fn read(&self, root: &str, path: &str, most: u64) -> Result<Option<Vec<u8>>, PortError>;
 
-    /// The first part of `path` that is a symbolic link; nothing if there is none, or nothing stands
-    /// there.
+    /// The first component of `path` that is a symbolic link; `None` if there is no link, or no
+    /// such path.
     fn link_on(&self, path: &str) -> Result<Option<String>, PortError>;
 
-    /// Where the analysed root `root` is on this machine.
+    /// The directory of the analysed root `root` on this machine.
     fn place(&self, root: &str) -> std::path::PathBuf;
 }
 
-/// Keeps the runs of one session.
+/// Stores the analysis runs of one session.
 pub trait AnalysisStore {
     fn heads(&self) -> Result<Vec<RunHead>, PortError>;
 
-    /// What a run found.
     fn report(&self, head: &RunHead) -> Result<Report, PortError>;
 
-    /// Keeps a run; one of the same name is replaced.
+    /// Stores a run; one of the same id is replaced.
     fn put(&mut self, head: RunHead, report: &Report) -> Result<(), PortError>;
 
-    /// Forgets runs.
     fn drop(&mut self, run_ids: &[String]) -> Result<(), PortError>;
 }
 
-/// Makes the seal of a whole chain.
+/// Computes the seal of a whole chain.
 pub type Seal<'a> = dyn Fn(&[Record]) -> Result<Vec<u8>, PortError> + 'a;
 
-/// Keeps the evidence of intents: a directory and a chain each.
+/// Stores the evidence of intents: a directory and a chain each.
 pub trait ChangeEvidence {
-    /// Adds a record to the chain of an intent, and keeps the seal that `seal` makes of the whole
-    /// chain. Nobody else adds a record meanwhile. Gives where the chain ends.
+    /// Adds a record to the chain of an intent, and stores the seal that `seal` computes from the
+    /// whole chain. No other process adds a record meanwhile. Gives the new end of the chain.
     fn append(&mut self, intent_id: &str, event: Event, seal: &Seal<'_>)
     -> Result<Head, PortError>;
 
     /// Writes the file `name`, whole or not at all.
     fn put(&mut self, intent_id: &str, name: &str, bytes: &[u8]) -> Result<(), PortError>;
 
-    /// Makes the report of a run of this session the file `name`.
+    /// Stores the report of a run of this session as the file `name`.
     fn put_report(&mut self, intent_id: &str, name: &str, head: &RunHead) -> Result<(), PortError>;
 
-    /// The file `name`, if it is there.
+    /// The file `name`; `None` if there is none.
     fn get(&self, intent_id: &str, name: &str) -> Result<Option<Vec<u8>>, PortError>;
 }
 
-/// Makes names that nobody has used before.
 pub trait FreshNames {
-    /// A new name for an intent, sorted by time.
+    /// An unused name for an intent; names sort by time.
     fn intent_id(&self, now: i64) -> Result<String, PortError>;
 }

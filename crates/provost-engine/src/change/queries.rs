@@ -25,7 +25,6 @@ use serde_json::Value;
 use super::finish::{baseline, before, changed, means};
 use super::{ChangeError, Ports, Session, altered, wrong};
 
-/// The budget of a tree.
 pub(super) fn budget_of(report: &Report, strictness: Strictness) -> Budget {
     let budgets = Budgets::of(strictness, &Asked::default());
     let standing = Standing::of(report);
@@ -38,7 +37,7 @@ pub(super) fn budget_of(report: &Report, strictness: Strictness) -> Budget {
     }
 }
 
-/// The budget of a run, and the intent it is asked for.
+/// The budget of a run, and the intent that it is asked for.
 pub fn budget(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -59,7 +58,7 @@ pub fn budget(
     Ok((head.run_id, budget_of(&report, strictness), intent))
 }
 
-/// The run that is meant: the named one, or the newest.
+/// The run called `name`, or the newest.
 fn pick(ports: &Ports<'_>, name: Option<&str>) -> Result<RunHead, ChangeError> {
     let heads = ports.shelf.heads()?;
     match name {
@@ -71,7 +70,7 @@ fn pick(ports: &Ports<'_>, name: Option<&str>) -> Result<RunHead, ChangeError> {
     }
 }
 
-/// What somebody says was touched, as seen from the analysed root.
+/// The paths that a caller reports as touched, relative to the analysed root.
 pub fn touched(
     ports: &mut Ports<'_>,
     root: &str,
@@ -85,7 +84,7 @@ pub fn touched(
         .collect())
 }
 
-/// Holds a run against limits that are switched on one by one.
+/// Compares a run with limits, each of which is switched on separately.
 pub fn gates(
     ports: &mut Ports<'_>,
     run: Option<&str>,
@@ -100,7 +99,7 @@ pub fn gates(
     })
 }
 
-/// How far files reach.
+/// How far changes of `files` reach.
 pub fn blast(
     ports: &mut Ports<'_>,
     run: Option<&str>,
@@ -122,7 +121,7 @@ pub(super) fn level_word(level: Level) -> &'static str {
     }
 }
 
-/// What was declared, as seen from the analysed root.
+/// The declared paths, relative to the analysed root.
 pub(super) fn root_relative(root: &str, scope: &ChangeScope) -> Vec<String> {
     let entries = scope.allowed_files.iter().chain(&scope.allowed_related);
     entries.map(|path| inside(root, path.as_str())).collect()
@@ -155,7 +154,7 @@ pub fn compare(
     })
 }
 
-/// Holds a text against a run.
+/// Checks the claims of a text against a run.
 pub fn claims(
     ports: &mut Ports<'_>,
     text: &str,
@@ -177,7 +176,7 @@ pub fn claims(
     ))
 }
 
-/// Judges a patch without finishing anything.
+/// Judges a patch without finishing the change.
 pub fn verify(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -248,7 +247,7 @@ pub fn verify(
     })
 }
 
-/// The answer for an intent under which nobody may edit.
+/// The answer for an intent under which no agent may edit.
 fn not_active(intent: &Intent, strictness: Strictness) -> Looked {
     Looked {
         verified: None,
@@ -260,7 +259,7 @@ fn not_active(intent: &Intent, strictness: Strictness) -> Looked {
     }
 }
 
-/// The analysis from after, if it is known here.
+/// The analysis from after the change, if this session has it.
 fn last(ports: &Ports<'_>, name: Option<&str>) -> Result<Option<(RunHead, Report)>, ChangeError> {
     let heads = ports.shelf.heads()?;
     match name.and_then(|name| find(&heads, name).ok()) {
@@ -269,7 +268,7 @@ fn last(ports: &Ports<'_>, name: Option<&str>) -> Result<Option<(RunHead, Report
     }
 }
 
-/// Whether one of `paths` is not what a run saw.
+/// Whether one of `paths` differs from what a run saw.
 fn differs(
     ports: &Ports<'_>,
     head: &RunHead,
@@ -282,7 +281,7 @@ fn differs(
     Ok(differs.iter().any(|path| paths.contains(path)))
 }
 
-/// The analysis from before.
+/// The analysis from before the change.
 struct First {
     run_id: String,
     root: String,
@@ -334,7 +333,7 @@ fn first(
     }
 }
 
-/// The intent of this session that is meant: the named one, or the newest that began from `run`.
+/// The intent of this session called by name, or the newest that began from `run`.
 pub fn meant(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -356,7 +355,7 @@ pub fn meant(
     }
 }
 
-/// A receipt for an intent that is not finished: what would be known about it now.
+/// A receipt for an unfinished intent: what is known about it at this moment.
 pub fn make_receipt(
     ports: &mut Ports<'_>,
     session: &Session,

@@ -1,4 +1,4 @@
-//! Takes over, begins anew or clears away what somebody left (R112 to R116).
+//! Takes over, resets or clears intents whose owner is gone.
 
 use provost_core::intent::answer::{Recovered, Swept};
 use provost_core::intent::conflict::peers;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::ports::Entry;
 use super::{ChangeError, Ports, Session};
 
-/// Takes over an intent whose owner is dead, or an own one that was not renewed.
+/// Takes over an intent of a dead owner, or an own one whose lease ran out.
 pub fn recover(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -71,7 +71,7 @@ pub fn recover(
     Ok(answer)
 }
 
-/// What changed since an intent was declared.
+/// The paths that changed since an intent was declared.
 fn since(ports: &Ports<'_>, intent: &Intent) -> Result<Vec<RawPath>, ChangeError> {
     let (Some(start), Ok(now)) = (&intent.snapshot, ports.checkout.workspace()) else {
         return Ok(Vec::new());
@@ -85,7 +85,7 @@ fn since(ports: &Ports<'_>, intent: &Intent) -> Result<Vec<RawPath>, ChangeError
         .collect())
 }
 
-/// Begins an own intent anew, or closes one that nobody lives for (R115).
+/// Begins an own intent anew, or closes one whose owner is dead.
 pub fn reset(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -145,7 +145,7 @@ pub fn reset(
     Ok(answer)
 }
 
-/// Closes what is over and what dead agents left, and forgets old records.
+/// Closes expired intents and those of dead owners, and removes old records.
 pub fn gc(ports: &mut Ports<'_>, session: &Session) -> Result<Swept, ChangeError> {
     let now = ports.clock.millis();
     let (removed, remaining) = sweep(ports, session, now, Sweep::Whole)?;
@@ -157,7 +157,7 @@ pub fn gc(ports: &mut Ports<'_>, session: &Session) -> Result<Swept, ChangeError
     })
 }
 
-/// Closes what nobody lives for; gives how many were closed and how many are open.
+/// Closes intents whose owner is dead; gives how many were closed and how many are open.
 pub(super) fn sweep(
     ports: &mut Ports<'_>,
     session: &Session,

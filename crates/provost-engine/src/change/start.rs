@@ -1,4 +1,6 @@
-//! Starts a change (R43 to R51).
+//! Starts a change: declares its scope, finds conflicts and takes the lease.
+//!
+//! The rules are in `docs/change-control.md`.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +29,6 @@ use super::unfinished_work::{self, UnfinishedWork};
 use super::{ChangeError, Ports, Session, wrong};
 use crate::ports::PortError;
 
-/// Starts a change.
 pub fn start(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -49,12 +50,12 @@ pub fn start(
             return Ok(Started::needs_analysis(drifted.into_iter().collect()));
         }
     }
-    // On disk before anybody can see the intent; a start that is refused leaves it for gc.
+    // On disk before any other agent can see the intent; after a refused start, gc removes it.
     let intent_id = ports.names.intent_id(now)?;
     let draft = draft(session, request, &head, &workspace, intent_id, now);
     let waits = request.on_conflict == OnConflict::Queue && has_conflict(ports, session, request)?;
     let carry = match &workspace {
-        // Who waits is given what it goes on with when its turn comes.
+        // A queued intent gets its beginning when it is promoted.
         Ok(workspace) if !waits => {
             unfinished_work::find(ports, &request.root, &request.scope, workspace)?
         }
@@ -89,7 +90,7 @@ pub fn start(
     ports.note_closed(&replaced);
     answer.replaced = replaced.into_iter().map(|one| one.intent_id).collect();
     if answer.replay {
-        // Whoever answered first may have died before it was written down.
+        // The process that declared the intent may have died before it wrote the record.
         if let Some(intent) = &answer.intent {
             ports.begin(intent)?;
         }
@@ -103,7 +104,7 @@ pub fn start(
     Ok(answer)
 }
 
-/// Whether somebody else stands in the way now.
+/// Whether another intent or run holds files of the request.
 fn has_conflict(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -115,7 +116,7 @@ fn has_conflict(
     Ok(!conflicts(&request.scope, &others).is_empty())
 }
 
-/// Keeps what an intent begins from.
+/// Stores the state that an intent begins from.
 fn keep_before(
     ports: &mut Ports<'_>,
     draft: &Intent,
@@ -133,7 +134,8 @@ fn keep_before(
     Ok(())
 }
 
-/// Refuses paths that are another name for a file: somebody else may have declared it by its own.
+/// Refuses paths through a symbolic link: another agent may have declared the same file by its own
+/// name.
 fn refuse_links(ports: &Ports<'_>, request: &StartRequest) -> Result<(), ChangeError> {
     let scope = &request.scope;
     for path in scope.allowed_files.iter().chain(&scope.allowed_related) {
@@ -149,8 +151,8 @@ fn refuse_links(ports: &Ports<'_>, request: &StartRequest) -> Result<(), ChangeE
 const WAIT: &str = "wait, then promote the intent (manage_change_intent, action=\"promote\"); do not \
                     edit before";
 
-/// What is to be written for a new intent. A refused one changes nothing else; another one takes
-/// the place of the first on the same run (R15).
+/// The registry entries for a new intent. A refused intent changes no other; an open one
+/// replaces the open intents of its owner on the same run.
 fn entries(intent: &Intent, intents: &[Intent]) -> Vec<Entry> {
     let mine = |own: &&Intent| {
         let same = own.owner == intent.owner && own.run_id == intent.run_id;
@@ -174,10 +176,10 @@ fn entries(intent: &Intent, intents: &[Intent]) -> Vec<Entry> {
     replaced.chain([new]).collect()
 }
 
-/// What is asked of a turn of the registry.
+/// The input of a turn of the registry.
 struct Asked<'a> {
     request: &'a StartRequest,
-    /// Whether the request was prepared to wait; then it waits, although nobody is left by now.
+    /// Whether the request expected to wait; then it is queued even if the conflict is gone.
     waits: bool,
 }
 
@@ -206,7 +208,7 @@ fn settle(
         .as_ref()
         .map(|now| AtStart::look(&request.scope, now, &others));
     let seen = match &hygiene {
-        Ok(dirt) => Seen::All(dirt),
+        Ok(dirty) => Seen::All(dirty),
         Err(why) => Seen::Nothing(why),
     };
     let status = asked.status(&found, seen);
@@ -238,7 +240,7 @@ fn settle(
     };
     let continuing = hygiene
         .as_ref()
-        .is_ok_and(|dirt| continues(dirt, request.policy) && status == Status::Active);
+        .is_ok_and(|dirty| continues(dirty, request.policy) && status == Status::Active);
     let next_step = match status {
         Status::Active => String::new(),
         Status::Queued => WAIT.to_owned(),
@@ -271,7 +273,7 @@ fn settle(
     (answer, entries)
 }
 
-/// Whether `own` is the intent that the same request made before (R51).
+/// Whether `own` is the intent that the same request made before.
 fn is_same(own: &Intent, new: &Intent, viewer: &Viewer<'_>) -> bool {
     own.owner == new.owner
         && own.state == State::Active
@@ -287,7 +289,7 @@ fn peers_digest(others: &[Peer]) -> String {
     sha256(json::canonical(&json!(names)).as_bytes())
 }
 
-/// How many agents have an open intent, the owner of `intent` included.
+/// How many agents have an open intent, including the owner of `intent`.
 fn agents(known: &RegistryView, intent: &Intent, viewer: &Viewer<'_>) -> usize {
     let mut owners = vec![&intent.owner];
     let open = known.intents.iter().filter(|other| other.state.is_open());
@@ -355,12 +357,12 @@ fn draft(
     }
 }
 
-/// What the analysis saw of a baseline, as it is kept.
+/// The baseline that the analysis saw, as it is stored.
 fn accepted(head: &RunHead) -> Value {
     serde_json::to_value(&head.baseline).unwrap_or_default()
 }
 
-/// What differs from the run although git calls it clean.
+/// The files that differ from the run although git calls them clean.
 pub(super) fn drifted(
     ports: &Ports<'_>,
     head: &RunHead,
@@ -374,7 +376,7 @@ pub(super) fn drifted(
     Ok(drifted)
 }
 
-/// Closes intents whose time is over (R23).
+/// Closes expired intents.
 pub(super) fn close_what_is_over(
     ports: &mut Ports<'_>,
     session: &Session,
@@ -401,7 +403,7 @@ fn write_down(ports: &mut Ports<'_>, answer: &mut Started) -> Result<(), ChangeE
         let document = reached.document(&intent.run_id);
         blast = ports.keep(&intent.intent_id, BLAST, &document).ok();
     }
-    // What cannot be kept or found again is told whole instead (R106).
+    // A blast report that cannot be stored or indexed is given in full instead.
     if let Some((_, digest)) = &blast
         && index_blast(ports, intent, digest).is_ok()
     {
@@ -416,14 +418,14 @@ fn write_down(ports: &mut Ports<'_>, answer: &mut Started) -> Result<(), ChangeE
     Ok(())
 }
 
-/// Writes down for an owner that died before it could how its intent began.
+/// Writes the first record for an owner that died before it could.
 pub(super) fn begin(ports: &mut Ports<'_>, intent: &Intent) -> Result<(), PortError> {
     let (state, status) = match intent.state {
         State::Refused => (State::Refused, Status::Blocked),
         _ if intent.edit_allowed => (State::Active, Status::Active),
         _ => (State::Queued, Status::Queued),
     };
-    // What became of it since is for the records that follow.
+    // Later states of the intent belong to the records that follow.
     let declared = Intent {
         state,
         ..intent.clone()
@@ -466,7 +468,7 @@ fn declare(
     ports.append(what, &intent.intent_id, facts, &files)
 }
 
-/// Lets what a change reaches be found by its digest and by its name.
+/// Makes the blast report of a change retrievable by its digest and its name.
 fn index_blast(ports: &mut Ports<'_>, intent: &Intent, digest: &str) -> Result<(), PortError> {
     for name in [digest, &artifact_id(digest)] {
         ports.registry.keep_digest(name, &intent.intent_id)?;

@@ -1,4 +1,4 @@
-//! Finds the analysis that unfinished work began from, and gives it to the intent that goes on with
+//! Finds the analysis that unfinished work began from, and gives it to the intent that continues
 //! that work.
 
 use std::collections::btree_map::Entry;
@@ -15,7 +15,7 @@ use provost_core::path::RawPath;
 use super::{ChangeError, Ports, wrong};
 use crate::ports::PortError;
 
-/// The intent that the work in a scope began with, and what it began from.
+/// The intent that began the work in a scope, and the state that it began from.
 pub(super) struct UnfinishedWork {
     first: Intent,
     before: Vec<u8>,
@@ -23,7 +23,7 @@ pub(super) struct UnfinishedWork {
 }
 
 impl UnfinishedWork {
-    /// `intent`, judged from where the work began.
+    /// `intent`, to be judged from where the work began.
     pub(super) fn onto(&self, intent: Intent) -> Intent {
         Intent {
             run_id: self.first.run_id.clone(),
@@ -34,7 +34,7 @@ impl UnfinishedWork {
         }
     }
 
-    /// Keeps what the work began from with the evidence of `intent_id`.
+    /// Stores the state that the work began from with the evidence of `intent_id`.
     pub(super) fn keep(&self, ports: &mut Ports<'_>, intent_id: &str) -> Result<(), PortError> {
         ports.chronicle.put(intent_id, BEFORE, &self.before)?;
         match &self.baseline {
@@ -44,7 +44,7 @@ impl UnfinishedWork {
     }
 }
 
-/// What the unfinished work in `scope` began from; nothing if there is no such work.
+/// The unfinished work in `scope`; `None` if there is none.
 pub(super) fn find(
     ports: &mut Ports<'_>,
     root: &str,
@@ -82,13 +82,12 @@ pub(super) fn find(
     }
 }
 
-/// The tree that an intent began from.
 fn tree(intent: &Intent) -> Option<&str> {
     let start = intent.snapshot.as_ref()?;
     start.workspace.tree.as_deref()
 }
 
-/// What was committed since each tree that an intent began from.
+/// The paths that were committed since each tree that an intent began from.
 fn moved<'a>(
     ports: &Ports<'_>,
     intents: &'a [Intent],
@@ -108,7 +107,7 @@ fn moved<'a>(
     Ok(all)
 }
 
-/// Reads what the work at `path` began from.
+/// Reads the state that the work at `path` began from.
 fn read(
     ports: &Ports<'_>,
     root: &str,
@@ -130,7 +129,7 @@ fn read(
     let Some(before) = report(ports, first)? else {
         return wrong(format!(
             "`{path}` has unfinished work of the intent `{id}`, and the analysis that it began from \
-             cannot be read any more: commit or undo the work, then start again"
+             cannot be read: commit or undo the work, then start again"
         ));
     };
     let baseline = match &first.baseline_sha256 {

@@ -1,4 +1,4 @@
-//! Records what a person answers to the question of a run.
+//! Records the answer of a person to the question of a run.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use provost_core::time;
 use super::{Ports, fold, record};
 use crate::ports::PortError;
 
-/// Whether the yes that the run has came too early for what is to begin now.
+/// Whether the approval of the run is expired for the step that begins next.
 pub(super) fn is_over(ports: &Ports<'_>, state: &State) -> bool {
     state.approval.is_some() && state.consent_is_over(ports.clock.millis())
 }
 
-/// What the run asks, which must be `seen` if that is the digest of what the person has seen.
+/// The digest of the open question; an error if `seen` is the digest of another one.
 fn asked(state: &State, seen: Option<&str>) -> Result<String, PortError> {
     let run = &state.names.run_id;
     let nothing = |reason: String| PortError::new(Code::NothingToApprove, reason);
@@ -36,7 +36,7 @@ fn asked(state: &State, seen: Option<&str>) -> Result<String, PortError> {
     Ok(digest)
 }
 
-/// Records the yes of `by`, which is good for the time `lasts`.
+/// Records the approval by `by`, which expires after `lasts`.
 pub fn approve(
     ports: &mut Ports<'_>,
     by: Person,
@@ -53,7 +53,7 @@ pub fn approve(
     Ok(state)
 }
 
-/// Records the no of `by`, which ends the run.
+/// Records the rejection by `by`, which ends the run.
 pub fn reject(
     ports: &mut Ports<'_>,
     by: Person,

@@ -1,4 +1,4 @@
-//! Has a candidate reviewed, and leads from a refusal to an attempt that fixes it.
+//! Reviews a candidate, and prepares the attempt that fixes a refusal.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) fn trigger(ports: &Ports<'_>, state: &State, gate: Gate) -> Fact {
     })
 }
 
-/// Waits for the time of the next attempt, then writes its contract.
+/// Waits until the next attempt may begin, then writes its contract.
 pub(super) fn fix(
     ports: &mut Ports<'_>,
     state: &State,
@@ -41,7 +41,7 @@ pub(super) fn fix(
             verdict,
         })
     };
-    // A clock that was put back must not make anybody wait longer than was agreed.
+    // A clock that was set back must not make the wait longer than the contract says.
     let left = left.min(order.most);
     match watched(ports, state, |host, watch| host.pause(left, watch)) {
         Ok(Control::Continue) => {}
@@ -68,7 +68,7 @@ pub(super) fn fix(
     Ok(Fact::Fixing(Box::new(fix)))
 }
 
-/// Has the candidate reviewed, and keeps the report as a file before the record that holds it.
+/// Has the candidate reviewed; the report is a file before the record that names it.
 pub(super) fn review(
     ports: &mut Ports<'_>,
     state: &State,

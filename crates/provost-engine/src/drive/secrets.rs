@@ -1,4 +1,4 @@
-//! Keeps the secrets that the machine knows out of what is written down.
+//! Keeps the secrets that the host knows out of records.
 
 use provost_core::code::Code;
 use provost_core::record::Event;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::ports::{Host, PortError};
 
-/// The event of `fact`, and the fact that it holds: without secrets, both of them.
+/// The event of `fact` and the fact that it holds, both without secrets.
 pub(super) fn event(
     host: &dyn Host,
     fact: Fact,
@@ -17,12 +17,12 @@ pub(super) fn event(
     if !hide_all(host, &mut event.payload) {
         return Ok((event, fact));
     }
-    // What is judged and reported later must be what the ledger says.
+    // Gates and reports must use the same fact as the ledger.
     let fact = Fact::of(&event, 0).map_err(|error| PortError::of(Code::Bug, error))?;
     Ok((event, fact))
 }
 
-/// Refuses a run whose own words hold a secret: they are sealed as they are.
+/// Refuses a run whose request contains a secret: the request is sealed unchanged.
 pub(super) fn refuse_secret(host: &dyn Host, opened: &Opened) -> Result<(), PortError> {
     let wrong = |error: serde_json::Error| PortError::of(Code::Bug, error);
     let text = serde_json::to_string(opened).map_err(wrong)?;
@@ -32,7 +32,7 @@ pub(super) fn refuse_secret(host: &dyn Host, opened: &Opened) -> Result<(), Port
     }
 }
 
-/// The refusal of words that hold a secret.
+/// The refusal of a text that contains a secret.
 pub fn secret_words() -> PortError {
     let reason = "the contract or a command holds the value of a variable that is a secret, and \
                   both would be sealed";
@@ -40,7 +40,7 @@ pub fn secret_words() -> PortError {
         .hint("name the variable instead: --credential 'https://HOST Authorization: Bearer $NAME'")
 }
 
-/// Hides what must be hidden in every text of `fields`; answers whether there was any.
+/// Hides secrets in every text of `fields`; true if there was one.
 fn hide_all(host: &dyn Host, fields: &mut Map<String, Value>) -> bool {
     let mut hidden = false;
     for value in fields.values_mut() {

@@ -1,5 +1,5 @@
-//! Makes a new candidate on a target that moved: merged, judged by the diff gate, reviewed if its patch
-//! is another one, and tested.
+//! Makes a new candidate on a target that moved: merged, judged by the diff gate, reviewed if its
+//! patch differs, and tested.
 
 use provost_core::bundle::after::{Candidate, TEST_RESULT, TEST_STARTED, TestStart};
 use provost_core::bundle::layout::LATER;
@@ -13,23 +13,23 @@ use provost_core::run::effect::NoEffect;
 use provost_core::run::fact::{Ending, Side, TestRun};
 use provost_core::run::judge::{judge_tests, judge_unaltered};
 
-use super::{Chapter, MergeOutcome, review};
+use super::{LandAfterSeal, MergeOutcome, review};
 use crate::after::UnleasedWatch;
 use crate::ports::PortError;
 
 /// The run merged with `tip`, accepted and signed.
 ///
-/// What is `known` of earlier merges need not be tested again.
+/// Merges in `known` were tested before and need not be tested again.
 pub(super) fn merge(
-    chapter: &mut Chapter<'_, '_>,
+    after_seal: &mut LandAfterSeal<'_, '_>,
     tip: &Oid,
     known: &[TestRun],
 ) -> Result<Candidate, PortError> {
     let bug = |error: NoEffect| PortError::of(Code::Bug, error);
-    let contract = chapter.state.contract.clone();
+    let contract = after_seal.state.contract.clone();
     let contract = contract.map_err(|_| bug(NoEffect::NoContract))?;
-    let order = chapter.state.merge().map_err(bug)?;
-    let candidate = match chapter.ports.target.merge(&order, tip)? {
+    let order = after_seal.state.merge().map_err(bug)?;
+    let candidate = match after_seal.ports.target.merge(&order, tip)? {
         MergeOutcome::Clean(candidate) => candidate,
         MergeOutcome::Conflict(paths) => {
             let paths = paths.join(", ");
@@ -37,19 +37,19 @@ pub(super) fn merge(
             return Err(PortError::new(Code::LandConflict, reason));
         }
     };
-    let changed = chapter.ports.target.changes(tip, &candidate.tree)?;
+    let changed = after_seal.ports.target.changes(tip, &candidate.tree)?;
     if changed.changes.is_empty() {
         let reason = "the target has this change already; nothing is left to land";
         return Err(PortError::new(Code::EmptyDiff, reason));
     }
-    let verdict = chapter
+    let verdict = after_seal
         .state
         .judge_changes(&contract, &changed.changes, &changed.findings);
-    chapter.settle(Gate::Diff, verdict)?;
-    review::again(chapter, tip, &candidate.tree, &changed.changes)?;
-    let run = test(chapter, &candidate.tree, known)?;
-    // What lands must not run fewer tests than what was accepted.
-    let accepted = chapter.state.tests.get(&Side::Candidate);
+    after_seal.settle(Gate::Diff, verdict)?;
+    review::again(after_seal, tip, &candidate.tree, &changed.changes)?;
+    let run = test(after_seal, &candidate.tree, known)?;
+    // The merge must not run fewer tests than the accepted candidate.
+    let accepted = after_seal.state.tests.get(&Side::Candidate);
     let mut verdict = judge_tests(Some(&run), accepted, &contract);
     if !verdict.allow {
         let mut ran = run.commands.iter();
@@ -58,30 +58,30 @@ pub(super) fn merge(
         let (reason, log) = (&verdict.reason, log.unwrap_or_default());
         verdict.reason = format!("on the merge with the target that moved, {reason}{log}");
     }
-    chapter.settle(Gate::Acceptance, verdict)?;
-    chapter.settle(Gate::Tree, judge_unaltered(&run))?;
-    chapter.merged(&candidate, acceptance(&contract, &run))?;
+    after_seal.settle(Gate::Acceptance, verdict)?;
+    after_seal.settle(Gate::Tree, judge_unaltered(&run))?;
+    after_seal.merged(&candidate, acceptance(&contract, &run))?;
     Ok(candidate)
 }
 
 /// Runs the acceptance commands on the merge; each time with logs of its own.
 fn test(
-    chapter: &mut Chapter<'_, '_>,
+    after_seal: &mut LandAfterSeal<'_, '_>,
     tree: &Oid,
     known: &[TestRun],
 ) -> Result<TestRun, PortError> {
-    let records = chapter.after.records().iter();
+    let records = after_seal.after.records().iter();
     let earlier = records.filter(|record| record.event.event_type == TEST_STARTED);
     let start = TestStart {
         tree: tree.clone(),
         logs: format!("{LATER}{}", earlier.count() + 1),
     };
-    chapter.note(TEST_STARTED, &start)?;
-    let order = chapter.state.accept_merge(start.tree, start.logs, known);
+    after_seal.note(TEST_STARTED, &start)?;
+    let order = after_seal.state.accept_merge(start.tree, start.logs, known);
     let order = order.map_err(|error| PortError::of(Code::Bug, error))?;
-    let mut watch = UnleasedWatch(&mut *chapter.ports.observer);
-    let run = chapter.ports.target.accept(&order, &mut watch)?;
-    chapter.note(TEST_RESULT, &run)?;
+    let mut watch = UnleasedWatch(&mut *after_seal.ports.observer);
+    let run = after_seal.ports.target.accept(&order, &mut watch)?;
+    after_seal.note(TEST_RESULT, &run)?;
     Ok(run)
 }
 

@@ -1,4 +1,4 @@
-//! Decides who works, and how that agent comes to its model.
+//! Resolves the agent of a run, and decides how it reaches its model.
 
 use provost_core::agent::launch::{self, Answer};
 use provost_core::agent::provider::Login;
@@ -16,17 +16,16 @@ use crate::ports::PortError;
 
 const PLACE: &str = "provost.toml may name any place, so a person, or the contract, says which";
 
-/// The agent of a run.
 #[derive(Debug)]
 pub(super) struct ResolvedAgent {
-    /// What is executed.
+    /// The command line that is executed.
     pub(super) argv: Vec<String>,
-    /// How it is spoken to.
+    /// The adapter, if the program is a known one.
     pub(super) adapted: Option<Adapted>,
 }
 
-/// The agent that the person wants: a command, one of the policy, or an adapter by its name.
-pub(super) fn hire(
+/// Resolves the agent that the user names: a command, one of the policy, or an adapter by its name.
+pub(super) fn resolve(
     agent: &Agent,
     policy: &Policy,
     answer: Answer,
@@ -45,7 +44,7 @@ pub(super) fn hire(
         }
     };
     let mut adapted = adapted.ok_or_else(|| unknown(name, policy))?;
-    // What the policy does not know is missing here, and refused by the gate.
+    // The gate refuses a tool that the policy does not know; it is missing here.
     let known = tools
         .iter()
         .filter_map(|name| policy.servers.get_key_value(name));
@@ -58,27 +57,27 @@ pub(super) fn hire(
     })
 }
 
-/// Who reviews: like an agent, but a program that is known gets no secret for another place than
-/// that of its model.
+/// Resolves the reviewer like an agent, except that a known program gets no credential for another
+/// endpoint than that of its model.
 pub(super) fn reviewer(
     agent: &Agent,
     policy: &Policy,
     typed: &[Credential],
     document: &Document,
 ) -> Result<Reviewer, PortError> {
-    looker(agent, policy, typed, granted(document), Answer::Review)
+    reading_agent(agent, policy, typed, granted(document), Answer::Review)
 }
 
-/// Who looks at a tree and answers so; `places` are those of the network that are granted.
-pub(crate) fn looker(
+/// Resolves an agent that reads a tree, a reviewer or planner; `places` are the granted endpoints.
+pub(crate) fn reading_agent(
     agent: &Agent,
     policy: &Policy,
     typed: &[Credential],
     places: &[String],
     answer: Answer,
 ) -> Result<Reviewer, PortError> {
-    let hired = hire(agent, policy, answer, &[])?;
-    let known = hired.adapted.as_ref();
+    let resolved = resolve(agent, policy, answer, &[])?;
+    let known = resolved.adapted.as_ref();
     let model = known.and_then(|adapted| adapted.provider.as_ref());
     let needed = |it: &&Credential| {
         known.is_none() || model.is_some_and(|model| it.endpoint == model.base_url.endpoint)
@@ -90,9 +89,9 @@ pub(crate) fn looker(
             Agent::Named(name) => name.clone(),
         },
         typed: matches!(agent, Agent::Typed(_)),
-        credentials: hired.credentials(typed, places)?,
-        argv: hired.argv,
-        adapted: hired.adapted,
+        credentials: resolved.credentials(typed, places)?,
+        argv: resolved.argv,
+        adapted: resolved.adapted,
     })
 }
 
@@ -104,10 +103,11 @@ impl ResolvedAgent {
         }
     }
 
-    /// The secrets that the proxy adds: those that were typed, and the key of the agent's model.
+    /// The credentials that the proxy adds: those that the user typed, and the key of the agent's
+    /// model.
     ///
-    /// A policy may name any place. Only at the place of the program's own makers the choice of
-    /// the agent is the choice of the place; elsewhere a person, or the contract, has to name it.
+    /// A policy may name any endpoint. Choosing the agent implies the endpoint of its vendor only;
+    /// the user or the contract has to name any other.
     pub(super) fn credentials(
         &self,
         typed: Vec<Credential>,
@@ -152,13 +152,12 @@ impl ResolvedAgent {
     }
 }
 
-/// The places that the contract grants.
+/// The endpoints that the contract grants.
 pub(super) fn granted(document: &Document) -> &[String] {
     let extra = document.x_provost.as_ref();
     extra.map_or(&[][..], |extra| extra.net.as_slice())
 }
 
-/// Whether `place` is one of `places`.
 pub fn is_granted(place: &Endpoint, places: &[String]) -> bool {
     places.iter().any(|it| it.parse().as_ref() == Ok(place))
 }

@@ -1,4 +1,4 @@
-//! Says before a run begins what it would be told until its agent starts.
+//! Says before a run begins what its gates would answer before its agent starts.
 
 use provost_core::agent::Adapter;
 use provost_core::approval::Widening;
@@ -10,19 +10,19 @@ use provost_core::verdict::Verdict;
 use super::{Agent, Origin, Request, opening};
 use crate::ports::PortError;
 
-/// What a run of a contract would be told before its agent starts.
+/// The answers that a run of a contract would get before its agent starts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preflight {
-    /// What its policy gate says.
+    /// The verdict of its policy gate.
     pub verdict: Verdict,
-    /// What it waits for, if that gate lets it pass.
+    /// The questions it would wait for, if that gate lets it pass.
     pub asks: Vec<Widening>,
-    /// How it would begin.
+    /// The first record that the run would have.
     pub opened: Opened,
 }
 
-/// What a run of `document`, read from a file, would be told with `agent`; where none is named, with
-/// the agent that fits the contract best, so that a refusal is one that no agent would escape.
+/// The answers for a run of `document`, read from a file, with `agent`. Without an agent, the one
+/// that fits the contract best is used, so that every agent would get the same refusal.
 pub fn foresee(
     origin: &dyn Origin,
     document: &Document,
@@ -40,7 +40,7 @@ pub fn foresee(
         .map(|adapter| adapter.name().to_owned());
     let mut best = first;
     for name in policy.agents.into_keys().chain(adapters) {
-        // An agent that cannot be had says nothing about the contract.
+        // An agent that cannot be resolved says nothing about the contract.
         let Ok(other) = begin(origin, document, Agent::Named(name)) else {
             continue;
         };
@@ -54,7 +54,7 @@ pub fn foresee(
     Ok(best)
 }
 
-/// How many things a verdict lists.
+/// How many findings a verdict lists.
 fn count(verdict: &Verdict) -> usize {
     let details = verdict.details.as_ref();
     let rows = details.and_then(|details| details.get("findings")?.as_array());
@@ -69,7 +69,7 @@ fn begin(origin: &dyn Origin, document: &Document, agent: Agent) -> Result<Prefl
         review: None,
         credentials: Vec::new(),
         workspace: None,
-        owner: nobody(),
+        owner: placeholder_owner(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let opened = opening(origin, request)?;
@@ -80,8 +80,8 @@ fn begin(origin: &dyn Origin, document: &Document, agent: Agent) -> Result<Prefl
     })
 }
 
-/// The driver of a run that does not begin.
-fn nobody() -> Owner {
+/// A placeholder for the driver of a run that does not begin.
+fn placeholder_owner() -> Owner {
     Owner {
         host: String::new(),
         boot: String::new(),

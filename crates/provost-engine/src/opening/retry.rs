@@ -1,4 +1,4 @@
-//! Decides how another try of a run begins.
+//! Decides how a retry of a run begins.
 
 use provost_core::bundle::layout::BundleFormat;
 use provost_core::code::Code;
@@ -11,21 +11,20 @@ use provost_core::run::fact::{Opened, WorkspaceChoice};
 use super::{Origin, base, widenings};
 use crate::ports::PortError;
 
-/// What a person wants to try again.
+/// The run that a user wants to retry.
 #[derive(Debug, Clone)]
 pub struct RetryRequest {
     /// The revision to start from, instead of the same commit.
     pub base: Option<String>,
-    /// How workspaces are to be made, whatever the policy says.
+    /// How workspaces are made, instead of what the policy says.
     pub workspace: Option<WorkspaceChoice>,
-    /// Who drives the run.
+    /// The process that drives the run.
     pub owner: Owner,
-    /// The version of Provost.
     pub version: String,
 }
 
-/// How another try of the run `before` begins: the same contract, agent and reviewer, held to the
-/// policy of the commit that it starts from now.
+/// The first record of a retry of the run `before`: the same contract, agent and reviewer, under
+/// the policy of the commit that the retry starts from.
 pub fn again(
     origin: &dyn Origin,
     before: &State,
@@ -55,7 +54,7 @@ pub fn again(
         artifacts,
         references: Some(references),
         contract_sha256: digest.map_err(|error| PortError::of(Code::Bug, error))?,
-        // The file was read for the first try, and may say another base.
+        // The file was read for the first run, and may name another base.
         contract_source: None,
         contract: document,
         base_commit,

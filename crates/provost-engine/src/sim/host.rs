@@ -1,4 +1,4 @@
-//! A machine with one agent, in memory.
+//! A simulated machine with one agent, in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use serde_json::json;
 use super::Power;
 use crate::ports::{Control, Host, PortError, Progress, Watch};
 
-/// The file of the bundle that every stream goes to; nobody prints anything.
+/// The file of the bundle that every stream goes to; no simulated program prints anything.
 pub(super) const LOG: &str = "ci/log";
 
 /// What the simulated agent does.
@@ -34,9 +34,9 @@ pub enum Behaviour {
     Strays,
     /// Changes a file in its scope, and the tests fail.
     Breaks,
-    /// Changes a file in its scope, and the tests fail until somebody fixes it.
+    /// Changes a file in its scope, and the tests fail until an attempt fixes it.
     BreaksOnce,
-    /// Strays when it is to fix what broke.
+    /// Changes a file outside its scope in the attempt that is to fix the tests.
     MendsAstray,
     /// Changes a file in its scope and a test of it, and the tests pass.
     Tests,
@@ -51,19 +51,18 @@ pub enum Behaviour {
 /// What the simulated reviewer says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opinion {
-    /// That all is well.
+    /// That the candidate is good.
     Passes,
     /// That it must not land.
     Refuses,
-    /// The same, until somebody fixes it.
+    /// The same, until an attempt fixes it.
     RefusesOnce,
-    /// Nothing that could be understood.
+    /// Nothing that could be parsed.
     Mumbles,
-    /// That all is well, with a hand in the tree.
+    /// That the candidate is good, and changes the tree that it reads.
     Meddles,
 }
 
-/// A simulated machine.
 #[derive(Debug)]
 pub struct SimHost {
     power: Power,
@@ -85,12 +84,11 @@ pub struct SimHost {
     pub ends: Option<Ending>,
     /// The step that this machine cannot do.
     pub refuses: Option<Step>,
-    /// Since which start of the machine somebody holds the prepared layers.
+    /// The start of the machine since which a process holds the prepared layers.
     held: Option<u32>,
 }
 
 impl SimHost {
-    /// A machine with an agent of this behaviour.
     pub fn new(power: &Power, behaviour: Behaviour) -> Self {
         Self {
             power: power.clone(),
@@ -107,12 +105,12 @@ impl SimHost {
         }
     }
 
-    /// Refuses a sandbox whose layers nobody holds.
+    /// Refuses a sandbox whose layers no process holds.
     fn need(&self, order: &effect::Prepare) -> Result<(), PortError> {
         if order.steps.is_empty() || self.held == Some(self.power.starts()) {
             return Ok(());
         }
-        Err(PortError::new(Code::Bug, "nobody holds the layers"))
+        Err(PortError::new(Code::Bug, "no process holds the layers"))
     }
 
     fn refuse(&self, step: Step) -> Result<(), PortError> {
@@ -134,16 +132,16 @@ impl SimHost {
     }
 }
 
-/// How something ends that would end with `status` if nobody wished otherwise.
-fn ending(wish: Control, status: i32) -> Ending {
-    match wish {
+/// How a program ends that would exit with `status` if it is not cancelled.
+fn ending(control: Control, status: i32) -> Ending {
+    match control {
         Control::Continue => Ending::Exited(status),
         Control::Cancel => Ending::Cancelled,
         Control::LeaseLost => Ending::LeaseLost,
     }
 }
 
-/// An object id made from a word.
+/// An object id computed from a word.
 pub fn oid(word: &str) -> Oid {
     let id = ObjectFormat::Sha256.oid(object::Kind::Blob, word.as_bytes());
     id.unwrap_or_else(|_| unreachable!("SHA-256 has no collision attack"))
@@ -228,7 +226,7 @@ impl Host for SimHost {
             ends,
             ..
         } = self;
-        let wish = watch.tick(&Progress::default());
+        let control = watch.tick(&Progress::default());
         power.call(|| {
             *agents.entry(agent.attempt).or_default() += 1;
             let fixes = agent.tree != agent.base.tree;
@@ -247,7 +245,7 @@ impl Host for SimHost {
             };
             workspaces.insert(agent.attempt, changed);
             AgentRun {
-                ending: ends.unwrap_or(ending(wish, status)),
+                ending: ends.unwrap_or(ending(control, status)),
                 wall_ms: 1,
                 stdout: Self::stream(),
                 stderr: Self::stream(),
@@ -312,7 +310,7 @@ impl Host for SimHost {
         watch: &mut dyn Watch,
     ) -> Result<ReviewRun, PortError> {
         self.refuse(Step::Review)?;
-        let wish = watch.tick(&Progress::default());
+        let control = watch.tick(&Progress::default());
         let says = |verdict: &str| {
             let report = json!({ "verdict": verdict, "summary": "I looked.",
                 "violations": [], "findings": [] });
@@ -331,7 +329,7 @@ impl Host for SimHost {
             altered,
             probed: probed(),
             run: AgentRun {
-                ending: ending(wish, 0),
+                ending: ending(control, 0),
                 wall_ms: 1,
                 stdout: Self::stream(),
                 stderr: Self::stream(),
@@ -355,7 +353,7 @@ impl Host for SimHost {
             Side::OldTests => Step::OldTests,
             Side::NewTests => Step::NewTests,
         })?;
-        let wish = watch.tick(&Progress::default());
+        let control = watch.tick(&Progress::default());
         let breaks = match (order.side, self.behaviour) {
             (Side::NewTests, _) | (Side::Candidate, Behaviour::Breaks) => true,
             (Side::Candidate, Behaviour::BreaksOnce | Behaviour::MendsAstray) => {
@@ -366,7 +364,7 @@ impl Host for SimHost {
         let command = |test: &provost_core::contract::Test| CommandRun {
             name: test.name.clone(),
             argv: test.argv.clone(),
-            ending: ending(wish, i32::from(breaks)),
+            ending: ending(control, i32::from(breaks)),
             began: None,
             wall_ms: 1,
             stdout: Self::stream(),
@@ -386,8 +384,8 @@ impl Host for SimHost {
 
     fn pause(&mut self, _: Duration, watch: &mut dyn Watch) -> Result<Control, PortError> {
         self.refuse(Step::Fix)?;
-        let wish = watch.tick(&Progress::default());
-        self.power.call(|| wish)
+        let control = watch.tick(&Progress::default());
+        self.power.call(|| control)
     }
 
     fn publish(&mut self, order: &effect::Publish) -> Result<Published, PortError> {
@@ -429,7 +427,7 @@ impl Host for SimHost {
     }
 
     fn hide(&self, _: &str) -> Option<String> {
-        // Nobody told it a secret.
+        // The simulated machine knows no secret.
         None
     }
 

@@ -1,4 +1,4 @@
-//! Ledger, registry and bundle in memory.
+//! Simulated ledger, registry and bundle, in memory.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,6 @@ use super::Power;
 use super::host::LOG;
 use crate::ports::{Bundle, Kept, Ledger, PortError, Registry};
 
-/// A ledger in memory.
 #[derive(Debug)]
 pub struct SimLedger {
     power: Power,
@@ -26,7 +25,6 @@ pub struct SimLedger {
 }
 
 impl SimLedger {
-    /// An empty ledger.
     pub fn new(power: &Power) -> Self {
         Self {
             power: power.clone(),
@@ -61,34 +59,29 @@ impl Ledger for SimLedger {
     }
 }
 
-/// A registry in memory.
 #[derive(Debug)]
 pub struct SimRegistry {
     power: Power,
     fence: u64,
-    /// The leases that are held.
     pub leases: Vec<Lease>,
-    /// The only process that lives.
+    /// The only process that is alive.
     pub alive: Owner,
-    /// The pinned heads.
     pub pins: BTreeMap<String, Head>,
-    /// What goes wrong at which renewal, from 1.
+    /// The failure, and the renewal at which it happens, from 1.
     pub trouble: Option<(u32, Trouble)>,
-    /// How often a lease was renewed.
     pub renewals: u32,
 }
 
-/// What can happen to a lease.
+/// A failure of a renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
-    /// Somebody else has the scope by now.
+    /// Another run has the scope by then.
     Lost,
-    /// The registry cannot be asked, just then.
+    /// The registry does not answer this call.
     Unreachable,
 }
 
 impl SimRegistry {
-    /// A registry in which nobody holds anything.
     pub fn new(power: &Power, alive: Owner) -> Self {
         Self {
             power: power.clone(),
@@ -134,7 +127,10 @@ impl Registry for SimRegistry {
         match trouble.map(|(_, trouble)| trouble) {
             Some(Trouble::Lost) => self.leases.clear(),
             Some(Trouble::Unreachable) => {
-                return Err(PortError::new(Code::StoreFailed, "nobody answers"));
+                return Err(PortError::new(
+                    Code::StoreFailed,
+                    "the registry does not answer",
+                ));
             }
             None => {}
         }
@@ -176,12 +172,11 @@ impl Registry for SimRegistry {
     }
 }
 
-/// The files of a bundle in memory.
 #[derive(Debug)]
 pub struct SimBundle {
     power: Power,
     pub files: BTreeMap<String, Vec<u8>>,
-    /// The ledger beside them, where there is one.
+    /// The ledger, if `all` is to include it.
     pub ledger: Option<Rc<RefCell<String>>>,
 }
 
@@ -195,7 +190,7 @@ impl SimBundle {
         }
     }
 
-    /// Every file, the ledger among them.
+    /// Every file, including the ledger.
     pub fn all(&self) -> BTreeMap<String, Vec<u8>> {
         let mut all = self.files.clone();
         let ledger = self.ledger.as_ref();

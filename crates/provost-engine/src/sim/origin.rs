@@ -1,4 +1,4 @@
-//! A repository of one commit.
+//! A simulated repository of one commit.
 
 use std::collections::BTreeMap;
 
@@ -14,9 +14,7 @@ use crate::ports::PortError;
 /// A repository of one commit, `oid("base")`, which `HEAD` and `main` lead to.
 #[derive(Debug, Clone)]
 pub struct SimOrigin {
-    /// What its policy says.
     pub policy: Policy,
-    /// The directories at its top.
     pub directories: Vec<RepoPath>,
     /// The branches, by their full ref names.
     pub branches: Vec<String>,

@@ -6,12 +6,12 @@ use provost_engine::sim::Cut;
 
 use crate::machine::{Machine, RUN, SealedRun, commit, published};
 
-/// What becomes of the branch before the landing.
+/// What happens to the branch before the landing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Case {
     /// Nothing.
     AsItWas,
-    /// Somebody else puts a commit on it.
+    /// Another process puts a commit on it.
     Moved,
     /// The same, and the merge is another patch than was reviewed.
     MovedUnderReview,
@@ -40,7 +40,7 @@ fn landing(machine: &mut Machine) -> Result<Landed, PortError> {
     })
 }
 
-/// The branch moved once, to what was accepted, and nothing is left to be done or to be swept.
+/// The branch moved once, to the accepted commit, and nothing is left to do or to remove.
 fn check(machine: &mut Machine, case: Case, landed: &Landed, place: &str) {
     let want = match case {
         Case::AsItWas => published(),
@@ -100,7 +100,7 @@ fn sweep(case: Case, run: &SealedRun, cut: Cut) -> u32 {
             check(&mut machine, case, &first.unwrap(), &place);
             return call;
         }
-        // What failed last may have been the tidying after everything was done.
+        // The last failure may have been in tidying, after everything was done.
         let landed = landing(&mut machine).unwrap();
         check(&mut machine, case, &landed, &place);
     }

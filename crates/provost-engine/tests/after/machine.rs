@@ -34,7 +34,7 @@ pub(crate) const RUN: &str = "run_00000001";
 /// What survives a crash: the files of the run.
 pub(crate) type Disk = Rc<RefCell<Bundle>>;
 
-/// A commit that is none.
+/// A commit id that no repository has.
 pub(crate) fn commit(digit: &str) -> Oid {
     Oid::try_from(digit.repeat(40).as_str()).unwrap()
 }
@@ -81,7 +81,7 @@ impl Sealed for SimSealed {
     }
 }
 
-/// The second chain.
+/// The chain after the seal.
 struct Later {
     power: Power,
     disk: Disk,
@@ -115,13 +115,13 @@ impl Ledger for Later {
     }
 }
 
-/// A real key, so that what was signed can be verified.
-pub(crate) struct Hand {
+/// A signer with a real key, so that signatures can be verified.
+pub(crate) struct KeySigner {
     key: SigningKey,
     trusted: Vec<PublicKey>,
 }
 
-impl Signer for Hand {
+impl Signer for KeySigner {
     fn sign(&self, statement: &[u8]) -> Result<Vec<u8>, PortError> {
         Ok(dsse::sign(statement, &self.key).render().into_bytes())
     }
@@ -143,7 +143,7 @@ pub(crate) struct SimTarget {
     pub(crate) cached: u32,
     /// Trees that were tested, and how often.
     pub(crate) tested: BTreeMap<Oid, u32>,
-    /// How often somebody reviewed the merge.
+    /// How often the reviewer read the merge.
     pub(crate) reviews: u32,
     /// What the candidate changes.
     changes: Vec<Change>,
@@ -346,7 +346,7 @@ impl ReplayHost for SimTarget {
     }
 }
 
-/// A run that can land, with everything that is known of it.
+/// A run that can land, with its registry entries.
 #[derive(Clone)]
 pub(crate) struct SealedRun {
     base: Oid,
@@ -385,7 +385,7 @@ pub(crate) struct Machine {
     pub(crate) target: SimTarget,
     pub(crate) disk: Disk,
     registry: SimRegistry,
-    hand: Hand,
+    signer: KeySigner,
 }
 
 impl Machine {
@@ -427,7 +427,7 @@ impl Machine {
             },
             disk,
             registry,
-            hand: Hand {
+            signer: KeySigner {
                 key: key(1),
                 trusted: vec![key(1).public()],
             },
@@ -435,7 +435,7 @@ impl Machine {
         }
     }
 
-    /// Lets `work` go through the ports of this machine.
+    /// Calls `work` with the ports of this machine.
     pub(crate) fn with<T>(&mut self, work: impl FnOnce(&mut AfterPorts<'_, SimTarget>) -> T) -> T {
         let mut sealed = SimSealed {
             power: self.power.clone(),
@@ -445,7 +445,7 @@ impl Machine {
             target: &mut self.target,
             sealed: &mut sealed,
             registry: &mut self.registry,
-            signer: &self.hand,
+            signer: &self.signer,
             clock: &SimClock::default(),
             observer: &mut SimObserver::default(),
         })
@@ -455,13 +455,13 @@ impl Machine {
     pub(crate) fn verified(&mut self, place: &str) -> verify::After {
         let pins: Pins = self.registry.pinned(RUN).unwrap();
         let files = self.disk.borrow();
-        let report = verify::verify(&*files, &self.hand.trusted, &pins, None);
+        let report = verify::verify(&*files, &self.signer.trusted, &pins, None);
         let verdict = report.verdict();
         assert!(verdict.allow, "{place}: {verdict:?} {:?}", report.findings);
         report.after
     }
 
-    /// How often something happened after the seal.
+    /// How often an event was recorded after the seal.
     pub(crate) fn count(&self, what: &str) -> usize {
         let disk = self.disk.borrow();
         let text = disk.get(&RawPath::new(AFTER)).cloned().unwrap_or_default();
@@ -469,7 +469,6 @@ impl Machine {
         String::from_utf8_lossy(&text).matches(&kind).count()
     }
 
-    /// How many records follow the seal.
     pub(crate) fn records(&self) -> usize {
         let disk = self.disk.borrow();
         let text = disk.get(&RawPath::new(AFTER));

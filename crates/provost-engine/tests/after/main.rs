@@ -1,4 +1,4 @@
-//! Landings and replays that fail or die at any call, and are asked for again.
+//! Landings and replays that fail or crash at any call, and are repeated.
 
 #[cfg(test)]
 #[path = "../../../provost-core/tests/bundle/course.rs"]
@@ -10,6 +10,6 @@ mod machine;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]
-#[expect(dead_code, reason = "the lies are told in the tests of the core")]
+#[expect(dead_code, reason = "the tests of the core use the forged bundles")]
 #[path = "../../../provost-core/tests/bundle/sample.rs"]
 mod sample;

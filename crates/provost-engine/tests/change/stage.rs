@@ -1,4 +1,4 @@
-//! A shared checkout, a registry and a chronicle in memory, with a power switch.
+//! A shared checkout, a registry and the evidence of intents in memory, with a power switch.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ use provost_engine::change::{Ports, Session};
 use provost_engine::ports::{Lens, PortError};
 use provost_engine::sim::{Power, SimClock, SimSigner};
 
-/// Who is at work.
+/// The registry of intents.
 pub(crate) struct SimIntents {
     power: Power,
     pub(crate) intents: BTreeMap<String, Intent>,
@@ -47,7 +47,6 @@ impl SimIntents {
         }
     }
 
-    /// The intents that are open.
     pub(crate) fn open(&self) -> Vec<&Intent> {
         let intents = self.intents.values();
         intents.filter(|it| it.state.is_open()).collect()
@@ -108,7 +107,7 @@ impl IntentRegistry for SimIntents {
     }
 }
 
-/// The files: one that may be edited.
+/// A checkout with one file that may be edited.
 pub(crate) struct SimCheckout {
     power: Power,
     pub(crate) dirty: RefCell<bool>,
@@ -118,16 +117,16 @@ pub(crate) const FILE: &str = "src/a.py";
 
 fn workspace(dirty: bool) -> Workspace {
     let object = |word: &str| format!("100644 {}", sha256(word.as_bytes()));
-    let dirt = DirtyFile {
+    let file = DirtyFile {
         letters: " M".to_owned(),
         head: object("before"),
         staged: object("before"),
         disk: Some(object("after")),
     };
-    let dirt = dirty.then(|| (RawPath::new(FILE), dirt));
+    let file = dirty.then(|| (RawPath::new(FILE), file));
     Workspace {
         tree: Some(sha256(b"tree")),
-        dirty: dirt.into_iter().collect(),
+        dirty: file.into_iter().collect(),
     }
 }
 
@@ -161,7 +160,7 @@ impl Checkout for SimCheckout {
     }
 }
 
-/// The analyses that were made before and after the edit.
+/// The analyses from before and after the edit.
 type Runs = Rc<Vec<(RunHead, Report)>>;
 
 fn runs(after: bool) -> Runs {
@@ -191,12 +190,12 @@ fn runs(after: bool) -> Runs {
     Rc::new(all)
 }
 
-struct SimShelf {
+struct SimAnalysisStore {
     power: Power,
     runs: Runs,
 }
 
-impl AnalysisStore for SimShelf {
+impl AnalysisStore for SimAnalysisStore {
     fn heads(&self) -> Result<Vec<RunHead>, PortError> {
         let heads = || self.runs.iter().map(|(head, _)| head.clone()).collect();
         self.power.call(heads)
@@ -222,21 +221,21 @@ impl AnalysisStore for SimShelf {
     }
 }
 
-/// The evidence: files and chains.
-pub(crate) struct SimChronicle {
+/// The evidence of intents: files and chains.
+pub(crate) struct SimEvidence {
     power: Power,
     runs: Runs,
     pub(crate) files: BTreeMap<(String, String), Vec<u8>>,
     pub(crate) chains: BTreeMap<String, (Vec<Record>, Head)>,
 }
 
-impl SimChronicle {
+impl SimEvidence {
     pub(crate) fn has(&self, intent_id: &str, name: &str) -> bool {
         let key = (intent_id.to_owned(), name.to_owned());
         self.files.contains_key(&key)
     }
 
-    /// How often something happened to an intent, as its chain says.
+    /// How often the chain of an intent has the event `what`.
     pub(crate) fn count(&self, intent_id: &str, what: &str) -> usize {
         let records = self.chains.get(intent_id).map(|(records, _)| records);
         let records = records.into_iter().flatten();
@@ -244,7 +243,7 @@ impl SimChronicle {
     }
 }
 
-impl ChangeEvidence for SimChronicle {
+impl ChangeEvidence for SimEvidence {
     fn append(
         &mut self,
         intent_id: &str,
@@ -303,17 +302,16 @@ struct NoLens;
 
 impl Lens for NoLens {
     fn analyze(&self, _: &Path, _: &Settings) -> Result<Report, PortError> {
-        Err(PortError::new(Code::Bug, "nobody analyses here"))
+        Err(PortError::new(Code::Bug, "this stage has no lens"))
     }
 }
 
-/// One machine with a checkout that agents share.
 pub(crate) struct ChangeStage {
     pub(crate) power: Power,
     pub(crate) intents: SimIntents,
-    pub(crate) chronicle: SimChronicle,
+    pub(crate) evidence: SimEvidence,
     pub(crate) checkout: SimCheckout,
-    /// The agents that died, by their process.
+    /// The processes of agents that died.
     pub(crate) dead: Vec<u32>,
     clock: SimClock,
     names: Numbers,
@@ -328,7 +326,7 @@ impl ChangeStage {
                 intents: BTreeMap::new(),
                 digests: BTreeMap::new(),
             },
-            chronicle: SimChronicle {
+            evidence: SimEvidence {
                 power: power.clone(),
                 runs: runs(true),
                 files: BTreeMap::new(),
@@ -346,16 +344,16 @@ impl ChangeStage {
         }
     }
 
-    /// The same machine, whose power is another one from now on.
+    /// The same machine with another power switch.
     pub(crate) fn powered(mut self, power: &Power) -> Self {
         self.power = power.clone();
         self.intents.power = power.clone();
-        self.chronicle.power = power.clone();
+        self.evidence.power = power.clone();
         self.checkout.power = power.clone();
         self
     }
 
-    /// Somebody edits the file, and analyses the checkout again.
+    /// An agent edits the file, and analyses the checkout again.
     pub(crate) fn edit(&mut self) {
         *self.checkout.dirty.borrow_mut() = true;
         self.runs = runs(true);
@@ -363,7 +361,7 @@ impl ChangeStage {
 
     pub(crate) fn with<T>(&mut self, work: impl FnOnce(&mut Ports<'_>) -> T) -> T {
         let dead = self.dead.clone();
-        let mut analyses = SimShelf {
+        let mut analyses = SimAnalysisStore {
             power: self.power.clone(),
             runs: Rc::clone(&self.runs),
         };
@@ -372,7 +370,7 @@ impl ChangeStage {
             checkout: &self.checkout,
             lens: &NoLens,
             shelf: &mut analyses,
-            chronicle: &mut self.chronicle,
+            chronicle: &mut self.evidence,
             signer: &SimSigner,
             clock: &self.clock,
             names: &self.names,
@@ -394,32 +392,31 @@ impl ChangeStage {
         }
     }
 
-    /// The name of the analysis from before.
+    /// The id of the analysis from before.
     pub(crate) fn first_run(&self) -> String {
         self.runs[0].0.run_id.clone()
     }
 
-    /// What is wrong with the evidence of an intent; nobody here has a key to sign it with.
+    /// The findings about the evidence of an intent, without those about the missing signature.
     pub(crate) fn faults(&self, intent_id: &str) -> Vec<String> {
         let own = |((id, name), bytes): (&(String, String), &Vec<u8>)| {
             (id == intent_id).then(|| (RawPath::new(name.as_str()), bytes.clone()))
         };
         let files: BTreeMap<RawPath, Vec<u8>> =
-            self.chronicle.files.iter().filter_map(own).collect();
+            self.evidence.files.iter().filter_map(own).collect();
         let report = verify(&files, &[], None, None);
         let unsigned = |path: &str| path == ATTESTATION;
         let faults = report.findings.iter().filter(|one| !unsigned(&one.path));
-        let told = faults.map(|one| format!("{} {}", one.path, one.problem));
-        told.collect()
+        let lines = faults.map(|one| format!("{} {}", one.path, one.problem));
+        lines.collect()
     }
 
-    /// The state of an intent.
     pub(crate) fn state(&self, intent_id: &str) -> State {
         self.intents.intents[intent_id].state
     }
 }
 
-/// The agent that is process `pid`.
+/// The session of the agent with the process `pid`.
 pub(crate) fn session(pid: u32) -> Session {
     let word = |text: &str| text.to_owned();
     Session {

@@ -1,4 +1,4 @@
-//! Every use case of a change, cut at every call, and what the next call makes of it.
+//! Every use case of a change, cut at every call, and what the next call does then.
 
 use provost_core::intent::answer::{Promoted, Recovered};
 use provost_core::intent::record::State;
@@ -10,15 +10,14 @@ use crate::stage::{ChangeStage, session, start_request};
 
 const CUTS: [Cut; 3] = [Cut::Before, Cut::After, Cut::Flicker];
 
-/// What is swept.
 trait UseCase {
-    /// The stage before it, without any cut.
+    /// The stage before the use case.
     fn before() -> ChangeStage;
-    /// Does it as the process `pid`.
+    /// Runs the use case as the process `pid`.
     fn attempt(stage: &mut ChangeStage, pid: u32) -> Result<(), String>;
-    /// Brings it to its end after the process `pid` was cut; `pid` of who goes on is given.
+    /// Completes the use case as the process `pid`, after another process was cut.
     fn go_on(stage: &mut ChangeStage, pid: u32, place: &str);
-    /// Shows that everything is as it must be.
+    /// Checks the stage at the end.
     fn check(stage: &ChangeStage, place: &str);
 }
 
@@ -52,18 +51,18 @@ fn sweep<U: UseCase>(least: u32) {
     }
 }
 
-/// Lets `pid` start, and gives the name of the intent.
+/// Starts a change as `pid`, and gives the id of the intent.
 fn started(stage: &mut ChangeStage, pid: u32, want: Status) -> Result<String, String> {
     let answer = stage.with(|ports| start(ports, &session(pid), &start_request()));
     let answer = answer.map_err(|error| error.to_string())?;
     if answer.status == want {
         return Ok(answer.intent.unwrap().intent_id);
     }
-    // Who cannot see the checkout is refused, and holds nothing.
+    // An agent that cannot read the checkout is refused, and holds nothing.
     Err(answer.next_step)
 }
 
-/// The one intent that is open, whoever has it; taken over by `pid`, if it is not its own.
+/// The one open intent; `pid` takes it over if another process owns it.
 fn taken_over(stage: &mut ChangeStage, pid: u32, place: &str) -> Option<String> {
     let open = stage.intents.open();
     assert!(open.len() <= 1, "{place}: {open:?}");
@@ -104,7 +103,7 @@ impl UseCase for Start {
         assert!(intent.edit_allowed && !stage.dead.contains(&intent.owner.pid));
         let id = &intent.intent_id;
         for name in ["before.json", "intent.json"] {
-            assert!(stage.chronicle.has(id, name), "{place}: {name}");
+            assert!(stage.evidence.has(id, name), "{place}: {name}");
         }
     }
 }
@@ -132,7 +131,7 @@ impl UseCase for Abandon {
 
     fn check(stage: &ChangeStage, place: &str) {
         for intent in stage.intents.intents.values() {
-            let closed = stage.chronicle.count(&intent.intent_id, "INTENT_CLOSED");
+            let closed = stage.evidence.count(&intent.intent_id, "INTENT_CLOSED");
             let want = usize::from(!intent.state.is_open() && intent.state != State::Refused);
             assert_eq!(closed, want, "{place}");
         }
@@ -161,7 +160,7 @@ impl UseCase for Finish {
         let done = done.map_err(|error| error.to_string())?;
         match (done.receipt_error, done.status.is_accepted()) {
             (None, true) => Ok(()),
-            // The intent is still there, so that it can be finished again.
+            // The intent is still open, so that it can be finished again.
             (error, _) => Err(format!("{error:?} {:?}", done.reason)),
         }
     }
@@ -176,11 +175,11 @@ impl UseCase for Finish {
         let id = "intent-001";
         assert_eq!(stage.state(id), State::Clean, "{place}");
         for name in ["intent.json", "receipt.json", "attestation.dsse.json"] {
-            assert!(stage.chronicle.has(id, name), "{place}: {name}");
+            assert!(stage.evidence.has(id, name), "{place}: {name}");
         }
-        let judged = stage.chronicle.count(id, "FINISH_JUDGED");
+        let judged = stage.evidence.count(id, "FINISH_JUDGED");
         assert!((1..=2).contains(&judged), "{place}: {judged}");
-        assert!(stage.chronicle.count(id, "INTENT_CLOSED") <= 1, "{place}");
+        assert!(stage.evidence.count(id, "INTENT_CLOSED") <= 1, "{place}");
     }
 }
 
@@ -235,8 +234,8 @@ impl UseCase for Promote {
         assert_eq!(open.len(), 1, "{place}");
         assert_eq!(open[0].state, State::Active, "{place}");
         assert!(open[0].edit_allowed, "{place}");
-        assert!(stage.chronicle.has("intent-002", "before.json"), "{place}");
-        assert!(stage.chronicle.count("intent-002", "INTENT_PROMOTED") <= 1);
+        assert!(stage.evidence.has("intent-002", "before.json"), "{place}");
+        assert!(stage.evidence.count("intent-002", "INTENT_PROMOTED") <= 1);
     }
 }
 

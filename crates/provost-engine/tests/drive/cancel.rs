@@ -1,4 +1,4 @@
-//! Runs that somebody wants to end.
+//! Runs that are cancelled by a request.
 
 use provost_core::approval::Person;
 use provost_core::code::Code;
@@ -10,7 +10,7 @@ use provost_engine::sim::{Behaviour, Cut, Power};
 use crate::check_recovery;
 use crate::machine::Machine;
 
-fn wish() -> Cancel {
+fn request() -> Cancel {
     Cancel {
         by: Some(Person {
             user: "ann".to_owned(),
@@ -22,16 +22,16 @@ fn wish() -> Cancel {
     }
 }
 
-fn wishes(machine: &Machine) -> usize {
+fn requests(machine: &Machine) -> usize {
     let records = machine.ledger.records().iter();
-    let wishes = records.filter(|it| it.event.event_type == "RUN_CANCEL_REQUESTED");
-    wishes.count()
+    let requests = records.filter(|it| it.event.event_type == "RUN_CANCEL_REQUESTED");
+    requests.count()
 }
 
 #[test]
-fn the_answer_says_who_wanted_the_end() {
+fn the_answer_says_who_cancelled_the_run() {
     let mut machine = Machine::new(Behaviour::Honest, Power::steady());
-    machine.onlooker.wish = Some(wish());
+    machine.observer.cancel_request = Some(request());
     let state = machine.begin().unwrap();
     let answer = state.finished.unwrap();
     assert_eq!(answer.code, Code::Cancelled);
@@ -39,7 +39,7 @@ fn the_answer_says_who_wanted_the_end() {
         answer.reason,
         "the run was cancelled by ann@here at 2026-01-01T00:00:00Z: enough"
     );
-    assert_eq!(wishes(&machine), 1);
+    assert_eq!(requests(&machine), 1);
     assert!(machine.host.agents.is_empty() && machine.registry.leases.is_empty());
 }
 
@@ -50,11 +50,11 @@ fn a_run_whose_driver_died_is_taken_over_to_end_it() {
     machine.begin().unwrap_err();
     machine.power.restore();
     machine.host.dies_at_work = false;
-    machine.onlooker.wish = Some(wish());
+    machine.observer.cancel_request = Some(request());
     let state = machine.take_over(2).unwrap();
     assert_eq!(state.finished.unwrap().code, Code::Cancelled);
-    assert!(machine.host.agents.is_empty(), "nobody works to be ended");
-    assert_eq!(wishes(&machine), 1);
+    assert!(machine.host.agents.is_empty(), "no agent starts");
+    assert_eq!(requests(&machine), 1);
     assert!(machine.host.workspaces.is_empty() && machine.registry.leases.is_empty());
 }
 
@@ -63,14 +63,14 @@ fn a_run_that_waits_for_an_answer_ends_without_one() {
     let mut machine = Machine::new(Behaviour::Honest, Power::steady());
     machine.wide = true;
     assert!(machine.begin().unwrap().is_waiting());
-    machine.onlooker.wish = Some(wish());
+    machine.observer.cancel_request = Some(request());
     let state = machine.take_over(2).unwrap();
     assert_eq!(state.finished.unwrap().code, Code::Cancelled);
     assert!(machine.host.agents.is_empty());
 }
 
-/// Cuts the power at every call of a run that somebody wants to end while it waits for a person, or
-/// before any of its steps.
+/// Cuts the power at every call of a run that is cancelled while it waits for a person, or before
+/// any of its steps.
 #[test]
 fn a_run_that_is_cancelled_survives_a_crash_at_any_call() {
     let steps = [
@@ -87,7 +87,7 @@ fn a_run_that_is_cancelled_survives_a_crash_at_any_call() {
     }
 }
 
-/// Without a step, it is cancelled while it waits.
+/// Without a step, the run is cancelled while it waits.
 fn sweep(step: Option<Step>, cut: Cut) -> u32 {
     let want = match step {
         Some(Step::Clean) => Code::Ok,
@@ -96,12 +96,12 @@ fn sweep(step: Option<Step>, cut: Cut) -> u32 {
     for call in 1.. {
         let mut machine = Machine::new(Behaviour::Honest, Power::cut_at(call, cut));
         machine.wide = step.is_none();
-        machine.onlooker.cancels = step;
+        machine.observer.cancels = step;
         let first = machine.begin().and_then(|state| {
             if step.is_some() {
                 return Ok(state);
             }
-            machine.onlooker.wish = Some(wish());
+            machine.observer.cancel_request = Some(request());
             machine.take_over(2)
         });
         if !machine.power.is_out() {
@@ -114,10 +114,10 @@ fn sweep(step: Option<Step>, cut: Cut) -> u32 {
             continue;
         }
         if step.is_none() {
-            machine.onlooker.wish = Some(wish());
+            machine.observer.cancel_request = Some(request());
         }
         check_recovery(&mut machine, Some(want), &place);
-        assert!(wishes(&machine) <= 1, "{place}");
+        assert!(requests(&machine) <= 1, "{place}");
     }
     unreachable!("a run has an end")
 }
@@ -125,8 +125,8 @@ fn sweep(step: Option<Step>, cut: Cut) -> u32 {
 #[test]
 fn what_is_published_stays_accepted() {
     let mut machine = Machine::new(Behaviour::Honest, Power::steady());
-    machine.onlooker.cancels = Some(Step::Clean);
+    machine.observer.cancels = Some(Step::Clean);
     let state = machine.begin().unwrap();
     assert_eq!(state.finished.unwrap().code, Code::Ok);
-    assert_eq!(wishes(&machine), 0);
+    assert_eq!(requests(&machine), 0);
 }

@@ -1,4 +1,4 @@
-//! Runs that wait for the word of a person.
+//! Runs that wait for the answer of a person.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn say_yes(machine: &mut Machine, lasts: Duration) -> Result<State, PortError> {
 }
 
 #[test]
-fn a_run_that_waits_holds_nothing_and_goes_on_after_a_yes() {
+fn a_run_that_waits_holds_nothing_and_continues_after_a_yes() {
     let mut machine = wide(Power::steady());
     let waits = machine.begin().unwrap();
     assert!(waits.is_waiting() && waits.finished.is_none());

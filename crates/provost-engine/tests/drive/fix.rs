@@ -1,4 +1,4 @@
-//! Attempts that fix what an earlier one left.
+//! Attempts that fix what a gate refused.
 
 use provost_core::code::Code;
 use provost_core::run::{Gate, State, Step};
@@ -8,8 +8,8 @@ use provost_engine::sim::{Behaviour, Cut, Opinion, Power};
 use crate::check_recovery;
 use crate::machine::Machine;
 
-/// What the agent does, what the reviewer says, how often it may be fixed, the answer, and how
-/// often it was fixed.
+/// Behaviour of the agent, opinion of the reviewer, permitted fixes, code of the answer, number of
+/// fixes.
 const CASES: [(Behaviour, Opinion, u32, Code, usize); 9] = [
     (Behaviour::Honest, Opinion::Passes, 2, Code::Ok, 0),
     (Behaviour::BreaksOnce, Opinion::Passes, 2, Code::Ok, 1),
@@ -94,7 +94,7 @@ fn what_can_be_fixed_is_tried_again_as_often_as_the_contract_says() {
     }
 }
 
-/// The first failure stays: in the state, by a ref, and with the contract that was made of it.
+/// The first failure stays: in the state, by a ref, and with the contract of the attempt.
 fn the_past_is_kept(machine: &Machine, state: &State) {
     for (at, past) in state.past.iter().enumerate() {
         let kept = format!("refs/provost/runs/run_00000001/{}", at + 1);
@@ -117,7 +117,7 @@ fn the_past_is_kept(machine: &Machine, state: &State) {
 fn an_attempt_that_fixes_is_judged_like_any_other() {
     let mut machine = machine((Behaviour::BreaksOnce, Opinion::Passes, 1), Power::steady());
     machine.begin().unwrap();
-    let gates = machine.onlooker.gates.borrow();
+    let gates = machine.observer.gates.borrow();
     let times = |gate| gates.iter().filter(|(it, _)| *it == gate).count();
     for gate in [
         Gate::Policy,
@@ -136,7 +136,7 @@ fn an_attempt_that_fixes_is_judged_like_any_other() {
 fn waiting_can_be_cancelled_and_fail() {
     let case = (Behaviour::BreaksOnce, Opinion::Passes, 1);
     let mut cancelled = machine(case, Power::steady());
-    cancelled.onlooker.cancels = Some(Step::Fix);
+    cancelled.observer.cancels = Some(Step::Fix);
     let mut broken = machine(case, Power::steady());
     broken.host.refuses = Some(Step::Fix);
     for (mut machine, want) in [(cancelled, Code::Cancelled), (broken, Code::HostFailed)] {

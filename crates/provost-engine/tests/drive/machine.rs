@@ -30,16 +30,14 @@ pub(crate) struct Machine {
     pub(crate) registry: SimRegistry,
     pub(crate) bundle: SimBundle,
     pub(crate) clock: SimClock,
-    pub(crate) onlooker: SimObserver,
+    pub(crate) observer: SimObserver,
     /// How often a refusal may be fixed.
     pub(crate) retries: u32,
-    /// Whether the contract asks for more than passes unasked.
+    /// Whether the contract asks for more than the policy permits without a question.
     pub(crate) wide: bool,
-    /// The contract of the run.
     pub(crate) contract: Value,
-    /// Who reviews.
+    /// Whether the run has a reviewer.
     pub(crate) reviewed: bool,
-    /// Who signs.
     pub(crate) signer: Box<dyn Signer>,
 }
 
@@ -65,7 +63,7 @@ impl Machine {
             registry: SimRegistry::new(&power, process(1)),
             bundle,
             clock: SimClock::default(),
-            onlooker: SimObserver::default(),
+            observer: SimObserver::default(),
             retries: 0,
             wide: false,
             contract: contract(),
@@ -83,7 +81,7 @@ impl Machine {
             bundle: &mut self.bundle,
             signer: &*self.signer,
             clock: &self.clock,
-            observer: &mut self.onlooker,
+            observer: &mut self.observer,
         }
     }
 

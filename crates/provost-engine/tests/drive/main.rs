@@ -72,7 +72,7 @@ fn a_run_is_cancelled_before_any_step_and_left_clean() {
         Step::Publish,
     ] {
         let mut machine = Machine::new(Behaviour::Tests, Power::steady());
-        machine.onlooker.cancels = Some(step);
+        machine.observer.cancels = Some(step);
         let end = machine.begin().unwrap().finished.unwrap();
         assert_eq!(end.code, Code::Cancelled, "{step:?}");
         assert!(machine.host.workspaces.is_empty() && machine.registry.leases.is_empty());
@@ -118,27 +118,27 @@ fn a_step_that_cannot_be_done_ends_the_run_with_its_reason() {
 }
 
 #[test]
-fn what_the_tests_are_worth_decides_nothing_and_holds_nobody_up() {
-    let told = |refuses: Option<Step>| {
+fn cross_tests_decide_nothing_and_stop_no_run() {
+    let notes = |refuses: Option<Step>| {
         let mut machine = Machine::new(Behaviour::Tests, Power::steady());
         machine.host.refuses = refuses;
         let state = machine.begin().unwrap();
-        let words = state.crossed_words();
+        let lines = state.crossed_words();
         assert_eq!(state.finished.unwrap().code, Code::Ok, "{refuses:?}");
         assert!(state.published.is_some(), "{refuses:?}");
-        words
+        lines
     };
     let old = "the tests of the base, with the change,";
     let new = "the changed tests, without the change,";
     let lost = "could not be run: the machine refuses";
     let (passed, failed) = (format!("{old} pass"), format!("{new} fail"));
-    assert_eq!(told(None), [&*passed, &failed]);
+    assert_eq!(notes(None), [&*passed, &failed]);
     assert_eq!(
-        told(Some(Step::OldTests)),
+        notes(Some(Step::OldTests)),
         [&*format!("{old} {lost}"), &failed]
     );
     assert_eq!(
-        told(Some(Step::NewTests)),
+        notes(Some(Step::NewTests)),
         [&*passed, &format!("{new} {lost}")]
     );
 }
@@ -158,7 +158,7 @@ fn a_workspace_that_cannot_be_removed_changes_no_answer() {
 }
 
 #[test]
-fn nobody_works_on_top_of_a_lost_attempt_that_is_not_saved() {
+fn no_agent_works_on_top_of_a_lost_attempt_that_is_not_saved() {
     let machine = Machine::new(Behaviour::Honest, Power::steady());
     let mut machine = lose_agent(machine, 2);
     machine.host.dies_at_work = false;
@@ -190,12 +190,12 @@ fn a_registry_that_cannot_be_asked_is_believed_while_its_last_answer_holds() {
         let mut machine = striding();
         machine.registry.trouble = Some((at, Trouble::Unreachable));
         match machine.begin() {
-            // During a long effect: the last answer still holds.
+            // During a long effect the last answer still holds.
             Ok(state) => {
                 assert_eq!(state.finished.unwrap().code, Code::Ok);
                 ended += 1;
             }
-            // Between steps the memory has to answer; the run can be taken up again.
+            // Between steps the registry has to answer; the run can be taken over later.
             Err(error) => {
                 assert_eq!(error.verdict().code, Code::StoreFailed);
                 let state = machine.take_over(2).unwrap();
@@ -210,7 +210,7 @@ fn a_registry_that_cannot_be_asked_is_believed_while_its_last_answer_holds() {
     );
 }
 
-/// A machine on which every look at the clock is time for a renewal.
+/// A machine whose clock moves by a renewal interval at every read.
 fn striding() -> Machine {
     let mut machine = Machine::new(Behaviour::Honest, Power::steady());
     machine.clock = SimClock::striding(15_000);
@@ -239,8 +239,8 @@ fn a_run_survives_a_crash_at_any_call() {
     }
 }
 
-/// Lets every call fail once, while the machine goes on: whatever that ends, a driver that takes over
-/// brings it to a verdict, and nothing is left.
+/// Lets every call fail once while the machine stays up. A driver that takes over brings the run to
+/// a verdict, and nothing is left behind.
 #[test]
 fn a_run_survives_a_failure_of_any_call() {
     use Behaviour::{Breaks, Honest, Strays};
@@ -262,11 +262,11 @@ fn a_run_survives_a_failure_of_any_call() {
                 Ok(state) => state,
                 Err(_) => machine.take_over(2).unwrap(),
             };
-            // A machine that fails is a refusal of its own, never a pass of what did not pass.
+            // A failure of the machine refuses the run; it never lets a bad result pass.
             let code = state.finished.map(|verdict| verdict.code);
             let passes = code == Some(Code::Ok);
             assert!(!passes || behaviour == Honest, "{place}: {code:?}");
-            // A workspace that could not be removed stays for a person; `gc` knows it.
+            // A workspace that could not be removed stays for a person; `gc` lists it.
             let failed = |it: &Record| {
                 let event = &it.event;
                 event.event_type == "STEP_FAILED" && event.payload["step"] == "clean"

@@ -1,4 +1,4 @@
-//! Whatever a contract says and however a run ends: what was sealed verifies.
+//! A sealed bundle verifies, whatever the contract says and however the run ends.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +18,19 @@ use serde_json::{Value, json};
 
 use crate::machine::{self, Machine};
 
-/// A real key, so that what was signed can be verified.
-struct Hand {
+/// A signer with a real key, so that signatures can be verified.
+struct KeySigner {
     key: SigningKey,
     trusted: Vec<PublicKey>,
 }
 
-fn hand() -> Hand {
+fn signer() -> KeySigner {
     let key = SigningKey::from_seed(&[7; 32], "test").unwrap();
     let trusted = vec![key.public()];
-    Hand { key, trusted }
+    KeySigner { key, trusted }
 }
 
-impl Signer for Hand {
+impl Signer for KeySigner {
     fn sign(&self, statement: &[u8]) -> Result<Vec<u8>, PortError> {
         Ok(dsse::sign(statement, &self.key).render().into_bytes())
     }
@@ -40,9 +40,9 @@ impl Signer for Hand {
     }
 }
 
-/// Runs `machine` to its seal, and gives the answer and what verifying finds.
+/// Runs `machine` to its seal, and gives the code of the answer and the findings of verification.
 fn seal(mut machine: Machine) -> Option<(Code, Vec<String>)> {
-    machine.signer = Box::new(hand());
+    machine.signer = Box::new(signer());
     let state = machine.begin().unwrap();
     let code = state.finished?.code;
     let files = machine.bundle.all();
@@ -55,8 +55,8 @@ fn seal(mut machine: Machine) -> Option<(Code, Vec<String>)> {
         ledger: machine.registry.pins.get("run_00000001").cloned(),
         after: None,
     };
-    let report = verify::verify(&files, &hand().trusted, &pins, None);
-    // The machine has no objects; real runs have.
+    let report = verify::verify(&files, &signer().trusted, &pins, None);
+    // The simulated machine has no objects; real runs have.
     let found = report.findings.iter().filter(|it| it.path != PACK);
     Some((
         code,
@@ -127,7 +127,7 @@ fn endings() -> Vec<Machine> {
         machine.host.refuses = Some(step);
         all.push(machine);
         let mut machine = new(Behaviour::Tests);
-        machine.onlooker.cancels = Some(step);
+        machine.observer.cancels = Some(step);
         all.push(machine);
     }
     for at in 1..12 {
@@ -136,7 +136,7 @@ fn endings() -> Vec<Machine> {
         all.push(machine);
     }
     let mut machine = new(Behaviour::Honest);
-    machine.onlooker.wish = Some(Cancel {
+    machine.observer.cancel_request = Some(Cancel {
         by: None,
         at: "2026-01-01T00:00:00Z".to_owned(),
         reason: "\u{1b}[2J\nno".to_owned(),
@@ -245,7 +245,7 @@ fn odd() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Pointers of a contract, also of fields that it may have and this one has not.
+/// Pointers of a contract, including optional fields that this one does not have.
 fn places() -> impl Strategy<Value = String> {
     let more = [
         "/task_type",
@@ -279,7 +279,7 @@ fn places() -> impl Strategy<Value = String> {
     proptest::sample::select(all)
 }
 
-/// Puts `value` at `place`, and what leads there where it is missing.
+/// Puts `value` at `place`, and makes the missing objects on the way.
 fn put(document: &mut Value, place: &str, value: Value) {
     let (parent, name) = place.rsplit_once('/').unwrap();
     if document.pointer(parent).is_none() {
@@ -314,7 +314,7 @@ proptest! {
         for (place, value) in &changes {
             put(&mut machine.contract, place, value.clone());
         }
-        // What cannot be read as a contract at all opens no run.
+        // A value that cannot be read as a contract opens no run.
         if contract::from_value(&machine.contract).is_ok() {
             let document = machine.contract.clone();
             if let Some((code, found)) = seal(machine) {

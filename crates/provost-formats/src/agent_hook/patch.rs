@@ -2,7 +2,7 @@
 
 use super::EventError;
 
-/// What stands before the name of a file.
+/// The text before the name of a file.
 const HEADS: [&str; 4] = [
     "*** Add File: ",
     "*** Update File: ",

@@ -1,15 +1,15 @@
-//! Finds what a command line plainly writes: redirections, and programs that are known to write.
+//! Finds what a command line writes: by redirections, and by programs that are known to write.
 //!
 //! This is no shell, and no sandbox. A program that writes on its own (a compiler, a script, an
-//! interpreter) is not seen here; the finish of a change sees what it left.
+//! interpreter) is not recognised here; the finish of a change finds what it wrote.
 //!
 //! # Invariants
 //!
-//! - A target, a directory or a program that only a shell could compute is an error, where it decides
-//!   what is written.
-//! - What is run inside of something else (`$(…)`, `sh -c`, `timeout`, `xargs`, `find -exec`) is looked
-//!   at as if it stood alone.
-//! - After `cd` a path is seen from every directory that the shell may be in by then.
+//! - A target, a directory or a program that only a shell could compute is an error, where it
+//!   decides what is written.
+//! - A command inside of another (`$(…)`, `sh -c`, `timeout`, `xargs`, `find -exec`) is read as if
+//!   it stood alone.
+//! - After `cd` a path is resolved from every directory that the shell may be in.
 
 mod archive;
 mod cut;
@@ -30,13 +30,13 @@ use self::cut::cut;
 use self::token::{End, Token, Word};
 use super::EventError;
 
-/// How deep scripts may stand in one another.
+/// How deep scripts may be nested.
 const DEEPEST: usize = 12;
 
-/// In how many directories a shell may be before we say that nobody knows.
+/// In how many directories a shell may be before they count as unknown.
 const MOST_DIRECTORIES: usize = 16;
 
-/// The paths that `line` plainly writes.
+/// The paths that `line` writes, as far as it names them.
 pub(super) fn writes(line: &str) -> Result<Vec<String>, EventError> {
     let mut reader = Reader {
         paths: Vec::new(),
@@ -78,27 +78,27 @@ struct Simple {
     documents: Vec<Word>,
 }
 
-/// Where the shell is, by what it did so far.
+/// The directories that the shell may be in.
 #[derive(Clone)]
 struct Whereabouts {
-    /// Where it was when the list of commands began.
+    /// The directories when the list of commands began.
     before: Vec<Option<String>>,
-    /// Whether everything since was done for sure.
+    /// Whether every command since was surely run.
     is_sure: bool,
 }
 
 /// Collects what is written.
 struct Reader {
     paths: Vec<String>,
-    /// The directories that the shell may be in, seen from where it began; nothing if nobody knows.
+    /// The directories that the shell may be in, relative to its start; `None` for an unknown one.
     directories: Vec<Option<String>>,
-    /// Whether the command that is looked at is surely done, here and in this shell.
+    /// Whether the current command is surely run, here and in this shell.
     is_sure: bool,
     depth: usize,
 }
 
 impl Reader {
-    /// Looks at a script that runs in this shell.
+    /// Reads a script that runs in this shell.
     fn script(&mut self, text: &str) -> Result<(), EventError> {
         if self.depth == DEEPEST {
             return Err(EventError::Deep);
@@ -113,7 +113,7 @@ impl Reader {
         done
     }
 
-    /// Looks at a script that runs in a shell of its own.
+    /// Reads a script that runs in a shell of its own.
     fn aside(&mut self, text: &str) -> Result<(), EventError> {
         let here = self.directories.clone();
         let done = self.script(text);
@@ -143,7 +143,7 @@ impl Reader {
                 Token::Text => simple.documents.extend(self.operand(&mut tokens)?),
                 Token::Document(word) => simple.documents.push(word),
                 Token::Script(text) => self.aside(&text)?,
-                // Its body is looked at where it stands.
+                // Its body is read where it stands.
                 Token::Define => simple = Simple::default(),
                 Token::Open => {
                     self.is_sure = false;
@@ -174,7 +174,7 @@ impl Reader {
                         End::And | End::Aside => {}
                         End::Or => now.is_sure = false,
                         End::Then => {
-                            // Any command of the list may have failed, and `cd` not be done.
+                            // Any command of the list may have failed, so that `cd` was not run.
                             self.may_be_in(std::mem::take(&mut now.before));
                             now.before.clone_from(&self.directories);
                             now.is_sure = true;
@@ -205,7 +205,7 @@ impl Reader {
         program::run(self, &simple.words, &simple.documents, line)
     }
 
-    /// Takes `word` for something that is written, unless it is a device that keeps nothing.
+    /// Adds `word` to what is written, unless it is a device that stores nothing.
     fn add(&mut self, word: &Word) -> Result<(), EventError> {
         const NOTHING: [&str; 5] = [
             "/dev/null",
@@ -265,7 +265,7 @@ impl Reader {
         }
     }
 
-    /// The shell goes to `directories`, if it gets there.
+    /// The shell changes to `directories`, if that succeeds.
     fn go(&mut self, directories: Vec<Option<String>>) {
         if self.is_sure {
             self.directories = directories;
@@ -274,7 +274,7 @@ impl Reader {
         }
     }
 
-    /// Looks at something that is done in the directory `word`, and comes back.
+    /// Reads a command that runs in the directory `word`, and returns to the directory before.
     fn inside<T>(
         &mut self,
         word: Option<&Word>,
@@ -290,7 +290,7 @@ impl Reader {
     }
 }
 
-/// Whether the shell changes its directory where the order of the text is not the order of things.
+/// Whether the shell changes its directory where the text does not give the order of execution.
 fn wanders(tokens: &[Token]) -> bool {
     const REPEATING: [&str; 6] = ["for", "while", "until", "select", "case", "function"];
     let has = |names: &[&str]| {

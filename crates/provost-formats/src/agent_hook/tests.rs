@@ -1,4 +1,4 @@
-//! What tool calls write, by events as the two programs send them.
+//! What tool calls write, from events as the two programs send them.
 
 use serde_json::json;
 
@@ -55,7 +55,7 @@ fn what_cannot_be_read_is_an_error() {
 }
 
 #[test]
-fn a_command_line_tells_what_it_plainly_writes() {
+fn a_command_line_names_what_it_writes() {
     let cases: [(&str, &[&str]); 22] = [
         ("ls -la; cat a | grep b 2>/dev/null", &[]),
         ("echo hi > b.txt", &["b.txt"]),

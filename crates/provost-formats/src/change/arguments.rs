@@ -27,24 +27,23 @@ const LONGEST: usize = 20_000;
 /// The longest name of a commit, in bytes.
 const LONGEST_REV: usize = 1000;
 
-/// The longest time that is taken for one, in seconds: a year.
+/// The longest time that is accepted, in seconds: a year.
 const LONGEST_TIME: i64 = 31_536_000;
 
-/// The longest review that is kept, in characters.
+/// The longest review that is stored, in characters.
 const LONGEST_REVIEW: usize = 50_000;
 
-fn wrong<T>(words: impl Into<String>) -> Result<T, ArgumentError> {
-    Err(ArgumentError(words.into()))
+fn wrong<T>(reason: impl Into<String>) -> Result<T, ArgumentError> {
+    Err(ArgumentError(reason.into()))
 }
 
-/// Arguments by name; `null` is as good as nothing.
+/// Arguments by name; `null` counts as absent.
 pub struct Arguments<'a> {
     given: &'a Map<String, Value>,
     known: BTreeSet<&'static str>,
 }
 
 impl<'a> Arguments<'a> {
-    /// Reads these.
     pub fn new(given: &'a Map<String, Value>) -> Self {
         Self {
             given,
@@ -65,7 +64,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A text that must be there.
+    /// A text that is required.
     pub fn needed(&mut self, name: &'static str) -> Result<&'a str, ArgumentError> {
         match self.text(name)? {
             Some(text) if !text.trim().is_empty() => Ok(text),
@@ -73,7 +72,6 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A list of texts.
     pub fn list(&mut self, name: &'static str) -> Result<Option<Vec<String>>, ArgumentError> {
         match self.value(name) {
             None => Ok(None),
@@ -81,7 +79,6 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A switch.
     pub fn flag(&mut self, name: &'static str, usual: bool) -> Result<bool, ArgumentError> {
         match self.value(name) {
             None => Ok(usual),
@@ -90,7 +87,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A number; only its sign is of interest.
+    /// A number, of which only the sign is used.
     pub fn sign(&mut self, name: &'static str) -> Result<Option<bool>, ArgumentError> {
         match self.value(name) {
             None => Ok(None),
@@ -101,7 +98,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// How a document is written.
+    /// The format of a document.
     pub fn format(&mut self, usual: &'static str) -> Result<&'static str, ArgumentError> {
         match self.text("format")? {
             None => Ok(usual),
@@ -113,8 +110,8 @@ impl<'a> Arguments<'a> {
 
     /// A number of seconds.
     ///
-    /// A short or a long time becomes the shortest or longest that there is (R18); what is no time at
-    /// all is refused, because an agent that asked for something must not believe that it got it.
+    /// A value outside the limits of an intent is later clamped to them. A value that is no time is
+    /// refused, so that an agent does not believe that it got what it asked for.
     pub fn seconds(&mut self, name: &'static str) -> Result<Option<i64>, ArgumentError> {
         match self.value(name) {
             None => Ok(None),
@@ -127,7 +124,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Refuses names that nobody reads.
+    /// Refuses arguments that were not read.
     pub fn end(self) -> Result<(), ArgumentError> {
         match self.rest().first() {
             None => Ok(()),
@@ -135,13 +132,12 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Names that nobody has read.
+    /// The arguments that were not read.
     pub fn rest(&self) -> Vec<&'a str> {
         let names = self.given.keys().map(String::as_str);
         names.filter(|name| !self.known.contains(name)).collect()
     }
 
-    /// How strict to be.
     pub fn strictness(&mut self) -> Result<Strictness, ArgumentError> {
         match self.text("strictness")? {
             None => Ok(Strictness::default()),
@@ -152,7 +148,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// What was touched; both kinds, or an empty list, are wrong (R52).
+    /// The touched paths; an error if both kinds are given, or if the list is empty.
     pub fn evidence(&mut self) -> Result<Option<Evidence>, ArgumentError> {
         let files = self.list("changed_files")?;
         let rev = self.text("diff_ref")?;
@@ -168,7 +164,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// What was touched, which must be said.
+    /// The touched paths, which are required.
     pub fn needed_evidence(&mut self) -> Result<Evidence, ArgumentError> {
         match self.evidence()? {
             Some(evidence) => Ok(evidence),
@@ -193,7 +189,7 @@ fn texts(name: &str, value: &Value) -> Result<Vec<String>, ArgumentError> {
     texts.ok_or_else(|| ArgumentError(format!("`{name}` is a list of texts")))
 }
 
-/// Reads a scope, as seen from the root `below` the top of the repository.
+/// Reads a scope, relative to the root `below` the top of the repository.
 pub fn scope(value: &Value, below: &str) -> Result<ChangeScope, ArgumentError> {
     let Value::Object(fields) = value else {
         return wrong("`scope` is an object with `allowed_files`");
@@ -275,7 +271,7 @@ pub fn depth(word: Option<&str>, usual: Depth) -> Result<Depth, ArgumentError> {
 /// How a finish is shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown {
-    /// The dirt.
+    /// The dirty files.
     pub hygiene: Detail,
     pub trail: Detail,
 }
@@ -287,7 +283,6 @@ fn claim_text(text: Option<&str>) -> Result<Option<ClaimText>, ArgumentError> {
     }
 }
 
-/// Reads a request to finish.
 pub fn finish(given: &Map<String, Value>) -> Result<(FinishRequest, Shown), ArgumentError> {
     let mut arguments = Arguments::new(given);
     let wanted = |flag| if flag { Wanted::Yes } else { Wanted::No };
@@ -307,7 +302,7 @@ pub fn finish(given: &Map<String, Value>) -> Result<(FinishRequest, Shown), Argu
             "`review_text` has more than {LONGEST_REVIEW} characters"
         ));
     }
-    // Nothing here remembers anything beyond its evidence.
+    // Provost stores nothing beyond the evidence, so the flag has no effect.
     arguments.flag("propose_memory", false)?;
     let shown = Shown {
         hygiene: Detail::of(arguments.text("detail_level")?),
@@ -317,22 +312,20 @@ pub fn finish(given: &Map<String, Value>) -> Result<(FinishRequest, Shown), Argu
     Ok((request, shown))
 }
 
-/// What is asked of a patch contract.
+/// A request about a patch contract.
 #[derive(Debug, Clone)]
 pub enum Contract {
     /// What may become worse.
     Budget {
         run: Option<String>,
-        /// The intent it is asked for.
+        /// The intent that the budget is for.
         intent_id: Option<String>,
-        /// How strict to be.
         strictness: Strictness,
     },
     /// What became worse.
     Verify(VerifyRequest),
 }
 
-/// Reads a request about a patch contract.
 pub fn contract(given: &Map<String, Value>) -> Result<Contract, ArgumentError> {
     let mut arguments = Arguments::new(given);
     let mode = arguments.needed("mode")?;
@@ -360,20 +353,19 @@ pub fn contract(given: &Map<String, Value>) -> Result<Contract, ArgumentError> {
     }
 }
 
-/// What is asked about claims.
+/// A request about claims.
 #[derive(Debug, Clone, Copy)]
 pub struct Claims<'a> {
-    /// What somebody says.
+    /// The text with the claims.
     pub text: &'a str,
-    /// The run it is about.
+    /// The run that the text is about.
     pub run: Option<&'a str>,
-    /// Whether a text without a citation is worth a word.
+    /// Whether a text without a citation gets a warning.
     pub wants_citations: bool,
-    /// Whether the health fell, if that is said.
+    /// Whether the health fell, if the caller says so.
     pub fell: Option<bool>,
 }
 
-/// Reads a request about claims.
 pub fn claims(given: &Map<String, Value>) -> Result<Claims<'_>, ArgumentError> {
     let mut arguments = Arguments::new(given);
     let claims = Claims {
@@ -428,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_make_no_sense_are_refused_in_words() {
+    fn arguments_that_make_no_sense_are_refused_with_a_reason() {
         let scope = json!({ "allowed_files": ["a"] });
         let cases = [
             (

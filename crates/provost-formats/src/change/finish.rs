@@ -1,4 +1,4 @@
-//! Writes the answer to a finish, and what is asked about patches without finishing.
+//! Writes the answer to a finish, and the answers about patches without a finish.
 
 use provost_core::intent::answer::{Budget, Compared, Finished, Looked};
 use provost_core::intent::claims::Judged;
@@ -17,7 +17,6 @@ use serde_json::{Map, Value, json};
 use super::arguments::Shown;
 use super::{Detail, hygiene, raw, receipt, seen};
 
-/// The answer to a finish.
 pub fn finished(done: &Finished, shown: Shown) -> Value {
     let mut fields = Map::new();
     let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
@@ -70,7 +69,7 @@ pub fn finished(done: &Finished, shown: Shown) -> Value {
     Value::Object(fields)
 }
 
-/// A judgement as a finish tells it.
+/// A judgement as the answer to a finish shows it.
 fn verified(done: &Finished, found: &Verified) -> Value {
     let run = |run: Option<&(String, Report)>| {
         let health = |report: &Report| report.health.as_ref().map(|health| health.points);
@@ -126,7 +125,6 @@ fn receipt_fields(document: &Value, digest: &str) -> Value {
     })
 }
 
-/// The trail of a change.
 pub fn patch_trail(trail: &Value, detail: Detail) -> Value {
     let mut trail = trail.clone();
     if let (Detail::Summary, Some(fields)) = (detail, trail.as_object_mut()) {
@@ -143,7 +141,6 @@ pub fn patch_trail(trail: &Value, detail: Detail) -> Value {
     trail
 }
 
-/// What a scope check found.
 pub fn scope_check(check: &ScopeCheck, intent: &Intent) -> Value {
     let root = &intent.root;
     let (action, message) = match check.status {
@@ -206,7 +203,6 @@ fn run(run: Option<&Run>) -> Value {
     )
 }
 
-/// A judgement.
 fn verification(
     found: &Verified,
     strictness: Strictness,
@@ -287,7 +283,7 @@ fn verify_message(found: &Verified) -> &'static str {
         verify::Status::AcceptedWithExternalChanges => {
             "nothing of this change is worse; something else is"
         }
-        verify::Status::Unverified => "nobody can tell yet",
+        verify::Status::Unverified => "the change is not verified yet",
         verify::Status::Violated => "the change breaks its contract",
     }
 }
@@ -305,7 +301,7 @@ fn delta_fields(delta: &Delta) -> Value {
     })
 }
 
-/// What came of judging without finishing.
+/// The answer to a judgement without a finish.
 pub fn looked(found: &Looked) -> Value {
     let Some(verified) = &found.verified else {
         if let Some(intent) = found
@@ -347,7 +343,7 @@ pub fn looked(found: &Looked) -> Value {
     value
 }
 
-/// What is known about claims.
+/// The answer about claims.
 pub fn claims(judged: &Judged) -> Value {
     let violation = |one: &provost_core::intent::claims::Violation| {
         json!({
@@ -384,7 +380,7 @@ pub(super) fn budget_fields(budget: &Budget) -> Map<String, Value> {
     }
 }
 
-/// A budget, and the intent it was asked for.
+/// A budget, and the intent that it is for.
 pub fn budget(run_id: &str, budget: &Budget, intent: Option<&Intent>) -> Value {
     let mut fields = budget_fields(budget);
     fields.insert("run_id".to_owned(), json!(short(run_id)));
@@ -396,15 +392,15 @@ pub fn budget(run_id: &str, budget: &Budget, intent: Option<&Intent>) -> Value {
     Value::Object(fields)
 }
 
-/// Which findings a comparison is asked about.
+/// Which findings a comparison is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Focus {
     All,
-    /// Code that is there twice.
+    /// Duplicated code.
     Clones,
     /// The shape of functions.
     Structural,
-    /// What is measured, and code that nobody uses.
+    /// Metrics, and unused code.
     Metrics,
 }
 
@@ -430,7 +426,6 @@ impl Focus {
     }
 }
 
-/// Two runs, compared.
 pub fn compared(found: &Compared, focus: Focus) -> Value {
     let mut found = found.clone();
     for findings in [&mut found.delta.regressions, &mut found.delta.improvements] {

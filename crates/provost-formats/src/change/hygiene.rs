@@ -1,4 +1,4 @@
-//! Writes what is known about the dirt of a checkout when a change ends.
+//! Writes what is known about the dirty files of a checkout when a change finishes.
 
 use provost_core::intent::answer::Finished;
 use provost_core::intent::finish::Status;
@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use super::start::{overlaps, snapshot};
 use super::{Detail, raw};
 
-/// How many paths an answer shows of what is not part of a change (R73).
+/// How many paths outside of a change an answer shows.
 const SAMPLE: usize = 10;
 
-/// The dirt, as far as it was looked at.
+/// The dirty files, as far as they were read.
 pub(super) fn after(done: &Finished, detail: Detail) -> Option<Value> {
     if let Some(why) = &done.blind {
         return Some(json!({
@@ -41,11 +41,11 @@ pub(super) fn after(done: &Finished, detail: Detail) -> Option<Value> {
     Some(Value::Object(fields))
 }
 
-/// What is not of this change, if the change is fine and something is.
+/// The changes outside of this one, if this one is accepted and there are others.
 pub(super) fn external(done: &Finished) -> Option<Value> {
     let outside = done.hygiene.as_ref()?.external();
-    let told = done.status == Status::AcceptedWithExternalChanges && !outside.is_empty();
-    told.then(|| {
+    let shown = done.status == Status::AcceptedWithExternalChanges && !outside.is_empty();
+    shown.then(|| {
         json!({
             "count": outside.len(),
             "sample": raw(&done.intent.root, outside.iter().copied().take(SAMPLE)),
@@ -55,7 +55,7 @@ pub(super) fn external(done: &Finished) -> Option<Value> {
 }
 
 fn list(fields: &mut Map<String, Value>, root: &str, name: &str, paths: &[&RawPath]) {
-    // Empty lists are left out, whatever the detail (R117).
+    // Empty lists are left out, whatever the detail.
     if !paths.is_empty() {
         fields.insert(name.to_owned(), raw(root, paths.iter().copied()));
     }

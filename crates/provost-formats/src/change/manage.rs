@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::start::{at_start, blocked_by};
 use super::{raw, seen};
 
-/// How many paths are told of those that moved.
+/// The most moved paths that an answer lists.
 const MOST_MOVED: usize = 20;
 
 fn described(intent: &Intent, ownership: Ownership) -> Value {
@@ -50,7 +50,7 @@ pub fn got(intent: &Intent, ownership: Ownership) -> Value {
     described(intent, ownership)
 }
 
-/// Everything that is going on.
+/// All intents, with what the caller can recover.
 pub fn listed(listed: &Listed) -> Value {
     let recoverable = listed
         .intents
@@ -92,7 +92,7 @@ pub fn listed(listed: &Listed) -> Value {
     })
 }
 
-/// What was given back.
+/// The intents that were given back.
 pub fn cleared(intent_ids: &[String]) -> Value {
     json!({
         "cleared": intent_ids.len(),
@@ -101,7 +101,6 @@ pub fn cleared(intent_ids: &[String]) -> Value {
     })
 }
 
-/// A lease that was renewed, or was not.
 pub fn renewed(intent_id: &str, answer: &Renewed) -> Value {
     let [least, usual, most] = LEASE;
     let policy = json!({ "min_seconds": least, "default_seconds": usual, "max_seconds": most });
@@ -131,15 +130,15 @@ pub fn renewed(intent_id: &str, answer: &Renewed) -> Value {
     }
 }
 
-/// Who waited may edit.
-fn let_in(intent: &Intent, dirt: &AtStart, moved: &[RawPath]) -> Value {
+/// A promoted intent may edit.
+fn let_in(intent: &Intent, dirty: &AtStart, moved: &[RawPath]) -> Value {
     let mut value = json!({
         "intent_id": intent.intent_id,
         "status": "active",
         "edit_allowed": true,
         "run_id": short(&intent.run_id),
         "before_run_pinned": true,
-        "workspace_hygiene": at_start(dirt, &intent.root, false),
+        "workspace_hygiene": at_start(dirty, &intent.root, false),
         "lease_expires_at_utc": utc(intent.lease_expires_at()),
         "message": "you may edit the files of the scope",
     });
@@ -154,10 +153,9 @@ fn let_in(intent: &Intent, dirt: &AtStart, moved: &[RawPath]) -> Value {
     value
 }
 
-/// What a promotion came to.
 pub fn promoted(answer: &Promoted) -> Value {
     match answer {
-        Promoted::Active(intent, dirt, moved) => let_in(intent, dirt, moved),
+        Promoted::Active(intent, dirty, moved) => let_in(intent, dirty, moved),
         Promoted::Queued(intent, others, position) => json!({
             "intent_id": intent.intent_id,
             "status": "queued",
@@ -166,20 +164,20 @@ pub fn promoted(answer: &Promoted) -> Value {
             "blocked_by": others.iter().map(|one| blocked_by(one, &intent.root)).collect::<Vec<_>>(),
             "blocking_count": others.len(),
             "next_step": "wait, then promote again",
-            "message": "others are at work on these files, or came first",
+            "message": "other intents hold these files, or come first in the queue",
         }),
-        Promoted::Blocked(intent, dirt, words) => json!({
+        Promoted::Blocked(intent, dirty, next_step) => json!({
             "intent_id": intent.intent_id,
             "status": "queued",
             "reason": "workspace_hygiene",
             "edit_allowed": false,
-            "workspace_hygiene": match dirt {
-                Some(dirt) => at_start(dirt, &intent.root, false),
-                None => json!({ "git_available": false, "blocks_edit": true, "reason": words }),
+            "workspace_hygiene": match dirty {
+                Some(dirty) => at_start(dirty, &intent.root, false),
+                None => json!({ "git_available": false, "blocks_edit": true, "reason": next_step }),
             },
             "user_action_required": true,
-            "next_step": words,
-            "message": words,
+            "next_step": next_step,
+            "message": next_step,
         }),
         Promoted::RunEvicted(intent) => json!({
             "intent_id": intent.intent_id,
@@ -192,7 +190,6 @@ pub fn promoted(answer: &Promoted) -> Value {
     }
 }
 
-/// What a recovery came to.
 pub fn recovered(intent_id: &str, answer: &Recovered, now: i64) -> Value {
     let owner = |intent: &Intent| {
         json!({
@@ -236,7 +233,6 @@ pub fn recovered(intent_id: &str, answer: &Recovered, now: i64) -> Value {
     }
 }
 
-/// What a reset came to.
 pub fn reset(intent_id: &str, answer: Option<&(Intent, Reset)>) -> Value {
     match answer {
         None => json!({
@@ -265,7 +261,7 @@ pub fn reset(intent_id: &str, answer: Option<&(Intent, Reset)>) -> Value {
     }
 }
 
-/// What clearing up came to.
+/// The result of a clean-up.
 pub fn swept(swept: &Swept) -> Value {
     json!({ "removed": swept.removed, "remaining": swept.remaining, "purged": swept.purged })
 }

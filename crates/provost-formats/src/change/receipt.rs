@@ -1,4 +1,4 @@
-//! Writes a receipt for people.
+//! Writes a receipt as Markdown.
 
 use serde_json::Value;
 
@@ -35,17 +35,17 @@ pub fn markdown(receipt: &Value) -> String {
         };
         page += &format!("\n## {heading}\n\n");
         for entry in list {
-            let words = match (entry.as_str(), entry["message"].as_str()) {
+            let line = match (entry.as_str(), entry["message"].as_str()) {
                 (Some(text), _) | (None, Some(text)) => one_line(text),
                 (None, None) => entry.to_string(),
             };
-            page += &format!("- {words}\n");
+            page += &format!("- {line}\n");
         }
     }
     page
 }
 
-/// A text that cannot pretend to be more than one line.
+/// A text on exactly one line, so that it cannot forge others.
 fn one_line(text: &str) -> String {
     text.chars()
         .map(|letter| if letter.is_control() { ' ' } else { letter })

@@ -17,7 +17,7 @@ use super::{Detail, receipt};
 /// The most findings that an answer about changed paths lists.
 const MOST: usize = 200;
 
-/// What an analysis found, in short.
+/// A summary of an analysis.
 pub fn analysed(head: &RunHead, report: &Report, root: &str, ignored: &[String]) -> Value {
     let mut value = json!({
         "run_id": head.short(),
@@ -42,7 +42,7 @@ pub fn analysed(head: &RunHead, report: &Report, root: &str, ignored: &[String])
     value
 }
 
-/// What an analysis found in the paths that changed.
+/// The findings of an analysis in the changed paths.
 pub fn in_changed(head: &RunHead, report: &Report, paths: &BTreeSet<String>) -> Value {
     let here = |one: &&Finding| one.paths().any(|path| paths.contains(path.as_str()));
     let one = |one: &Finding| {
@@ -67,7 +67,7 @@ pub fn in_changed(head: &RunHead, report: &Report, paths: &BTreeSet<String>) -> 
     })
 }
 
-/// What limits say of a run.
+/// The result of comparing a run with limits.
 pub fn gated(found: &Gated, switches: &Switches) -> Value {
     json!({
         "run_id": short(&found.run_id),
@@ -79,7 +79,7 @@ pub fn gated(found: &Gated, switches: &Switches) -> Value {
     })
 }
 
-/// What is always told of how far files reach.
+/// The fields that an answer about the reach of files always has.
 const ALWAYS: &[&str] = &[
     "run_id",
     "origin",
@@ -114,7 +114,7 @@ pub fn blast(
     Ok(Value::Object(kept))
 }
 
-/// All of what a start found to be reached.
+/// The full blast report of a start.
 pub fn found_blast(document: Option<&Value>, digest: &str, asked: &str) -> Value {
     match document {
         None => json!({ "status": "not_found", "asked": asked }),
@@ -128,7 +128,6 @@ pub fn found_blast(document: Option<&Value>, digest: &str, asked: &str) -> Value
     }
 }
 
-/// A receipt that was asked for.
 pub fn found_receipt(document: Option<&Value>, digest: &str, format: &str) -> Value {
     match document {
         None => json!({ "status": "not_found", "receipt_digest": digest }),
@@ -150,7 +149,6 @@ pub fn found_receipt(document: Option<&Value>, digest: &str, format: &str) -> Va
     }
 }
 
-/// A trail that was asked for.
 pub fn found_trail(trail: Option<&Value>, digest: &str) -> Value {
     match trail {
         None => json!({ "status": "not_found", "patch_trail_digest": digest }),

@@ -15,7 +15,6 @@ use serde_json::{Map, Value, json};
 use super::finish::budget_fields;
 use super::{Detail, raw, seen};
 
-/// The answer to a start.
 pub fn started(
     answer: &Started,
     request: &StartRequest,
@@ -90,9 +89,9 @@ pub fn started(
     Value::Object(fields)
 }
 
-/// The answer to a start where git sees nothing: nobody may edit what nobody can see.
+/// The answer to a start where git cannot read the checkout: then no agent may edit.
 pub fn unseen_start(root: &str, why: &str) -> Value {
-    let words = format!("the state of the checkout is not known, so nobody may edit: {why}");
+    let message = format!("the state of the checkout is not known, so no agent may edit: {why}");
     json!({
         "status": Status::Blocked.name(),
         "intent_id": null,
@@ -107,22 +106,22 @@ pub fn unseen_start(root: &str, why: &str) -> Value {
             "foreign_dirty_overlaps": [],
         },
         "user_action_required": true,
-        "message": words,
-        "next_step": words,
+        "message": message,
+        "next_step": message,
     })
 }
 
-/// The answer to an analysis where git sees nothing.
+/// The answer to an analysis where git cannot read the checkout.
 pub fn unseen_analysis(root: &str, why: &str) -> Value {
     json!({
         "run_id": null,
         "root": root,
         "git_available": false,
-        "message": format!("nothing can be controlled here: {why}"),
+        "message": format!("change control is not available here: {why}"),
     })
 }
 
-/// What is told of an intent that did not have to wait.
+/// The fields for an intent that did not have to wait.
 fn declared(
     answer: &Started,
     intent: &Intent,
@@ -142,7 +141,7 @@ fn declared(
     );
     if let Some(blast) = &answer.blast {
         let kept = answer.blast_digest.as_deref();
-        // What cannot be looked up later is told now (R106).
+        // A report that was not stored cannot be looked up later, so it is given in full.
         let shown = if kept.is_some() { detail } else { Detail::Full };
         let mut radius = blast_radius(blast, &intent.run_id, shown);
         radius["blast_artifact"] = kept.map_or(Value::Null, |digest| {
@@ -204,7 +203,7 @@ fn workspace(answer: &Started, root: &str) -> Value {
         json!({
             "intent_id": one.peer.intent_id,
             "overlapping_files": seen(root, &one.hard),
-            "message": "waits for these files, and does not keep you from them",
+            "message": "waits for these files, and does not block this intent",
         })
     };
     let relation = |one: &provost_core::intent::conflict::Exclusion| {
@@ -225,7 +224,7 @@ fn workspace(answer: &Started, root: &str) -> Value {
     })
 }
 
-/// Somebody who is in the way of who waits.
+/// An intent or run that blocks a queued intent.
 pub(super) fn blocked_by(one: &Conflict, root: &str) -> Value {
     json!({
         "intent_id": one.peer.intent_id,
@@ -236,7 +235,7 @@ pub(super) fn blocked_by(one: &Conflict, root: &str) -> Value {
     })
 }
 
-/// The dirt at a start.
+/// The dirty files at a start.
 fn hygiene(answer: &Started, root: &str) -> Value {
     match (&answer.hygiene, &answer.blind) {
         (Some(found), _) => at_start(found, root, answer.continuing),
@@ -249,7 +248,7 @@ fn hygiene(answer: &Started, root: &str) -> Value {
     }
 }
 
-/// The dirt where an agent wants to work.
+/// The dirty files where an agent wants to work.
 pub(super) fn at_start(found: &AtStart, root: &str, continuing: bool) -> Value {
     let mut value = json!({
         "git_available": true,
@@ -275,7 +274,7 @@ pub(super) fn at_start(found: &AtStart, root: &str, continuing: bool) -> Value {
     value
 }
 
-/// Dirt that others have declared, too.
+/// Dirty files that other intents declared as well.
 pub(super) fn overlaps(overlaps: &[Overlap], root: &str) -> Value {
     let one = |one: &Overlap| {
         json!({
@@ -284,7 +283,7 @@ pub(super) fn overlaps(overlaps: &[Overlap], root: &str) -> Value {
             "foreign_persisted_status": one.state.name(),
             "foreign_ownership": one.ownership.name(),
             "foreign_agent_label": one.agent_label,
-            "message": "another agent that is at work has declared this file, too",
+            "message": "another active agent has declared this file as well",
         })
     };
     overlaps.iter().map(one).collect()
@@ -296,7 +295,7 @@ pub(super) fn snapshot(snapshot: Option<&Snapshot>) -> Value {
         return json!({ "git_available": false });
     };
     let dirty = &snapshot.workspace.dirty;
-    let unread = dirty.values().filter(|dirt| dirt.disk.is_none()).count();
+    let unread = dirty.values().filter(|file| file.disk.is_none()).count();
     json!({
         "git_available": true,
         "captured_at_utc": utc(snapshot.captured_at),
@@ -305,7 +304,7 @@ pub(super) fn snapshot(snapshot: Option<&Snapshot>) -> Value {
     })
 }
 
-/// How far a change reaches (R105).
+/// How far a change reaches.
 pub(super) fn blast_radius(blast: &Blast, run_id: &str, detail: Detail) -> Value {
     let most = |most: usize| match detail {
         Detail::Summary => most,

@@ -1,4 +1,4 @@
-//! Lists the tools, with the arguments each takes.
+//! Lists the tools of change control, with the arguments that each takes.
 
 use provost_core::schema::validate::{Misfit, validate};
 use serde_json::{Map, Value, json};
@@ -9,11 +9,11 @@ struct Tool {
     name: &'static str,
     about: &'static str,
     needed: &'static [&'static str],
-    /// Name and kind of each argument.
+    /// Name and type of each argument.
     arguments: &'static [(&'static str, Kind)],
 }
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Text,
@@ -28,7 +28,7 @@ use Kind::{Flag, List, Number, OneOf, Scope, Text};
 
 const STRICTNESS: Kind = OneOf(&["ci", "strict", "relaxed"]);
 
-/// What an analysis takes; what has no effect here is told by its answer.
+/// The arguments of an analysis; its answer names those that have no effect here.
 const ANALYSIS: &[(&str, Kind)] = &[
     ("root", Text),
     ("analysis_mode", Text),
@@ -49,7 +49,7 @@ const ANALYSIS: &[(&str, Kind)] = &[
     ("cache_policy", Text),
 ];
 
-/// The limits of `evaluate_gates`; those that nobody measures here fail when they are switched on.
+/// The limits of `evaluate_gates`; a limit that cannot be measured fails when it is switched on.
 pub(super) const GATES: &[(&str, Kind)] = &[
     ("run_id", Text),
     ("fail_on_new", Flag),
@@ -108,7 +108,7 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "finish_controlled_change",
-        about: "Says what was touched, and gets a verdict and a receipt.",
+        about: "Reports the touched files, and returns a verdict and a receipt.",
         needed: &["intent_id"],
         arguments: &[
             ("intent_id", Text),
@@ -127,7 +127,7 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "manage_change_intent",
-        about: "Looks after intents: get, check, clear, promote, renew, recover, list_workspace, \
+        about: "Manages intents: get, check, clear, promote, renew, recover, list_workspace, \
                 gc_workspace, reset_workspace, declare.",
         needed: &["action"],
         arguments: &[
@@ -198,8 +198,7 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "get_blast_artifact",
-        about: "All of what a start found to be reached, by the artifact id or the digest that the \
-                start told.",
+        about: "The full blast report of a start, by its artifact id or its digest.",
         needed: &["root"],
         arguments: &[
             ("root", Text),
@@ -210,14 +209,14 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "evaluate_gates",
-        about: "Holds an analysis of this session against limits that are switched on one by one. \
-                New is what no baseline accepts.",
+        about: "Compares an analysis of this session with limits, each switched on separately. \
+                A finding is new if no baseline accepts it.",
         needed: &[],
         arguments: GATES,
     },
     Tool {
         name: "validate_review_claims",
-        about: "Holds what somebody says about the code against what is known.",
+        about: "Checks claims about the code against an analysis.",
         needed: &["text"],
         arguments: &[
             ("text", Text),
@@ -262,24 +261,23 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "clear_session_runs",
-        about: "Forgets the analyses of this session and gives back its intents.",
+        about: "Removes the analyses of this session and gives back its intents.",
         needed: &[],
         arguments: &[("root", Text)],
     },
 ];
 
-/// Every tool, as `tools/list` has it.
+/// Every tool, as `tools/list` shows it.
 pub fn list() -> Value {
     TOOLS.iter().map(described).collect()
 }
 
-/// Whether there is a tool called `name`.
 pub fn is_known(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name == name)
 }
 
-/// Holds the arguments of a call against the schema that [`list`] has for the tool `name`; nothing is
-/// read before.
+/// Checks the arguments of a call against the schema that [`list`] has for the tool `name`, before
+/// any of them is read.
 pub fn fit(name: &str, given: &Map<String, Value>) -> Result<(), ArgumentError> {
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
         return Ok(());
@@ -316,7 +314,7 @@ fn described(tool: &Tool) -> Value {
     })
 }
 
-/// Lets an argument be `null`, which is as good as nothing.
+/// Lets an argument be `null`, which counts as absent.
 fn optional(schema: &mut Value) {
     schema["type"] = json!([schema["type"], "null"]);
     if let Some(Value::Array(words)) = schema.get_mut("enum") {

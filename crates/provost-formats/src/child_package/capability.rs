@@ -1,4 +1,4 @@
-//! What an agent may be given to use.
+//! The capabilities that a package can grant to an agent.
 
 use provost_core::package::Id;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ enum Visibility {
     Hidden,
 }
 
-/// What the model gets to see of a capability.
+/// What the model sees of a capability.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Projection {
@@ -102,7 +102,7 @@ pub(super) struct Capability {
 }
 
 impl Capability {
-    /// Whether the kind is one that the format keeps for later.
+    /// Whether the kind is one that the format reserves for later.
     pub(super) fn is_reserved(&self) -> bool {
         self.kind != CapabilityKind::Tool
     }
@@ -117,12 +117,11 @@ impl Capability {
         self.projection != Projection::NotProjected
     }
 
-    /// Whether the model sees it.
     pub(super) fn is_visible(&self) -> bool {
         self.visibility == Visibility::Active && self.is_projected()
     }
 
-    /// Brings the lists that are sets into the order they are hashed in.
+    /// Sorts the lists that are sets into the order that is hashed.
     pub(super) fn sort(&mut self) {
         self.sidecar_refs.sort_by_key(SidecarRef::key);
         match &mut self.projection {

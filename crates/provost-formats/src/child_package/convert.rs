@@ -1,4 +1,4 @@
-//! Reads a package of version 1 into the model of our own.
+//! Reads a package of version 1 into Provost's own model.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +16,9 @@ use super::validate::validate;
 /// Reads the package under `parent` of `payload`.
 ///
 /// Version 1 says nothing about effects, so every capability counts as the strongest. It does not
-/// tell what may be done from what may be delegated, so both are the same; files, programs, hosts,
-/// secrets and limits are not in it, so those axes are empty. One child may be started, and it may
-/// start none.
+/// separate what may be done from what may be delegated, so both are the same. It has no files,
+/// programs, hosts, secrets and limits, so those axes are empty. One child may be started, and it
+/// may start none.
 pub fn convert(payload: &Value) -> Result<Package, Refusal> {
     let package: document::Package = field(payload, "parent")?;
     validate(&package)?;
@@ -87,7 +87,7 @@ fn id(field: &str, text: &str) -> Result<Id, Refusal> {
     Id::try_from(text.to_owned()).map_err(|error| Refusal::malformed(field, error.to_string()))
 }
 
-/// The ids as a set, if none is there twice.
+/// The ids as a set; an error if one of them is repeated.
 fn distinct(
     what: &str,
     ids: impl Iterator<Item = Result<Id, Refusal>>,

@@ -1,4 +1,4 @@
-//! Takes a child's package from its parent's, and says what was left out.
+//! Derives a child's package from its parent's, and lists what was left out.
 
 use provost_core::code::Code;
 use provost_core::object::sha256;
@@ -13,7 +13,6 @@ use super::request::{ChildPolicy, Handoff, RoutePolicy, ToolPolicy};
 use super::validate::validate;
 use super::{hash, to_value};
 
-/// Everything a derivation needs.
 pub(super) struct Request {
     pub(super) parent: Package,
     pub(super) child_agent_id: Id,
@@ -23,7 +22,7 @@ pub(super) struct Request {
     pub(super) tool_policy: ToolPolicy,
 }
 
-/// What was taken away; its hash is taken over the fields in this order.
+/// What was removed; the hash covers the fields in this order.
 #[derive(Serialize)]
 struct StripManifest<'a> {
     parent_package_fingerprint: &'a str,
@@ -40,7 +39,6 @@ struct StripManifest<'a> {
     redaction_policy_ref: &'a PolicyRef,
 }
 
-/// Derives the child that `request` asks for.
 pub(super) fn derive(request: &Request) -> Result<Value, Refusal> {
     let Request {
         parent,
@@ -103,7 +101,7 @@ pub(super) fn derive(request: &Request) -> Result<Value, Refusal> {
     }))
 }
 
-/// Takes from `child` what it must not keep; says what went and what stayed.
+/// Removes from `child` what it must not keep; gives what was removed and what stayed.
 fn strip(child: &mut Package, request: &Request) -> (Vec<Id>, Vec<Id>) {
     let Request {
         child_policy: policy,
@@ -145,7 +143,7 @@ fn evidence(policy: &ChildPolicy, manifest_hash: &str) -> Sidecar {
     }
 }
 
-/// The id of the child's package. A long agent id makes one that is no id any more.
+/// The id of the child's package; a long agent id makes it invalid.
 fn child_package_id(agent: &Id, parent_fingerprint: &str) -> Result<Id, Refusal> {
     let digest = sha256(parent_fingerprint.as_bytes());
     let suffix = digest.get(..16).unwrap_or(&digest);

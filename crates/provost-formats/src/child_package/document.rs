@@ -9,7 +9,7 @@ use super::isolation::Isolation;
 use super::output::{OutputContract, OutputSink};
 use super::reference::{PolicyRef, Sidecar, SourceRef, Trust};
 
-/// What one run may see and do, frozen.
+/// The frozen capabilities of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Package {
     pub(super) schema_version: u16,
@@ -38,7 +38,7 @@ pub(super) struct Package {
     volatile: Volatile,
 }
 
-/// Whom the package is for.
+/// The agent that the package is for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Agent {
     pub(super) agent_id: Id,
@@ -47,7 +47,7 @@ pub(super) struct Agent {
     pub(super) default_behavior_refs: Vec<PolicyRef>,
 }
 
-/// Which model answers, and by which way.
+/// The model that answers, and the route to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Route {
     pub(super) route_id: String,
@@ -63,7 +63,7 @@ struct ProviderCapabilities {
     realtime_capability_version: Option<String>,
 }
 
-/// Capabilities that could be found later.
+/// Capabilities that can be discovered later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Catalog {
     pub(super) catalog_id: String,
@@ -79,7 +79,7 @@ pub(super) struct Catalog {
     pub(super) candidates: Vec<Id>,
 }
 
-/// What becomes of children when their parent ends.
+/// What happens to children when their parent ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChildLifecycle {
     pub(super) policy_ref: PolicyRef,
@@ -95,7 +95,7 @@ pub(super) struct Policies {
     pub(super) policy_refs: Vec<PolicyRef>,
 }
 
-/// How far the features of the package have come.
+/// How ready the features of the package are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ReadinessProfile {
@@ -104,7 +104,7 @@ pub(super) enum ReadinessProfile {
     P2SideEffects,
 }
 
-/// What the fingerprint covers; computed anew whenever it is hashed.
+/// What the fingerprint covers; computed anew for every hash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct FingerprintManifest {
     pub(super) algorithm: String,
@@ -115,7 +115,7 @@ pub(super) struct FingerprintManifest {
     pub(super) reserved_feature_status: Vec<ReservedFeature>,
 }
 
-/// A part of the package that a manifest lists as hashed; all of them, in their order.
+/// A part of the package that is hashed; all of them, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Included {
@@ -131,7 +131,7 @@ pub(super) enum Included {
     Policies,
 }
 
-/// What a manifest lists as never hashed; all of it, in its order.
+/// A part of the package that is never hashed; all of them, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Excluded {

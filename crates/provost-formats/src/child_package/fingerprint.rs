@@ -1,4 +1,4 @@
-//! The fingerprint: what is hashed, in which order, spelled how.
+//! The fingerprint: what is hashed, in which order and spelling.
 
 use provost_core::json;
 use provost_core::object::sha256;
@@ -10,7 +10,7 @@ use super::reference::{PolicyRef, Sidecar};
 use super::validate::validate;
 use super::{Capability, to_value};
 
-/// The algorithm, as every fingerprint begins.
+/// The prefix of every fingerprint, which names the algorithm.
 const ALGORITHM: &str = "sha256:runtime-package-canonical-v1";
 
 const INCLUDED: [Included; 10] = [
@@ -35,12 +35,12 @@ const EXCLUDED: [Excluded; 6] = [
     Excluded::TelemetrySinkHealth,
 ];
 
-/// What the format says of every capability of a kind kept for later. It is part of what is
-/// hashed, so it has to be these words.
+/// The reason that the format gives for every capability of a reserved kind. It is hashed, so the
+/// text is fixed.
 const RESERVED_REASON: &str = "owner workstream has not supplied sidecar, fingerprint, event, \
                                journal, and acceptance-test evidence";
 
-/// The fingerprint of `package`, which must hold.
+/// The fingerprint of `package`, which must be valid.
 pub(super) fn fingerprint(package: &Package) -> Result<String, Refusal> {
     validate(package)?;
     let preimage = json!({

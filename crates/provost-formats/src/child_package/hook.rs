@@ -1,4 +1,4 @@
-//! Hooks: code that is asked at fixed points of a run, and what it may answer there.
+//! Hooks: code that is called at fixed points of a run, and what it may answer there.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::hash;
 use super::reference::{PolicyRef, Sidecar, SidecarRef};
 
-/// When a hook is asked.
+/// When a hook is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Point {
@@ -38,7 +38,7 @@ enum Point {
     AfterCompaction,
 }
 
-/// What a hook may do; written in this order, whatever order they were given in.
+/// What a hook may do; always written in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Right {
@@ -104,7 +104,7 @@ impl Point {
         }
     }
 
-    /// Whether a hook that fails here must not be passed over.
+    /// Whether a failure of a hook must not be ignored here.
     fn is_critical(self) -> bool {
         matches!(
             self,
@@ -189,7 +189,7 @@ enum HookPrivacy {
     ContentCaptureAllowed,
 }
 
-/// One hook; its hash is taken over the fields in this order.
+/// One hook; its hash covers the fields in this order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Hook {
     pub(super) hook_id: String,
@@ -206,7 +206,7 @@ pub(super) struct Hook {
 }
 
 impl Hook {
-    /// Whether what the hook may do fits the point it is asked at.
+    /// Checks that the rights of the hook fit the point where it is called.
     pub(super) fn validate(&self) -> Result<(), Refusal> {
         let refuse = |code, what: &str| {
             Err(Refusal::rule(

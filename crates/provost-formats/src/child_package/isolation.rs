@@ -1,4 +1,4 @@
-//! What a run asks of the place it runs in. File, network and secret rules are hashes only.
+//! What a run requires of its runtime. File, network and secret rules are hashes only.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ struct Features {
     capabilities: BTreeSet<Feature>,
 }
 
-/// What an isolating runtime can do; written in this order.
+/// What an isolating runtime can do; always written in this order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Feature {
@@ -147,7 +147,7 @@ enum Residency {
     Region(String),
 }
 
-/// Spelled in Pascal case, unlike the rest.
+/// Spelled in Pascal case, unlike the other enumerations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum Lifecycle {
     EphemeralCleanupRequired { cleanup_mode: CleanupMode },

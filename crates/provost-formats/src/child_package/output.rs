@@ -1,4 +1,4 @@
-//! What a run has to hand in: schemas, how they are checked, and where the result goes.
+//! What a run has to deliver: schemas, how they are checked, and where the result goes.
 
 use provost_core::package::Id;
 use serde::{Deserialize, Serialize};
@@ -112,7 +112,7 @@ struct RetryBudget {
     max_attempts: u8,
 }
 
-/// The one enumeration of this format, beside the lifecycle, that is spelled in Pascal case.
+/// Spelled in Pascal case, like the lifecycle and unlike the other enumerations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 enum ContentMode {
     Off,
@@ -143,7 +143,6 @@ struct ProjectionHint {
     include_schema_ref: bool,
 }
 
-/// Where a result is delivered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct OutputSink {
     pub(super) sink_id: String,

@@ -19,7 +19,7 @@ pub(super) enum PolicyKind {
 }
 
 impl PolicyKind {
-    /// The name the sort key uses, which is not the one on the wire.
+    /// The name in the sort key, which differs from the one on the wire.
     fn key(self) -> &'static str {
         match self {
             Self::Approval => "Approval",
@@ -35,7 +35,7 @@ impl PolicyKind {
     }
 }
 
-/// Names a policy that somebody else resolves.
+/// Names a policy that the host resolves.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct PolicyRef {
     pub(super) kind: PolicyKind,
@@ -45,15 +45,14 @@ pub(super) struct PolicyRef {
 }
 
 impl PolicyRef {
-    /// What lists of policies are sorted by. Parts may hold colons themselves; the format joins
-    /// them all the same.
+    /// The sort key of lists of policies. Parts may contain colons; the format joins them all the
+    /// same.
     pub(super) fn key(&self) -> String {
         let version = self.version.as_deref().unwrap_or_default();
         format!("{}:{}:{version}", self.kind.key(), self.id)
     }
 }
 
-/// Names a sidecar document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SidecarRef {
     pub(super) sidecar_id: String,
@@ -64,7 +63,7 @@ pub(super) struct SidecarRef {
 }
 
 impl SidecarRef {
-    /// What lists of sidecar references are sorted by.
+    /// The sort key of lists of sidecar references.
     pub(super) fn key(&self) -> String {
         let hash = self.content_hash.as_deref().unwrap_or_default();
         let Self {
@@ -91,14 +90,13 @@ pub(super) struct Sidecar {
 }
 
 impl Sidecar {
-    /// Brings the lists that are sets into the order they are hashed in.
+    /// Sorts the lists that are sets into the order that is hashed.
     pub(super) fn sort(&mut self) {
         self.refs.sort_by_key(SidecarRef::key);
         self.policy_refs.sort_by_key(PolicyRef::key);
     }
 }
 
-/// How far something is trusted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Trust {
@@ -110,7 +108,6 @@ pub(super) enum Trust {
     Untrusted,
 }
 
-/// Who may see something.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Privacy {
@@ -121,7 +118,6 @@ pub(super) enum Privacy {
     Secret,
 }
 
-/// What something came from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SourceKind {
@@ -142,7 +138,6 @@ pub(super) enum SourceKind {
     Replay,
 }
 
-/// Names where something came from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SourceRef {
     kind: SourceKind,

@@ -1,4 +1,4 @@
-//! What is asked for a child: its route, its tools, what it is told, how deep it may go.
+//! The request for a child: its route, its tools, its hand-off, its depth budget.
 
 use provost_core::code::Code;
 use provost_core::package::{Id, Refusal};
@@ -8,7 +8,6 @@ use super::capability::{Capability, CapabilityKind};
 use super::document::Route;
 use super::reference::{PolicyKind, PolicyRef};
 
-/// Which route the child takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum RoutePolicy {
@@ -17,7 +16,7 @@ pub(super) enum RoutePolicy {
 }
 
 impl RoutePolicy {
-    /// The route of the child of a parent that takes `parent`.
+    /// The route of a child whose parent uses `parent`.
     pub(super) fn select(&self, parent: &Route, policy: &ChildPolicy) -> Result<Route, Refusal> {
         let Self::UseAllowedOverride { route_id, model_id } = self else {
             return Ok(parent.clone());
@@ -38,7 +37,7 @@ impl RoutePolicy {
     }
 }
 
-/// Carried by the format and read by nobody.
+/// Carried by the format; no reader uses it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum RouteInheritance {
@@ -67,7 +66,7 @@ pub(super) enum Handoff {
 }
 
 impl Handoff {
-    /// Whether this may be handed over at all.
+    /// Checks that this may be handed over at all.
     pub(super) fn validate(&self) -> Result<(), Refusal> {
         let (flaw, host, policy) = match self {
             Self::None => return Ok(()),
@@ -116,7 +115,6 @@ impl Handoff {
         Ok(())
     }
 
-    /// The policy that governs it.
     pub(super) fn policy_refs(&self) -> Vec<&PolicyRef> {
         match self {
             Self::None => Vec::new(),
@@ -126,7 +124,7 @@ impl Handoff {
         }
     }
 
-    /// What is handed over by name.
+    /// The references that are handed over.
     pub(super) fn content_refs(&self) -> Vec<&Id> {
         match self {
             Self::None | Self::FullHistoryWithPolicy { .. } => Vec::new(),
@@ -146,7 +144,6 @@ impl Handoff {
     }
 }
 
-/// Which tools the child keeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ToolPolicy {
@@ -188,7 +185,7 @@ pub(super) struct ChildPolicy {
 }
 
 impl ChildPolicy {
-    /// Whether `capability` starts or steers other agents, as far as this format can tell.
+    /// Whether `capability` starts or steers other agents, as far as this format says.
     pub(super) fn is_recursive(&self, capability: &Capability) -> bool {
         capability.kind == CapabilityKind::AgentAsTool
             || self

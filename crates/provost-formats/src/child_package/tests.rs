@@ -1,4 +1,4 @@
-//! Facts about version 1 beside the corpus.
+//! Tests of version 1 beside the corpus.
 
 use provost_core::code::Code;
 use provost_core::package::{Effect, Operation, Stage};
@@ -90,7 +90,7 @@ fn a_refusal_is_sorted_as_the_format_sorts_it() {
     assert_eq!(rendered["ok"], false);
     assert_eq!(rendered["code"], "recursion_not_stripped");
     assert_eq!(rendered["error"]["variant"], "ContractViolation");
-    // A payload that was not read has a field instead.
+    // A payload that could not be read has a field instead.
     let refusal = answer(Operation::Handoff, &json!({})).unwrap_err();
     let rendered = render(&refusal);
     assert_eq!(rendered["error"]["field"], "handoff_policy");

@@ -1,4 +1,4 @@
-//! What a package must hold before anything is taken from it. The first failure is the answer.
+//! Checks a package before anything is derived from it. The first failure is the answer.
 
 use provost_core::code::Code;
 use provost_core::package::Refusal;

@@ -9,7 +9,7 @@ fn steps(place: &str) -> impl Iterator<Item = &str> {
     place.split('/').skip(1)
 }
 
-/// What stands at `place`; with a `*`, the list of what stands at each element.
+/// The value at `place`; with a `*`, the list of the values at each element.
 pub(super) fn read(document: &Value, place: &str) -> Option<Value> {
     let Some((list, inner)) = place.split_once("/*") else {
         return document.pointer(place).cloned();
@@ -19,7 +19,7 @@ pub(super) fn read(document: &Value, place: &str) -> Option<Value> {
     values.map(Value::Array)
 }
 
-/// Puts `value` at `place`, making the objects on the way; with a `*`, one object an element.
+/// Puts `value` at `place` and makes missing objects; with a `*`, one object for each element.
 pub(super) fn write(document: &mut Value, place: &str, value: Value) {
     let Some((list, inner)) = place.split_once("/*") else {
         *object_at(document, place) = value;
@@ -55,7 +55,7 @@ pub(super) fn is_at(pointer: &str, place: &str) -> bool {
     }
 }
 
-/// Whether `place` lies below `pointer`.
+/// Whether `place` is below `pointer`.
 fn is_below(pointer: &str, place: &str) -> bool {
     let mut wanted = steps(place);
     let fits = steps(pointer).all(|step| {
@@ -98,7 +98,7 @@ fn visit(value: &Value, pointer: &str, taken: &[&str], found: &mut Vec<(String, 
     }
 }
 
-/// Nothing is lost with a list, an object or a text that is empty.
+/// Whether `value` is `null` or empty, so that leaving it out loses nothing.
 fn says_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -1,5 +1,5 @@
-//! What the dialects have in common, as data: which place of one means which place of another, what
-//! a place is given when the source is silent, and what can be given by hand.
+//! What the formats have in common, as data: which place of one means which place of another, the
+//! default values, and the places that a user can give.
 
 use provost_core::agent_registry;
 use provost_core::contract::{RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Dialect;
 use crate::operator::limit::LONGEST_TITLE;
 
-/// One thing that dialects can say, and where each of them says it.
+/// One fact that several formats can express, and its place in each of them.
 #[derive(Debug)]
 pub struct Same {
     pub what: &'static str,
@@ -19,7 +19,7 @@ pub struct Same {
 }
 
 impl Same {
-    /// The place in `dialect`; none if it has no field for it.
+    /// The place in `dialect`; `None` if that format has no field for it.
     pub fn place(&self, dialect: Dialect) -> Option<&'static str> {
         match dialect {
             Dialect::Card => self.card,
@@ -81,8 +81,8 @@ pub const SAME: &[Same] = &[
     },
 ];
 
-/// What is carried one way only: a command is good words for a worker, but words of an assignment
-/// are data and never become a command.
+/// What is carried one way only: a command is useful text for a worker, but text of an assignment
+/// is data and never becomes a command.
 const ONE_WAY: &[(Dialect, &str, Dialect, &str)] = &[
     (
         Dialect::Card,
@@ -116,7 +116,7 @@ pub(super) fn pairs(from: Dialect, to: Dialect) -> Vec<(&'static str, &'static s
     same.chain(one_way).collect()
 }
 
-/// What every document of a dialect says, so that saying it again carries nothing.
+/// The constants that every document of a format has; they carry no information.
 pub(super) fn constants(dialect: Dialect) -> Vec<(&'static str, Value)> {
     match dialect {
         Dialect::Card => vec![
@@ -142,7 +142,7 @@ pub(super) fn constants(dialect: Dialect) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// What a source may say that each reader of the target takes for granted.
+/// Values of a source that every reader of the target assumes anyway.
 pub(super) fn is_tacit(from: Dialect, pointer: &str, value: &Value) -> bool {
     let tacit: &[(&str, Value)] = match from {
         Dialect::Card => &[("/evidence_policy", json!("legacy"))],
@@ -157,8 +157,8 @@ pub(super) fn is_tacit(from: Dialect, pointer: &str, value: &Value) -> bool {
     constants(from).iter().chain(tacit).any(stands)
 }
 
-/// What a document of `dialect` is given where the source and the person are silent; `so_far` is
-/// what they said.
+/// The default values of a document of `dialect`, where neither the source nor the user says
+/// anything; `so_far` is what they said.
 pub(super) fn defaults(dialect: Dialect, so_far: &Value) -> Vec<(&'static str, Value)> {
     match dialect {
         Dialect::Card => Vec::new(),
@@ -185,7 +185,7 @@ pub(super) fn defaults(dialect: Dialect, so_far: &Value) -> Vec<(&'static str, V
     }
 }
 
-/// The usual time between signs of life, in seconds.
+/// The default interval between heartbeats, in seconds.
 const HEARTBEAT: u64 = 60;
 
 fn of_assignment(so_far: &Value) -> Vec<(&'static str, Value)> {
@@ -211,7 +211,7 @@ fn of_assignment(so_far: &Value) -> Vec<(&'static str, Value)> {
     defaults
 }
 
-/// What the rows of a list are given beside what is carried into them, with the number of the row.
+/// The fields that rows of a list get beside the carried ones; `number` is that of the row.
 pub(super) fn beside(place: &str, number: usize) -> Vec<(&'static str, Value)> {
     match place {
         "/acceptance_tests/*/cmd" => vec![
@@ -226,16 +226,16 @@ pub(super) fn beside(place: &str, number: usize) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// What a value that is given by hand becomes.
+/// The type of a value that a user gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
     Number,
-    /// Each value that is given is one element.
+    /// Each given value is one element.
     List,
 }
 
-/// The places of `dialect` that can be given by hand.
+/// The places of `dialect` that a user can give.
 pub(super) fn settable(dialect: Dialect) -> &'static [(&'static str, Kind)] {
     use Kind::{List, Number, Text};
     match dialect {
@@ -297,7 +297,7 @@ pub(super) fn settable(dialect: Dialect) -> &'static [(&'static str, Kind)] {
     }
 }
 
-/// What a person calls a place: `/task/task_id` is `task.task_id`.
+/// The name of a place for users: `/task/task_id` is `task.task_id`.
 pub fn name(place: &str) -> String {
     place
         .trim_start_matches('/')

@@ -66,7 +66,7 @@ fn example(dialect: Dialect) -> Value {
     }
 }
 
-/// What a person has to give for a target, whatever the source.
+/// What a user has to give for a target.
 fn gifts(from: Dialect, to: Dialect) -> Settings {
     let list: &[(&str, &str)] = match (from, to) {
         (Dialect::Card, Dialect::Assignment) => &[
@@ -119,7 +119,7 @@ fn every_direction_gives_a_document_that_its_own_check_allows() {
         let made = made.unwrap_or_else(|refusal| panic!("{from:?} {to:?}: {refusal:?}"));
         let verdict = to.check(&made.document, policy(), Closeness::Strict);
         assert!(verdict.allow, "{from:?} {to:?}: {verdict:?}");
-        // The text that is printed is what was judged.
+        // The text that is printed is the document that was judged.
         let text = to.render(&made.document);
         let read = crate::document::parse(to.format(), text.as_bytes()).unwrap();
         assert_eq!(read, made.document, "{from:?} {to:?}");
@@ -134,11 +134,11 @@ fn what_is_missing_is_named_and_never_made_up() {
             settings.remove(&name);
             let refusal = convert((from, to), &example(from), &settings, policy()).unwrap_err();
             let field = name.rsplit('.').next().unwrap();
-            let told = serde_json::to_string(&refusal).unwrap();
+            let text = serde_json::to_string(&refusal).unwrap();
             let list = name.split('.').next().unwrap();
             assert!(
-                told.contains(field) || told.contains(list),
-                "{from:?} {to:?} {name}: {told}"
+                text.contains(field) || text.contains(list),
+                "{from:?} {to:?} {name}: {text}"
             );
         }
     }
@@ -275,7 +275,7 @@ prop_compose! {
     }
 }
 
-/// A source of a dialect with values that every dialect could carry.
+/// A source of a format with values that every format can carry.
 fn source(dialect: Dialect, number: u32, objective: &str, paths: &[String], timeout: u32) -> Value {
     let mut source = example(dialect);
     let task = format!("T-{number:08}");
@@ -297,8 +297,8 @@ fn source(dialect: Dialect, number: u32, objective: &str, paths: &[String], time
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// What both dialects can say is the same after a way there and back, and every document on
-    /// the way keeps the rules of its dialect.
+    /// What both formats can express is the same after a conversion there and back, and every
+    /// document on the way keeps the rules of its format.
     #[test]
     fn a_way_there_and_back_keeps_what_is_carried(
         number: u32,
@@ -327,7 +327,7 @@ proptest! {
         }
     }
 
-    /// Whatever the source is, there is a document that keeps the rules, or a refusal.
+    /// For any source there is a document that keeps the rules, or a refusal.
     #[test]
     fn a_broken_source_is_refused_or_converted_well(
         pick in any::<prop::sample::Index>(),

@@ -1,12 +1,12 @@
-//! Writes a document as JSON, YAML or TOML, with a word about each of its fields.
+//! Writes a document as JSON, YAML or TOML, with a comment for each of its fields.
 
 use serde_json::{Map, Value};
 
 use super::Format;
 use crate::yaml;
 
-/// `document` in `format`. Its fields come in the order of `words`, each below its words, where the
-/// format has comments; fields that `words` does not know come last.
+/// `document` in `format`. Its fields come in the order of `words`, each below its comment where
+/// the format has comments; fields that `words` does not list come last.
 pub fn render(format: Format, document: &Value, words: &[(&str, &str)]) -> String {
     let Value::Object(fields) = document else {
         return format!("{document:#}\n");
@@ -25,7 +25,7 @@ pub fn render(format: Format, document: &Value, words: &[(&str, &str)]) -> Strin
         Format::Json => format!("{document:#}\n"),
         Format::Yaml => commented(&all, yaml::render),
         Format::Toml => {
-            // What stands below a table belongs to it, so plain values come first.
+            // Everything below a table header belongs to the table, so plain values come first.
             let (tables, plain): (Vec<_>, Vec<_>) =
                 all.into_iter().partition(|(_, _, value)| is_table(value));
             commented(&plain, toml) + "\n" + &commented(&tables, toml)
@@ -55,7 +55,7 @@ fn is_table(value: &Value) -> bool {
 }
 
 fn toml(value: &Value) -> String {
-    // Values without null; TOML holds them all.
+    // The values have no null, so TOML holds them all.
     ::toml::to_string(value).unwrap_or_default()
 }
 

@@ -1,11 +1,10 @@
-//! Finds the names of tests in what a test runner printed.
+//! Finds the names of tests in the output of a test runner.
 //!
-//! Only lines are read that runners print in one fixed form. They count only if there are as many
-//! of them as the runner says there were tests.
+//! Only lines of a fixed form are read. They count only if their number is the number of tests that
+//! the runner reports.
 
 use provost_core::tally::{self, Tally};
 
-/// One test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Case {
     pub(super) name: String,
@@ -14,7 +13,6 @@ pub(super) struct Case {
     pub(super) millis: Option<u64>,
 }
 
-/// What became of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Passed,
@@ -29,7 +27,7 @@ pub(super) fn of(stdout: &str, stderr: &str, tally: &Tally) -> Option<Vec<Case>>
     ] {
         for text in [stdout, stderr] {
             let lines = text.lines().map(tally::plain);
-            // Below its numbers, Mocha names the tests that failed once more.
+            // Below its numbers, Mocha repeats the names of the tests that failed.
             let lines = lines.take_while(|line| !line.contains(" passing ("));
             let cases: Vec<Case> = lines.filter_map(|line| read(&line)).collect();
             if !cases.is_empty() && fits(&cases, tally) {
@@ -56,7 +54,7 @@ fn case(name: &str, outcome: Outcome) -> Case {
 }
 
 impl Case {
-    /// The same, with the time that `text` is.
+    /// The same, with the duration that `text` gives.
     fn timed(mut self, text: &str) -> Self {
         self.millis = millis(text);
         self
@@ -220,7 +218,7 @@ fn pytest(line: &str) -> Option<Case> {
         (" SKIPPED", Outcome::Skipped),
         (" XFAIL", Outcome::Skipped),
     ];
-    // The name may hold blanks, and a reason may follow the word.
+    // The name may contain blanks, and a reason may follow the word.
     WORDS.iter().find_map(|(word, outcome)| {
         let (name, rest) = line.split_once(word)?;
         let whole = rest.is_empty() || rest.starts_with(' ');
@@ -279,7 +277,7 @@ mod tests {
         }
     }
 
-    /// What runners print of one test that passed, one that failed, and one that was left out.
+    /// Output of runners for one test that passed, one that failed, and one that was skipped.
     const NAMED: &[(&str, &str)] = &[
         (
             "cargo",

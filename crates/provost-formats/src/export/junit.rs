@@ -1,7 +1,7 @@
-//! XML as `JUnit` writes it, as build servers read it.
+//! Writes `JUnit` XML, as build servers read it.
 //!
-//! One suite for each acceptance command. Its cases are the tests that the command named, if it
-//! named all that it counted; else the command itself is the one case.
+//! There is one suite for each acceptance command. Its cases are the tests that the command named,
+//! if it named all that it counted; else the command itself is the one case.
 
 use provost_core::gate::command;
 use provost_core::run::State;
@@ -13,7 +13,7 @@ use super::cases::{self, Case, Outcome};
 /// The most bytes of a log that a document quotes.
 const MOST: usize = 64 * 1024;
 
-/// The document about the candidate of the run, whose logs are read by `log`.
+/// The document about the candidate of the run; `log` reads its logs.
 pub fn render(state: &State, log: &dyn Fn(&str) -> Vec<u8>) -> String {
     let run = state.tests.get(&Side::Candidate);
     let commands = run.map_or(&[][..], |run| &run.commands);
@@ -55,10 +55,10 @@ impl Suite {
         let passed = ran.ending == Ending::Exited(0);
         let named = ran.tally.as_ref();
         let named = named.and_then(|tally| cases::of(&stdout, &stderr, tally));
-        // A command that failed although all its tests passed has failed by itself.
-        let told =
+        // A command that failed although all its tests passed is a failed case itself.
+        let explains =
             |cases: &Vec<Case>| passed || cases.iter().any(|case| case.outcome == Outcome::Failed);
-        let cases = named.filter(told).unwrap_or_else(|| {
+        let cases = named.filter(explains).unwrap_or_else(|| {
             vec![Case {
                 name: command::line(&ran.argv),
                 outcome: if passed {
@@ -115,8 +115,8 @@ impl Suite {
                 Outcome::Passed => String::new(),
                 Outcome::Skipped => "<skipped/>".to_owned(),
                 Outcome::Failed => {
-                    let words = escape(&render_ending(self.ending));
-                    format!("<failure message=\"{words}\"/>")
+                    let message = escape(&render_ending(self.ending));
+                    format!("<failure message=\"{message}\"/>")
                 }
             };
             let time = case.millis.map(|it| format!(" time=\"{}\"", seconds(it)));
@@ -138,7 +138,7 @@ fn stream(name: &str, text: &str) -> String {
     format!("    <{name}>{}</{name}>\n", escape(tail(text)))
 }
 
-/// The end of `text`, from the beginning of a character.
+/// The end of `text`, at most [`MOST`] bytes, from a character boundary.
 fn tail(text: &str) -> &str {
     let mut from = text.len().saturating_sub(MOST);
     while !text.is_char_boundary(from) {
@@ -151,7 +151,7 @@ fn seconds(millis: u64) -> String {
     format!("{}.{:03}", millis / 1000, millis % 1000)
 }
 
-/// `text` as XML holds it; a character that no XML holds is shown as unknown.
+/// `text` escaped for XML; a character that XML cannot hold becomes U+FFFD.
 fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! A control packet from what a run measured.
+//! Composes a control packet from the measurements of a run.
 
 use std::collections::BTreeMap;
 
@@ -22,14 +22,13 @@ const TAIL: usize = 4096;
 /// The digest of every file of a tree, by its path.
 pub type Digests = BTreeMap<String, String>;
 
-/// What a packet is made from.
+/// The input of a packet.
 pub struct Material<'a> {
-    /// An accepted run at its end.
+    /// The state of an accepted run at its end.
     pub state: &'a State,
     pub records: &'a [Record],
-    /// The base and the candidate.
+    /// The digests of the base and the candidate.
     pub trees: [Digests; 2],
-    /// Reads a log of the bundle.
     pub log: &'a dyn Fn(&str) -> Vec<u8>,
     /// Documents that the task must have updated, as the candidate has them.
     pub docs: Vec<Document>,
@@ -96,7 +95,6 @@ fn sources(files: &BTreeMap<&'static str, String>) -> BTreeMap<&'static str, Sou
         .collect()
 }
 
-/// The packet that `files` make.
 fn packet<'a>(
     phase_id: &'a str,
     files: &BTreeMap<&'static str, String>,
@@ -130,9 +128,9 @@ fn packet<'a>(
     }
 }
 
-/// The commands that had to pass, with when they ran.
+/// The commands that had to pass, with the times when they ran.
 ///
-/// The ledger knows when the last of them ended and how long each one took; they ran one by one.
+/// The ledger has the end of the last command and the duration of each; they ran one by one.
 fn rows(state: &State, records: &[Record], log: &dyn Fn(&str) -> Vec<u8>) -> Vec<Ran> {
     let Some(run) = state.tests.get(&Side::Candidate) else {
         return Vec::new();
@@ -177,7 +175,7 @@ fn tail(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[from..]).into_owned()
 }
 
-/// When the last fact of a kind was written down.
+/// When the last fact of a kind was recorded.
 fn when(records: &[Record], is: impl Fn(&Fact) -> bool) -> Option<String> {
     let mut last = records.iter().rev();
     let found = last.find(|record| {

@@ -1,7 +1,7 @@
-//! SARIF 2.1.0, as code scanners and their viewers read it.
+//! Writes SARIF 2.1.0 about a run, as code scanners and their viewers read it.
 //!
-//! A rule is a code of ours, with its page as help. A result is one thing that was refused. It has
-//! a location if it is about a file of the repository.
+//! A rule is a code of Provost, with its page as help. A result is one refusal. It has a location
+//! if it is about a file of the repository.
 
 use provost_core::code::Code;
 use provost_core::run::State;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 pub(crate) const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// The document about a run that is over, and why it came out so.
+/// The document about a finished run, and the reasons for its verdict.
 pub fn render(state: &State, why: &Why) -> Value {
     let mut codes: Vec<Code> = why.refusals.iter().map(|refusal| refusal.code).collect();
     if !why.network.is_empty() {
@@ -29,7 +29,7 @@ pub fn render(state: &State, why: &Why) -> Value {
         let results_of = refusal.rows.iter();
         results.extend(results_of.map(|row| result(refusal, row, rule(refusal.code))));
     }
-    // No gate refuses a run for what it asked of the network in vain.
+    // No gate refuses a run because of a network request that was refused.
     let network = Refusal {
         by: "network".to_owned(),
         code: Code::NetworkRefused,

@@ -18,53 +18,45 @@ pub(super) const SCHEMA_VERSION: &str = "1.0.0";
 const PACKET_TYPE: &str = "assignment";
 const OUTPUT_SCHEMA: &str = "subagent_result_v1";
 
-/// A task for a worker, with what the worker must know.
+/// A task for a worker, with its context.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
-    /// The run it belongs to.
     pub run_id: String,
-    /// What the whole run is for.
+    /// The objective of the whole run.
     pub global_objective: String,
-    /// What this worker does.
     pub task: Task,
     pub active_locks: Vec<Lock>,
     /// What the worker may read; data, never instructions.
     pub context: Vec<Context>,
 }
 
-/// What one worker does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// Its name.
     pub task_id: TaskId,
-    /// What it is about.
     pub title: String,
-    /// Whether others may work beside it.
+    /// Whether other tasks may run at the same time.
     pub pace: Pace,
-    /// What must be done before.
+    /// The tasks that must be done before.
     pub dependencies: Vec<TaskId>,
-    /// What it locks; never empty, none inside another.
+    /// What it locks; never empty, and no entry is inside another.
     pub lock_scope: Vec<Resource>,
     /// What it must not touch.
     pub forbidden_scope: Vec<Resource>,
-    /// What decides; never empty.
+    /// What decides whether it is done; never empty.
     pub acceptance_criteria: Vec<String>,
-    /// Where the worker writes its log.
+    /// The file that the worker writes its log to.
     pub worklog_path: String,
-    /// How long it may be silent.
+    /// How many seconds may pass without a heartbeat.
     pub timeout_seconds: u64,
-    /// How often it gives a sign of life; less than the timeout.
+    /// The seconds between heartbeats; less than the timeout.
     pub heartbeat_interval_seconds: u64,
-    /// How urgent it is.
     pub priority: Priority,
 }
 
-/// Whether others may work beside a task.
+/// Whether other tasks may run at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// They may.
     Parallelizable,
-    /// They may not.
     Serial,
 }
 
@@ -79,24 +71,20 @@ impl Pace {
     }
 }
 
-/// Something a worker may read.
+/// Something that a worker may read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     pub kind: ContextKind,
-    /// The thing itself.
     pub value: String,
 }
 
-/// What a piece of context is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextKind {
-    /// A path.
     File,
-    /// Words.
+    /// Free text.
     Note,
-    /// A command line.
     Command,
-    /// What must be kept to.
+    /// A rule that the worker must follow.
     Constraint,
 }
 
@@ -118,7 +106,7 @@ pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     Answer::new("the assignment holds")
 }
 
-/// Reads an assignment at `place`; nothing when its shape is wrong.
+/// Reads an assignment at `place`; `None` if its shape is wrong.
 pub(super) fn parse(
     value: &Node<'_>,
     place: Place<'_>,
@@ -211,7 +199,7 @@ fn read_task(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option
     })
 }
 
-/// The timeout and the heartbeat interval of a task; the second must be the shorter one.
+/// The timeout and the heartbeat interval of a task; the second must be shorter.
 pub(super) fn rhythm(object: Object<'_, '_>, found: &mut Findings) -> (Option<u64>, Option<u64>) {
     const INTERVAL: &str = "heartbeat_interval_seconds";
     let timeout = object.count("timeout_seconds", SHORTEST_TIMEOUT, found);
@@ -239,7 +227,7 @@ fn read_context(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Opt
             .find(|kind| kind.name() == name)
     };
     let kind = object.word("kind", by_name, "file, note, command, constraint", found);
-    // An empty value says nothing, but the letter of the contract lets it be.
+    // An empty value says nothing, but the text of the contract permits it.
     let length = if found.is_strict() {
         Length::Filled
     } else {
@@ -254,7 +242,7 @@ fn read_context(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Opt
     })
 }
 
-/// What must hold between the parts of an assignment.
+/// Judges the rules between the parts of an assignment.
 fn judge(assignment: &Assignment, packet: Object<'_, '_>, found: &mut Findings) {
     let task = &assignment.task;
     let place = packet.at("task");
@@ -297,7 +285,7 @@ fn judge(assignment: &Assignment, packet: Object<'_, '_>, found: &mut Findings) 
     }
 }
 
-/// What the letter of the contract lets pass although it cannot be meant.
+/// Refuses what the text of the contract permits although it cannot be intended.
 fn judge_strictly(assignment: &Assignment, packet: Object<'_, '_>, found: &mut Findings) {
     let task = &assignment.task;
     let place = packet.at("task");
@@ -317,7 +305,6 @@ fn judge_strictly(assignment: &Assignment, packet: Object<'_, '_>, found: &mut F
 }
 
 impl Assignment {
-    /// The assignment as a payload.
     pub fn render(&self) -> Value {
         let context = |one: &Context| json!({ "kind": one.kind.name(), "value": one.value });
         json!({

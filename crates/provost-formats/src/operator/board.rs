@@ -1,7 +1,7 @@
-//! Reads what is asked of a kept board, always strictly.
+//! Reads requests to a stored board, always strictly.
 //!
-//! Every function answers with what a board can decide about, or with the verdict on a payload that
-//! does not hold. What only a board can know (rows, locks, versions) is decided there.
+//! Every function returns the input of a board's decision, or the verdict on a payload that is
+//! invalid. What only a board can know (rows, locks, versions) is decided there.
 
 use provost_core::board::decide::Report;
 use provost_core::board::delta::Delta;
@@ -23,7 +23,7 @@ use super::object::Object;
 use super::result::TaskResult;
 use super::{Answer, Kind, Strictness, Surroundings, assignment, envelope, result, shape};
 
-/// Reads an assignment: its run, and what is agreed about the task.
+/// Reads an assignment: its run, and the terms of the task.
 pub fn read_assignment(bytes: &[u8]) -> Result<(String, Terms), Verdict> {
     let node = super::read(bytes).map_err(|why| super::unreadable(&why))?;
     let packet = judged(|found| assignment::parse(&node, *Place::root(), found))?;
@@ -62,8 +62,8 @@ pub fn read_result(bytes: &[u8]) -> Result<TaskResult, Verdict> {
     })
 }
 
-/// Holds `result` against the assignment of its task on `board`; `log` is the file that the worker
-/// kept its log in, if there is one.
+/// Compares `result` with the assignment of its task on `board`; `log` is the file in which the
+/// worker kept its log, if there is one.
 pub fn report(board: &Board, result: &TaskResult, log: Option<&[u8]>) -> Result<Report, Verdict> {
     let task = &result.task_id;
     let status = result.status.status();
@@ -92,7 +92,7 @@ pub fn report(board: &Board, result: &TaskResult, log: Option<&[u8]>) -> Result<
     })
 }
 
-/// The end of a log that the worker kept in a file.
+/// The last entry of a log that the worker kept in a file.
 fn read_file(bytes: &[u8], result: &TaskResult, found: &mut Findings) -> Option<LogLine> {
     let place = Place::root().key("worklog_path");
     let lines = read_lines(bytes, &[], place, found)?;
@@ -132,14 +132,14 @@ fn read_lines<'t>(
         return None;
     };
     let lines: Vec<&str> = text.lines().collect();
-    // Asked again by somebody who does not know that it was heard: there is no order to judge.
+    // The request is repeated and its lines are stored already: there is no order to judge.
     let before = before.strip_suffix(&*lines).unwrap_or(before);
     let entries = super::worklog::read_added(before, &lines, place, found)?;
     let line = |(at, entry): (usize, Entry)| (lines[at - before.len()], entry);
     Some(entries.into_iter().map(line).collect())
 }
 
-/// Reads entries that shall come after the log that `board` has of `task`.
+/// Reads entries that are to follow the log that `board` has of `task`.
 pub fn read_log(board: &Board, task: &TaskId, bytes: &[u8]) -> Result<Vec<LogLine>, Verdict> {
     let before = board.log(task).iter();
     let before: Vec<&str> = before.map(|line| &*line.line).collect();
@@ -160,20 +160,17 @@ pub fn read_log(board: &Board, task: &TaskId, bytes: &[u8]) -> Result<Vec<LogLin
     })
 }
 
-/// Changes of a board by one writer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stream {
-    /// The run, when it is said.
+    /// The run, if the payload names it.
     pub run_id: Option<String>,
     /// The version that the deltas were built on.
     pub base_version: u64,
-    /// The changes.
     pub deltas: Vec<Delta>,
-    /// Why tasks get blocked.
+    /// The reasons for blocked tasks.
     pub blockers: Vec<Blocker>,
 }
 
-/// Reads a stream of deltas.
 pub fn read_stream(bytes: &[u8]) -> Result<Stream, Verdict> {
     let node = super::read(bytes).map_err(|why| super::unreadable(&why))?;
     judged(|found| {
@@ -237,7 +234,7 @@ pub fn reconcile(board: &Board) -> Verdict {
     recheck(Kind::Reconcile, &payload)
 }
 
-/// Judges a payload that was made here as if it came from outside.
+/// Judges a payload of Provost as if it came from outside.
 pub(super) fn recheck(kind: Kind, payload: &Value) -> Verdict {
     let surroundings = Surroundings {
         file_exists: &|_| false,
@@ -246,7 +243,7 @@ pub(super) fn recheck(kind: Kind, payload: &Value) -> Verdict {
     super::check(kind, bytes.as_bytes(), Strictness::Strict, surroundings)
 }
 
-/// What `read` gives when nothing was found wrong; else the verdict on what was found.
+/// The result of `read` if it found nothing wrong; else the verdict on its findings.
 fn judged<T>(read: impl FnOnce(&mut Findings) -> Option<T>) -> Result<T, Verdict> {
     let mut found = Findings::new(Strictness::Strict);
     match read(&mut found) {

@@ -1,7 +1,7 @@
-//! The files that a planner with a fresh memory begins with.
+//! Composes the files that a planner with a fresh memory begins with.
 //!
-//! They are computed from the board alone and hold no time of their own, so the same board gives
-//! the same bytes, whoever asks and however often.
+//! They are computed from the board alone and contain no time of their own, so the same board
+//! always gives the same bytes.
 
 use provost_core::board::fact::Blocker;
 use provost_core::board::lock::Lock;
@@ -17,20 +17,18 @@ use super::handoff::{Handoff, HandoffRow};
 use super::limit::{LONGEST_TITLE, SHORTEST_HEARTBEAT};
 use super::{Kind, shape};
 
-/// How many of the last lines of each log are handed on.
+/// How many of the last lines of each log are handed over.
 const LINES_OF_A_LOG: usize = 20;
 
-/// A hand-off, ready to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HandoffBundle {
-    /// Its name: the version of the board, and a part of the digest of all files.
+    /// The version of the board, and a part of the digest of all files.
     pub name: String,
-    /// The files, by their names.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// The hand-off of `board`, whose last record has the hash `head`; a verdict when the board has
-/// nothing that could be handed on.
+/// The hand-off of `board`, whose last record has the hash `head`; a verdict if the board has
+/// nothing to hand over.
 pub fn handoff(board: &Board, head: &str) -> Result<HandoffBundle, Verdict> {
     let mut payload = compose(board).render();
     payload["x_board"] = json!({ "version": board.version(), "head": head });
@@ -56,7 +54,7 @@ pub fn handoff(board: &Board, head: &str) -> Result<HandoffBundle, Verdict> {
     Ok(HandoffBundle { name, files })
 }
 
-/// The packet of a task that is still open, its result, and the end of its log.
+/// The packet of an open task, its result, and the end of its log.
 fn task_files(row: &Row, card: &Card) -> Vec<(String, Vec<u8>)> {
     let task = &row.task_id;
     let mut files = Vec::new();
@@ -132,8 +130,8 @@ fn compose(board: &Board) -> Handoff {
     }
 }
 
-/// A row as the hand-off has it. A task that nobody assigned yet has no terms: it is called by the
-/// reason it was made for, and has the shortest times, which nobody is held to before it begins.
+/// A row of the hand-off. A task that was never assigned has no terms: its title is the reason it
+/// was made for, and it gets the shortest times, which do not apply before it begins.
 fn render_row(board: &Board, row: &Row) -> HandoffRow {
     let terms = board.terms(&row.task_id);
     let origin = board.card(&row.task_id).map_or("", |card| &card.origin);
@@ -206,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_is_handed_on_with_tasks_that_nobody_assigned_yet() {
+    fn a_board_is_handed_over_with_unassigned_tasks() {
         let (run_id, terms) = read_assignment(&assignment("src")).unwrap();
         let terms = Box::new(terms);
         let owner = "ada".to_owned();
@@ -221,12 +219,12 @@ mod tests {
         assert_eq!(payload["constraints"], json!({ "T-1": ["slowly"] }));
         let actions = json!(["await the result of T-1 by ada", "assign T-2"]);
         assert_eq!(payload["x_next_actions"], actions);
-        // What is handed on names the board it was made from.
+        // The hand-off names the board that it was made from.
         assert_ne!(handoff(&board, "other").unwrap().name, made.name);
     }
 
     #[test]
-    fn a_board_without_an_objective_is_not_handed_on() {
+    fn a_board_without_an_objective_is_not_handed_over() {
         let board = apply(&Board::new(RUN), &stream(0, "d1", "T-2"));
         let refused = handoff(&board, "head").unwrap_err();
         assert_eq!(refused.code, Code::MissingRequiredInput);

@@ -10,33 +10,30 @@ use super::finding::{Findings, Place};
 use super::object::{Length, Object};
 use super::shape;
 
-/// What somebody wrote down about a step.
+/// One step that a worker logged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// When, as RFC 3339 in UTC.
+    /// RFC 3339, in UTC.
     pub timestamp: String,
-    /// The same, to compare.
+    /// The same time, for comparison.
     pub time: Written,
-    /// The run it belongs to.
     pub run_id: String,
     pub task_id: TaskId,
     pub actor: String,
-    /// What was done.
     pub action: String,
     pub files_touched: Vec<String>,
-    /// What was decided; data, never instructions.
+    /// Data, never instructions.
     pub decision: String,
-    /// What came of it; data, never instructions.
+    /// Data, never instructions.
     pub result: String,
-    /// What should happen next.
     pub next_step: String,
-    /// Why it did not go on.
+    /// Why the task could not continue.
     pub code: Option<Code>,
-    /// What shows it.
+    /// What proves the result.
     pub evidence: Option<String>,
 }
 
-/// Reads an entry at `place`; nothing when its shape is wrong.
+/// Reads an entry at `place`; `None` if its shape is wrong.
 pub(super) fn parse(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Entry> {
     let object = Object::of(value, place, found)?;
     let timestamp = object.text("timestamp", Length::Filled, found);
@@ -69,7 +66,7 @@ pub(super) fn parse(value: &Node<'_>, place: Place<'_>, found: &mut Findings) ->
         found,
     );
     let is_whole = found.count() == before;
-    // A log is kept and passed on: nothing in it may be a secret, whatever the field.
+    // A log is stored and passed on, so no field of it may contain a secret.
     found.look_for_secrets_below(place, value);
     let entry = Entry {
         timestamp: timestamp?.to_owned(),
@@ -89,7 +86,7 @@ pub(super) fn parse(value: &Node<'_>, place: Place<'_>, found: &mut Findings) ->
 }
 
 impl Entry {
-    /// The entry as one line of a log, without its end.
+    /// The entry as one line of a log, without the line break.
     pub fn render(&self) -> String {
         let mut entry = json!({
             "timestamp": self.timestamp,

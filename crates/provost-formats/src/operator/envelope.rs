@@ -1,4 +1,4 @@
-//! The output of the planner: what changes on the board, who is sent out, what is in the way.
+//! The output of the planner: board changes, assignments and blockers.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ fn read(value: &Node<'_>, found: &mut Findings) -> Option<()> {
     Some(())
 }
 
-/// Reads a delta at `place`; nothing when its shape is wrong.
+/// Reads a delta at `place`; `None` if its shape is wrong.
 pub(super) fn read_delta(
     value: &Node<'_>,
     place: Place<'_>,
@@ -114,7 +114,7 @@ pub(super) fn read_delta(
     })
 }
 
-/// What an object says to the watchdog.
+/// The heartbeat fields of an object.
 pub(super) fn read_pulse(object: Object<'_, '_>, found: &mut Findings) -> Pulse {
     let retry = object.optional("retry_after_ms");
     let retry_after_ms = retry.and_then(Node::as_i64);
@@ -172,7 +172,7 @@ fn judge_deltas(
     }
 }
 
-/// Assignments that are fine alone may not be fine together.
+/// Judges the rules between assignments: each may be valid alone, and in conflict with another.
 fn judge_assignments(
     run_id: &str,
     assignments: &[Assignment],

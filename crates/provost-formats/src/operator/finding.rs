@@ -1,4 +1,4 @@
-//! Collects what is wrong with a payload.
+//! Collects the findings about a payload.
 
 use std::fmt;
 
@@ -10,31 +10,27 @@ use serde_json::{Map, Value, json};
 
 use super::{Answer, Strictness};
 
-/// The most findings that are told; there may be as many as values.
-const MOST_TOLD: usize = 100;
+/// The most findings that are listed; there may be as many as values.
+const MOST_LISTED: usize = 100;
 
-/// Something that is wrong with a payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// The rule behind it.
     pub code: Code,
     /// The field, as a JSON pointer; empty for the payload itself.
     pub path: String,
-    /// What is wrong with it.
     pub problem: String,
 }
 
-/// Everything that is wrong with a payload, the first rule that was broken first.
+/// All findings about a payload, in the order in which they were made.
 #[derive(Debug)]
 pub struct Findings {
     strictness: Strictness,
     list: Vec<Finding>,
-    /// How many there are beyond those that are told.
+    /// How many findings there are beyond those that are listed.
     more: usize,
 }
 
 impl Findings {
-    /// Nothing so far.
     pub fn new(strictness: Strictness) -> Self {
         Self {
             strictness,
@@ -43,7 +39,6 @@ impl Findings {
         }
     }
 
-    /// What was found.
     pub fn list(&self) -> &[Finding] {
         &self.list
     }
@@ -60,20 +55,20 @@ impl Findings {
         self.list.len() + self.more
     }
 
-    /// Nothing, to be looked for as closely.
+    /// An empty list with the same strictness.
     pub(super) fn fresh(&self) -> Self {
         Self::new(self.strictness)
     }
 
-    /// Takes over what was found apart.
+    /// Adds the findings of another list.
     pub(super) fn absorb(&mut self, others: Self) {
-        let room = MOST_TOLD - self.list.len();
+        let room = MOST_LISTED - self.list.len();
         self.more += others.more + others.list.len().saturating_sub(room);
         self.list.extend(others.list.into_iter().take(room));
     }
 
     pub(super) fn add(&mut self, code: Code, place: Place<'_>, problem: impl fmt::Display) {
-        if self.list.len() == MOST_TOLD {
+        if self.list.len() == MOST_LISTED {
             self.more += 1;
             return;
         }
@@ -84,7 +79,7 @@ impl Findings {
         });
     }
 
-    /// Finds secrets in a text that is passed on.
+    /// Adds a finding for each secret in a text that is passed on.
     pub(super) fn look_for_secrets(&mut self, place: Place<'_>, text: &str) {
         if let Some(secret) = secret::find(text).first() {
             let problem = format!("holds {}", secret.kind.words());
@@ -92,7 +87,7 @@ impl Findings {
         }
     }
 
-    /// Finds secrets in every text below `value`.
+    /// Adds a finding for each secret in a text below `value`.
     pub(super) fn look_for_secrets_below(&mut self, place: Place<'_>, value: &Node<'_>) {
         match value {
             Node::Text(text) => self.look_for_secrets(place, text),
@@ -146,7 +141,7 @@ impl Findings {
     }
 }
 
-/// A place in a payload; it is spelled only when somebody asks.
+/// A place in a payload; its pointer is only built when it is shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     above: Option<&'a Self>,

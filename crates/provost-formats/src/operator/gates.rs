@@ -1,4 +1,4 @@
-//! The gates around a task: what it did after it ran, and whether it may count as done.
+//! The gates around a task: what it changed, and whether it may count as done.
 
 use provost_core::board::acceptance::{self, Check, Mark, Shortfall};
 use provost_core::board::resource::Resource;
@@ -12,7 +12,7 @@ use super::object::{Length, Object};
 use super::result::{self, Outcome, TaskResult};
 use super::{Answer, Surroundings, assignment, shape};
 
-/// Holds a result against the scope of its task.
+/// Compares a result with the scope of its task.
 pub(super) fn check_result(
     value: &Node<'_>,
     found: &mut Findings,
@@ -152,7 +152,7 @@ impl Bounds {
     }
 }
 
-/// Holds the checks of a task against what was asked for.
+/// Compares the checks of a task with the required criteria.
 pub(super) fn check_completion(value: &Node<'_>, found: &mut Findings) -> Answer {
     let answer = Answer::new("every required criterion passed, with evidence");
     let rule = match Object::payload(value, found) {
@@ -205,7 +205,7 @@ fn judge_completion(payload: Object<'_, '_>, found: &mut Findings) -> Option<&'s
     rule
 }
 
-/// Reads a check; one without evidence is read as one with nothing to show.
+/// Reads a check; missing evidence counts as empty.
 fn read_check(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Check> {
     let object = Object::of(value, place, found)?;
     let criterion = object.text("criterion", Length::Filled, found);

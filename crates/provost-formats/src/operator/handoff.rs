@@ -1,4 +1,4 @@
-//! The hand-off bundle: what a planner needs to go on after losing its memory.
+//! The hand-off bundle: what a planner needs to continue after losing its memory.
 
 use std::collections::BTreeMap;
 
@@ -16,43 +16,35 @@ use super::object::{Length, Object};
 use super::shape::Blocker;
 use super::{Answer, reconcile, shape};
 
-/// A board as it is handed to somebody who knows nothing about it.
+/// A board as it is handed to a planner that knows nothing about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Handoff {
     pub run_id: String,
-    /// What the run is for.
     pub objective: String,
-    /// What must be kept to, in the planner's own shape.
+    /// Rules that the planner must follow, in its own shape.
     pub constraints: Value,
-    /// The tasks.
     pub ledger: Vec<HandoffRow>,
     pub active_locks: Vec<Lock>,
-    /// Who waits for whom.
+    /// Pairs of a task and the task that it waits for.
     pub dependencies: Vec<(TaskId, TaskId)>,
-    /// What is in the way.
     pub open_blockers: Vec<Blocker>,
-    /// What decides about each task.
+    /// The criteria of each task.
     pub acceptance_targets: Vec<(TaskId, Vec<String>)>,
 }
 
-/// One task of a hand-off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HandoffRow {
     pub task_id: TaskId,
-    /// What it is about.
     pub title: String,
-    /// Where it stands.
     pub status: Status,
-    /// Who has it; empty when nobody has.
+    /// Empty if the task has no owner.
     pub owner: String,
     pub lock_scope: Vec<Resource>,
-    /// How long it may be silent.
+    /// How many seconds may pass without a heartbeat.
     pub timeout_seconds: u64,
-    /// How often it gives a sign of life.
     pub heartbeat_interval_seconds: u64,
-    /// How urgent it is.
     pub priority: Priority,
-    /// When it last gave a sign of life.
+    /// The time of the last heartbeat.
     pub last_heartbeat_at: Option<String>,
 }
 
@@ -179,7 +171,7 @@ fn judge(handoff: &Handoff, payload: Object<'_, '_>, found: &mut Findings) {
             found.add(Code::LedgerInconsistent, payload.at("ledger"), problem);
         }
     }
-    // The contract lets a bundle be handed on before it is reconciled.
+    // The contract permits a bundle that is not reconciled.
     if found.is_strict() && found.is_empty() {
         let rows = handoff.rows();
         let locks = &handoff.active_locks;
@@ -188,7 +180,6 @@ fn judge(handoff: &Handoff, payload: Object<'_, '_>, found: &mut Findings) {
 }
 
 impl Handoff {
-    /// The tasks as rows of a board.
     pub fn rows(&self) -> Vec<Row> {
         let mut waits: BTreeMap<&TaskId, Vec<TaskId>> = BTreeMap::new();
         for (task, on) in &self.dependencies {
@@ -207,7 +198,6 @@ impl Handoff {
         self.ledger.iter().map(row).collect()
     }
 
-    /// The hand-off as a payload.
     pub fn render(&self) -> Value {
         let row = |row: &HandoffRow| {
             json!({

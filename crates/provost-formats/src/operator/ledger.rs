@@ -34,7 +34,7 @@ fn read(value: &Node<'_>, found: &mut Findings) -> Option<Value> {
     match board.apply(&deltas, reuse(found)) {
         Ok(after) => Some(base.render(&after)),
         Err(why) => {
-            tell(&why, payload.at("deltas"), found);
+            report(&why, payload.at("deltas"), found);
             Some(base.render(&board))
         }
     }
@@ -48,7 +48,7 @@ pub(super) fn check_streams(value: &Node<'_>, found: &mut Findings) -> Answer {
     answer
 }
 
-/// What came of each stream, and the board after those that were applied.
+/// The result of each stream, and the board after those that were applied.
 fn read_streams(
     payload: Object<'_, '_>,
     found: &mut Findings,
@@ -73,7 +73,7 @@ fn read_streams(
             }
             Err(why) => {
                 steps.push(why.code().name());
-                tell(&why, stream.at("deltas"), found);
+                report(&why, stream.at("deltas"), found);
             }
         }
     }
@@ -108,14 +108,14 @@ fn open(
     }
 }
 
-fn tell(why: &DeltaError, place: Place<'_>, found: &mut Findings) {
+fn report(why: &DeltaError, place: Place<'_>, found: &mut Findings) {
     match why {
         DeltaError::Refused { at, .. } => found.add(why.code(), place.index(*at), why),
         DeltaError::TwoRows(_) | DeltaError::Stale { .. } => found.add(why.code(), place, why),
     }
 }
 
-/// The rows a payload begins with, and how it wrote them.
+/// The initial rows of a payload, and how it wrote them.
 struct Base<'v> {
     rows: Vec<Row>,
     written: &'v [Node<'v>],
@@ -128,7 +128,8 @@ impl<'v> Base<'v> {
         Some(Self { rows, written })
     }
 
-    /// The rows of `board` as the payload writes rows: what deltas do not touch stays as it was.
+    /// The rows of `board` as the payload writes rows: fields that deltas do not touch stay the
+    /// same.
     fn render(&self, board: &Ledger) -> Value {
         let render = |(at, row): (usize, &Row)| {
             let written = self.written.get(at).cloned().map(Node::into_value);
@@ -148,14 +149,14 @@ impl<'v> Base<'v> {
     }
 }
 
-/// Reads a row of a board at `place`; nothing when its shape is wrong.
+/// Reads a row of a board at `place`; `None` if its shape is wrong.
 pub(super) fn row(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Row> {
     let object = Object::of(value, place, found)?;
     let task_id = shape::task_id(object, "task_id", found);
     let status = shape::status(object, "status", found);
     let before = found.count();
     let owner = match object.optional("owner") {
-        // Nobody, in another spelling.
+        // `null` is another spelling of "no owner".
         None | Some(Node::Null) => "",
         Some(_) => object.text("owner", Length::Any, found).unwrap_or_default(),
     };

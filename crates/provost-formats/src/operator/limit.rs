@@ -1,4 +1,4 @@
-//! How long and how many things of the operator contracts may be.
+//! Limits on lengths and counts in the operator contracts.
 
 /// The longest objective of a run, in characters.
 pub(crate) const LONGEST_OBJECTIVE: usize = 5000;
@@ -6,7 +6,7 @@ pub(crate) const LONGEST_OBJECTIVE: usize = 5000;
 pub(crate) const LONGEST_TITLE: usize = 500;
 /// The longest path to a worklog, in characters.
 pub(crate) const LONGEST_WORKLOG_PATH: usize = 1000;
-/// The shortest time between signs of life, in seconds.
+/// The shortest time between heartbeats, in seconds.
 pub(crate) const SHORTEST_HEARTBEAT: u64 = 5;
 /// How many notes a worker may leave.
 pub(crate) const MOST_NOTES: usize = 5;

@@ -1,4 +1,4 @@
-//! Locks: side by side, and taken and released in order.
+//! Locks: held at the same time, and taken and released in order.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::finding::{Findings, Place};
 use super::object::{Length, Object};
 use super::{Answer, shape};
 
-/// The most places that the operations of a lifecycle may name; each is held against all others.
+/// The most places that the operations of a lifecycle may name; each is compared with all others.
 const MOST_NAMED: usize = 10_000;
 
 pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
@@ -35,7 +35,7 @@ pub(super) fn check_lifecycle(value: &Node<'_>, found: &mut Findings) -> Answer 
     }
 }
 
-/// What came of each operation: `ok`, or the code of its refusal.
+/// The result of each operation: `ok`, or the code of its refusal.
 fn live(payload: Object<'_, '_>, found: &mut Findings) -> Option<Vec<&'static str>> {
     let items = payload.list("ops", found)?;
     payload.close(&["ops"], found);

@@ -1,7 +1,7 @@
-//! Reads the fields of an object, and says what is wrong with each.
+//! Reads the fields of an object, and reports what is wrong with each.
 //!
-//! What is absent or empty is `MISSING_REQUIRED_INPUT`, what has another type or value is
-//! `SCHEMA_INVALID`. A `null` is a value of another type.
+//! An absent or empty field is `MISSING_REQUIRED_INPUT`, another type or value is `SCHEMA_INVALID`.
+//! A `null` is a value of another type.
 
 use provost_core::code::Code;
 use provost_core::json::{Fields, Node};
@@ -11,15 +11,15 @@ use super::finding::{Findings, Place};
 /// How long a text may be, in characters.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Length {
-    /// Also empty.
+    /// May be empty.
     Any,
-    /// Something other than blanks.
+    /// Not blank.
     Filled,
-    /// Something other than blanks, and no more than this.
+    /// Not blank, and not longer than this.
     UpTo(usize),
 }
 
-/// An object of a payload, and where it stands.
+/// An object of a payload, and its place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Object<'v, 'p> {
     map: &'v Fields<'v>,
@@ -27,7 +27,6 @@ pub(super) struct Object<'v, 'p> {
 }
 
 impl<'v, 'p> Object<'v, 'p> {
-    /// The object that `value` is.
     pub(super) fn of(value: &'v Node<'v>, place: Place<'p>, found: &mut Findings) -> Option<Self> {
         let Node::Object(map) = value else {
             found.add(Code::SchemaInvalid, place, "is not an object");
@@ -36,27 +35,23 @@ impl<'v, 'p> Object<'v, 'p> {
         Some(Self { map, place })
     }
 
-    /// The object that a whole payload is.
     pub(super) fn payload(value: &'v Node<'v>, found: &mut Findings) -> Option<Self> {
         Self::of(value, *Place::root(), found)
     }
 
-    /// Where it stands.
     pub(super) fn place(&self) -> &Place<'p> {
         &self.place
     }
 
-    /// Where the field `key` stands.
     pub(super) fn at<'a>(&'a self, key: &'a str) -> Place<'a> {
         self.place.key(key)
     }
 
-    /// The field `key`, if it is there.
     pub(super) fn optional(&self, key: &str) -> Option<&'v Node<'v>> {
         self.map.get(key)
     }
 
-    /// The field `key`.
+    /// The field `key`, which is required.
     pub(super) fn required(&self, key: &str, found: &mut Findings) -> Option<&'v Node<'v>> {
         let value = self.map.get(key);
         if value.is_none() {
@@ -65,19 +60,16 @@ impl<'v, 'p> Object<'v, 'p> {
         value
     }
 
-    /// The text `key`.
     pub(super) fn text(&self, key: &str, length: Length, found: &mut Findings) -> Option<&'v str> {
         let value = self.required(key, found)?;
         text(value, self.at(key), length, found)
     }
 
-    /// The text `key`, if it is there.
     pub(super) fn optional_text(&self, key: &str, found: &mut Findings) -> Option<&'v str> {
         let value = self.optional(key)?;
         text(value, self.at(key), Length::Any, found)
     }
 
-    /// The list `key`.
     pub(super) fn list(&self, key: &str, found: &mut Findings) -> Option<&'v [Node<'v>]> {
         let value = self.required(key, found)?;
         list(value, self.at(key), found)
@@ -105,7 +97,7 @@ impl<'v, 'p> Object<'v, 'p> {
         )
     }
 
-    /// The list `key` of what `read` reads; only when all of it is good.
+    /// The list `key`, each element read by `read`; `None` if one of them is invalid.
     pub(super) fn all<T>(
         &self,
         key: &str,
@@ -115,7 +107,7 @@ impl<'v, 'p> Object<'v, 'p> {
         all(self.list(key, found)?, self.at(key), read, found)
     }
 
-    /// The list `key` of what `read` reads, only when all of it is good; an absent one is empty.
+    /// Like [`Object::all`]; an absent list is empty.
     pub(super) fn optional_all<T>(
         &self,
         key: &str,
@@ -125,13 +117,11 @@ impl<'v, 'p> Object<'v, 'p> {
         all(self.optional_list(key, found)?, self.at(key), read, found)
     }
 
-    /// The boolean `key`.
     pub(super) fn flag(&self, key: &str, found: &mut Findings) -> Option<bool> {
         let value = self.required(key, found)?;
         flag(value, self.at(key), found)
     }
 
-    /// The boolean `key`, if it is there.
     pub(super) fn optional_flag(&self, key: &str, found: &mut Findings) -> Option<bool> {
         flag(self.optional(key)?, self.at(key), found)
     }
@@ -147,7 +137,7 @@ impl<'v, 'p> Object<'v, 'p> {
         number
     }
 
-    /// One of the words that `parse` knows.
+    /// The field `key`, which must be a word that `parse` accepts.
     pub(super) fn word<T>(
         &self,
         key: &str,
@@ -164,7 +154,7 @@ impl<'v, 'p> Object<'v, 'p> {
         word
     }
 
-    /// Refuses fields that nobody knows, where that is asked for.
+    /// Refuses unknown fields, in strict mode.
     pub(super) fn close(&self, known: &[&str], found: &mut Findings) {
         if !found.is_strict() {
             return;
@@ -178,7 +168,6 @@ impl<'v, 'p> Object<'v, 'p> {
     }
 }
 
-/// The text that `value` is.
 pub(super) fn text<'v>(
     value: &'v Node<'v>,
     place: Place<'_>,
@@ -198,7 +187,7 @@ pub(super) fn text<'v>(
         found.add(Code::MissingRequiredInput, place, "is blank");
         return None;
     }
-    // Counting is only needed where the bytes do not settle it.
+    // The characters are only counted if the bytes do not decide.
     if text.len() > most && text.chars().count() > most {
         let problem = format!("is longer than {most} characters");
         found.add(Code::SchemaInvalid, place, problem);
@@ -207,7 +196,6 @@ pub(super) fn text<'v>(
     Some(text)
 }
 
-/// The list that `value` is.
 pub(super) fn list<'v>(
     value: &'v Node<'v>,
     place: Place<'_>,
@@ -228,7 +216,7 @@ fn flag(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<bool
     flag
 }
 
-/// What `read` reads from each of `items`; only when all of them are good.
+/// What `read` reads from each of `items`; `None` if one of them is invalid.
 pub(super) fn all<'v, T>(
     items: &'v [Node<'v>],
     place: Place<'_>,

@@ -23,7 +23,7 @@ pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     let (Some(rows), Some(locks), Some(events)) = (rows, locks, events) else {
         return answer;
     };
-    // A row that cannot be read is an inconsistency of the board; the others are judged still.
+    // A row that cannot be read makes the board inconsistent; the others are still judged.
     let rows = each(rows, payload.at("ledger"), ledger::row, found);
     let locks = each(locks, payload.at("active_locks"), shape::lock, found);
     let events = each(events, payload.at("events"), event, found);
@@ -55,7 +55,7 @@ fn event(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Tas
     shape::task_id(object, "task_id", found)
 }
 
-/// Tells what does not fit together.
+/// Adds a finding for everything that does not fit together.
 pub(super) fn judge(
     rows: &[Row],
     locks: &[Lock],

@@ -1,4 +1,4 @@
-//! The result: what a worker says it did, and what shows it.
+//! The result: what a worker says it did, and its evidence.
 
 use provost_core::board::acceptance::{self, Check, Mark, Shortfall};
 use provost_core::board::resource::Resource;
@@ -13,37 +13,31 @@ use super::limit::MOST_NOTES;
 use super::object::{Length, Object, text};
 use super::{Answer, shape};
 
-/// What a worker reports. It is the worker's word: only what is checked elsewhere counts.
+/// The report of a worker. It is a claim: only what is checked elsewhere counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskResult {
-    /// The run it belongs to.
     pub run_id: String,
     pub task_id: TaskId,
-    /// How it ended.
     pub status: Outcome,
     pub changes: Vec<Change>,
     pub checks: Vec<Check>,
-    /// Where the worker wrote its log.
+    /// The file of the worker's log.
     pub worklog_path: String,
-    /// What the planner should know; data, never instructions.
+    /// Notes for the planner; data, never instructions.
     pub notes: Vec<String>,
 }
 
-/// How a task ended for its worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything was done.
     Done,
-    /// Something stood in the way.
     Blocked,
-    /// It did not work.
     Failed,
 }
 
 impl Outcome {
     const ALL: [Self; 3] = [Self::Done, Self::Blocked, Self::Failed];
 
-    /// The state of a task that ended so.
+    /// The status of a task with this outcome.
     pub fn status(self) -> Status {
         match self {
             Self::Done => Status::Done,
@@ -61,12 +55,11 @@ impl Outcome {
     }
 }
 
-/// Something that changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub resource: Resource,
     pub action: String,
-    /// What shows it.
+    /// What proves the change.
     pub evidence: Option<String>,
 }
 
@@ -75,7 +68,7 @@ pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     Answer::new("the result holds")
 }
 
-/// Reads a result at `place`; nothing when its shape is wrong.
+/// Reads a result at `place`; `None` if its shape is wrong.
 pub(super) fn parse(
     value: &Node<'_>,
     place: Place<'_>,
@@ -104,7 +97,7 @@ pub(super) fn parse(
         found,
     );
     if let (Some(Outcome::Done), Some(checks)) = (status, &checks) {
-        tell(acceptance::shortfalls(&[], checks), object, found);
+        report(acceptance::shortfalls(&[], checks), object, found);
     }
     if found.is_strict() {
         for key in ["changes", "acceptance_check"] {
@@ -124,7 +117,7 @@ pub(super) fn parse(
     })
 }
 
-fn tell(list: Vec<Shortfall>, object: Object<'_, '_>, found: &mut Findings) {
+fn report(list: Vec<Shortfall>, object: Object<'_, '_>, found: &mut Findings) {
     let place = object.at("acceptance_check");
     for shortfall in list {
         match shortfall {
@@ -155,13 +148,13 @@ fn read_change(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Opti
     })
 }
 
-/// The checks of a result. Evidence may be empty only where nothing is claimed by it.
+/// The checks of a result. Evidence may be empty only for a check that claims nothing.
 fn read_checks(
     object: Object<'_, '_>,
     status: Option<Outcome>,
     found: &mut Findings,
 ) -> Option<Vec<Check>> {
-    // Of a task that is done, the rule of acceptance says it better.
+    // For a finished task, the acceptance rule gives the better message.
     let length = match (status, found.is_strict()) {
         (Some(Outcome::Done), _) | (_, false) => Length::Any,
         (_, true) => Length::Filled,
@@ -172,7 +165,6 @@ fn read_checks(
     object.all("acceptance_check", read, found)
 }
 
-/// Whether a criterion holds.
 pub(super) fn mark(name: &str) -> Option<Mark> {
     match name {
         "pass" => Some(Mark::Pass),
@@ -224,7 +216,6 @@ fn read_notes(object: Object<'_, '_>, found: &mut Findings) -> Option<Vec<String
 }
 
 impl TaskResult {
-    /// The result as a payload.
     pub fn render(&self) -> Value {
         let change = |one: &Change| {
             let mut change = json!({

@@ -1,4 +1,4 @@
-//! Reads what many payloads have: versions, ids, times, places, locks, blockers, codes.
+//! Reads the parts that many payloads share: versions, ids, times, places, locks, blockers, codes.
 
 use provost_core::board::lock::Lock;
 use provost_core::board::resource::Resource;
@@ -15,8 +15,8 @@ use super::object::{Length, Object, text};
 pub(super) const STATUSES: &str = "todo, in_progress, blocked, done, failed, canceled";
 pub(super) const PRIORITIES: &str = "low, normal, high, critical";
 
-/// What every contract payload begins with; nothing when its version is not known, because then
-/// nobody knows what the rest means.
+/// The header of every contract payload; `None` if its version is unknown, because then the meaning
+/// of the rest is unknown too.
 pub(super) fn header<'v>(payload: Object<'v, '_>, found: &mut Findings) -> Option<&'v str> {
     version(payload, found)?;
     if let Some(written) = payload.optional_text("generated_at", found) {
@@ -46,7 +46,6 @@ fn version(payload: Object<'_, '_>, found: &mut Findings) -> Option<()> {
     Some(())
 }
 
-/// The run that an object belongs to.
 pub(super) fn run_id<'v>(object: Object<'v, '_>, found: &mut Findings) -> Option<&'v str> {
     let text = object.text("run_id", Length::Filled, found)?;
     let is_good = if found.is_strict() {
@@ -61,13 +60,11 @@ pub(super) fn run_id<'v>(object: Object<'v, '_>, found: &mut Findings) -> Option
     None
 }
 
-/// The task `key`.
 pub(super) fn task_id(object: Object<'_, '_>, key: &str, found: &mut Findings) -> Option<TaskId> {
     let value = object.required(key, found)?;
     task(value, object.at(key), found)
 }
 
-/// The task that `value` names.
 pub(super) fn task(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<TaskId> {
     let text = text(value, place, Length::Filled, found)?;
     let task = TaskId::parse(text);
@@ -78,12 +75,11 @@ pub(super) fn task(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> 
     task
 }
 
-/// The state `key`.
 pub(super) fn status(object: Object<'_, '_>, key: &str, found: &mut Findings) -> Option<Status> {
     object.word(key, Status::parse, STATUSES, found)
 }
 
-/// The priority; `normal` when nobody said.
+/// The priority; `normal` if the payload does not say it.
 pub(super) fn priority(object: Object<'_, '_>, found: &mut Findings) -> Option<Priority> {
     match object.optional("priority") {
         None => Some(Priority::default()),
@@ -91,7 +87,7 @@ pub(super) fn priority(object: Object<'_, '_>, found: &mut Findings) -> Option<P
     }
 }
 
-/// The code `key`, one of the fourteen.
+/// The code `key`, one of the fourteen of the format.
 pub(super) fn code(object: Object<'_, '_>, key: &str, found: &mut Findings) -> Option<Code> {
     let text = object.text(key, Length::Filled, found)?;
     let known = Code::OF_BOARD.into_iter().find(|code| code.name() == text);
@@ -102,7 +98,6 @@ pub(super) fn code(object: Object<'_, '_>, key: &str, found: &mut Findings) -> O
     known
 }
 
-/// The code `key`, if there is one.
 pub(super) fn optional_code(
     object: Object<'_, '_>,
     key: &str,
@@ -112,7 +107,7 @@ pub(super) fn optional_code(
     code(object, key, found)
 }
 
-/// A time that says that it is in UTC.
+/// A time that is marked as UTC.
 pub(super) fn utc(text: &str, place: Place<'_>, found: &mut Findings) -> Option<Written> {
     let written = time::read(text).filter(|written| written.zone == Zone::Utc);
     if written.is_none() {
@@ -122,7 +117,7 @@ pub(super) fn utc(text: &str, place: Place<'_>, found: &mut Findings) -> Option<
     written
 }
 
-/// A time in any zone; without one, UTC is meant. Looked at strictly, only UTC will do.
+/// A time in any zone; without a zone, UTC. In strict mode only UTC is accepted.
 pub(super) fn moment(text: &str, place: Place<'_>, found: &mut Findings) -> Option<Written> {
     if found.is_strict() {
         return utc(text, place, found);
@@ -142,7 +137,6 @@ pub(super) fn heartbeat(object: Object<'_, '_>, found: &mut Findings) -> Option<
     Some(text.to_owned())
 }
 
-/// The place that `value` names.
 pub(super) fn resource(
     value: &Node<'_>,
     place: Place<'_>,
@@ -169,7 +163,7 @@ pub(super) fn resource(
     Some(resource)
 }
 
-/// The list `key` of places; only when all of them are good.
+/// The list `key` of places; `None` if one of them is invalid.
 pub(super) fn resources(
     object: Object<'_, '_>,
     key: &str,
@@ -178,7 +172,6 @@ pub(super) fn resources(
     object.all(key, resource, found)
 }
 
-/// The lock that `value` is.
 pub(super) fn lock(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Lock> {
     let object = Object::of(value, place, found)?;
     let task_id = task_id(object, "task_id", found);
@@ -193,7 +186,7 @@ pub(super) fn lock(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> 
     })
 }
 
-/// Tells of locks of different tasks that overlap.
+/// Adds a finding for locks of different tasks that overlap.
 pub(super) fn conflicts(locks: &[Lock], place: Place<'_>, found: &mut Findings) {
     for (one, two) in provost_core::board::lock::conflicts(locks) {
         let (held, other) = (&locks[one], &locks[two]);
@@ -205,19 +198,15 @@ pub(super) fn conflicts(locks: &[Lock], place: Place<'_>, found: &mut Findings) 
     }
 }
 
-/// What keeps a task from going on.
+/// What keeps a task from continuing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Blocker {
     pub task_id: TaskId,
-    /// Why, as a code.
     pub code: Code,
-    /// Why, in words.
     pub reason: String,
-    /// More about it.
     pub details: Option<Value>,
 }
 
-/// The blocker that `value` is.
 pub(super) fn blocker(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Blocker> {
     let object = Object::of(value, place, found)?;
     let task_id = task_id(object, "task_id", found);
@@ -255,7 +244,7 @@ pub(super) fn worklog_path<'v>(object: Object<'v, '_>, found: &mut Findings) -> 
     Some(path)
 }
 
-/// Whether a path that is fine as a resource still leads away from where the run is.
+/// Whether a path that is valid as a resource leads out of the run's directory.
 fn is_outside(path: &str, place: &Resource) -> bool {
     let climbs = path.split(['/', '\\']).any(|part| part == "..");
     climbs || place.to_string().starts_with('/')

@@ -154,7 +154,7 @@ fn a_tick() -> Value {
     })
 }
 
-/// A payload of each kind that holds, looked at in either way.
+/// A valid payload of each kind, for both strictness levels.
 fn a_payload(kind: Kind) -> Value {
     let base = json!([{ "task_id": "T-4", "status": "todo", "owner": "" }]);
     match kind {
@@ -208,7 +208,7 @@ fn a_payload(kind: Kind) -> Value {
     }
 }
 
-/// The pointers to everything below `value`.
+/// The pointers of everything below `value`.
 fn pointers(value: &Value, above: &str, list: &mut Vec<String>) {
     list.push(above.to_owned());
     match value {
@@ -396,11 +396,11 @@ fn findings_name_their_places() {
     let verdict = judge(Kind::Assignment, &payload, Strictness::Literal);
     let details = verdict.details.unwrap();
     let rows = details["findings"].as_array().unwrap();
-    let told: Vec<String> = rows
+    let lines: Vec<String> = rows
         .iter()
         .map(|row| format!("{} {} {}", row["code"], row["path"], row["problem"]))
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    insta::assert_snapshot!(lines.join("\n"), @r#"
     "MISSING_REQUIRED_INPUT" "/task/title" "is blank"
     "SCHEMA_INVALID" "/task/lock_scope/1" "is blank"
     "SCHEMA_INVALID" "/active_locks/0/active" "is not true or false"

@@ -85,7 +85,7 @@ fn read(value: &Node<'_>, found: &mut Findings) -> Option<Request> {
     })
 }
 
-/// The part of a request that the task itself says.
+/// The fields of a request that describe the task itself.
 fn read_task(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Request> {
     let object = Object::of(value, place, found)?;
     let task_id = shape::task_id(object, "task_id", found);

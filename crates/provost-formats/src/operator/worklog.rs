@@ -1,4 +1,4 @@
-//! The log of a task: entries are added, never changed, and tell how it ended.
+//! The log of a task: entries are added, never changed, and the last one says how it ended.
 
 use provost_core::board::row::Status;
 use provost_core::board::worklog::{self, LastEntry};
@@ -25,7 +25,7 @@ pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
     Answer::new("the worklog holds")
 }
 
-/// Judges a log as its lines stand in a file, and how the task ended.
+/// Judges the lines of a log file, for a task that ended with the status `ended`.
 pub fn lines(bytes: &[u8], ended: &str, strictness: Strictness) -> Verdict {
     let mut found = Findings::new(strictness);
     match (outcome(ended), std::str::from_utf8(bytes)) {
@@ -69,7 +69,7 @@ fn judge(lines: &[&str], outcome: Status, place: Place<'_>, found: &mut Findings
     }
 }
 
-/// Reads the entries of `lines`, of which the first is number `from`; only when all are good.
+/// Reads the entries of `lines`, the first of which is number `from`; `None` if one is invalid.
 fn read(
     lines: &[&str],
     from: usize,
@@ -94,7 +94,7 @@ fn read(
     (found.count() == before).then_some(entries)
 }
 
-/// Looked at strictly, a log is of one task, and its time does not go back.
+/// In strict mode a log is about one task, and its times do not go back.
 fn judge_order(entries: &[(usize, Entry)], place: Place<'_>, found: &mut Findings) {
     if !found.is_strict() {
         return;
@@ -138,7 +138,7 @@ fn judge_append(before: &[&str], after: &[&str], payload: Object<'_, '_>, found:
     }
 }
 
-/// Reads the entries of lines that come after those of `before`; only when all are good.
+/// Reads the entries of lines that follow `before`; `None` if one is invalid.
 pub(super) fn read_added(
     before: &[&str],
     new: &[&str],
@@ -153,7 +153,7 @@ pub(super) fn read_added(
     Some(entries)
 }
 
-/// The last entry that was there before, if it can be read; what was there is not judged again.
+/// The last entry of `before`, if it can be read; earlier lines are not judged again.
 fn last_entry(before: &[&str]) -> Option<Entry> {
     let line = before.iter().rev().find(|line| !line.trim().is_empty())?;
     let value = json::read(line.as_bytes()).ok()?;

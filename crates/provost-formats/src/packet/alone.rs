@@ -1,4 +1,4 @@
-//! Judges one file of a packet by itself, as far as that can be done without the others.
+//! Judges one file of a packet by itself, as far as that is possible without the others.
 
 use provost_core::verdict::Verdict;
 use serde_json::{Value, json};
@@ -10,23 +10,20 @@ use super::{
 };
 use crate::yaml;
 
-/// A kind of file that a packet has.
+/// A kind of file in a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum File {
-    /// What the planner allows.
+    /// The planner's permissions.
     TaskCard,
-    /// What the worker says.
     ExecutorReport,
-    /// What the validator concluded.
     ValidatorReport,
-    /// The files of a workspace.
+    /// The digests of a workspace.
     Snapshot,
-    /// The acceptance commands and what came of them.
+    /// The acceptance commands and their results.
     AcceptanceLog,
 }
 
 impl File {
-    /// Every kind.
     pub const ALL: [Self; 5] = [
         Self::TaskCard,
         Self::ExecutorReport,
@@ -35,7 +32,7 @@ impl File {
         Self::AcceptanceLog,
     ];
 
-    /// What such a file is usually called.
+    /// The usual name of such a file.
     pub fn name(self) -> &'static str {
         match self {
             Self::TaskCard => TASK_CARD,
@@ -74,7 +71,7 @@ pub fn check(file: File, bytes: &[u8], profile: Profile) -> Verdict {
     }
 }
 
-/// The phase that a file names; it has to be able to name a directory.
+/// The phase that a file names; it must be usable as a directory name.
 fn phase(bytes: &[u8], file: &str, findings: &mut Findings) -> String {
     let Ok(value) = yaml::parse(bytes) else {
         return String::new();

@@ -1,4 +1,4 @@
-//! Reads the task card: what the planner allowed.
+//! Reads the task card: the planner's permissions.
 
 use provost_core::path::RepoPath;
 use serde_json::Value;
@@ -8,13 +8,12 @@ use super::finding::Findings;
 use super::rule::{self, Rule};
 use super::{Evidence, Source, TASK_CARD};
 
-/// The most rules of one list.
 const MOST: usize = 10_000;
 
-/// How much a packet must show.
+/// How much evidence a packet must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Policy {
-    /// What its files say.
+    /// Only its reports.
     Legacy,
     /// Snapshots and a log as well.
     Hardened,
@@ -29,20 +28,20 @@ impl Policy {
     }
 }
 
-/// What a task card says, as far as it can be read.
+/// The content of a task card, as far as it can be read.
 #[derive(Debug, Default)]
 pub(super) struct Card {
     pub(super) goals: Vec<String>,
     pub(super) allowed: Vec<Rule>,
-    /// What changes by itself and is not counted.
+    /// Paths that change by themselves and are not counted.
     pub(super) noise: Vec<Rule>,
     /// The acceptance commands, without outer blanks.
     pub(super) commands: Vec<String>,
     pub(super) published_at: Option<String>,
-    /// None when the card does not say it in a readable way.
+    /// `None` if the card does not give it in a readable way.
     pub(super) policy: Option<Policy>,
     pub(super) evidence: Vec<(Evidence, RepoPath)>,
-    /// Whether it says that Provost made it, so that there must be a seal.
+    /// Whether it says that Provost made it, so that a seal is required.
     pub(super) sealed: bool,
 }
 
@@ -117,7 +116,7 @@ fn rules(fields: &mut Fields<'_, '_>, name: &str) -> Option<Vec<Rule>> {
     Some(rules)
 }
 
-/// The noise, in which a blank entry is refused and an empty list is fine.
+/// The noise paths; a blank entry is refused, an empty list is accepted.
 fn noise(fields: &mut Fields<'_, '_>) -> Vec<Rule> {
     let name = "external_noise_paths";
     let Some(Value::Array(items)) = fields.entries.get(name) else {

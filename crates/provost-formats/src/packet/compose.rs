@@ -1,4 +1,4 @@
-//! Writes the files of a packet from what was asked, measured and checked.
+//! Writes the files of a packet from the task, the measurements and the checks.
 
 use std::collections::BTreeSet;
 
@@ -15,41 +15,38 @@ use super::validator::CHECKS;
 use super::{Document, Packet, Profile, Source, executor, gate, refuse};
 use crate::yaml;
 
-/// What a planner asks for.
+/// The task that a planner publishes.
 #[derive(Debug, Clone)]
 pub struct Task {
     pub phase_id: String,
-    /// The goals it serves.
     pub goals: Vec<String>,
     /// The paths that may be changed.
     pub allowed: Vec<String>,
-    /// What changes by itself.
+    /// Paths that change by themselves.
     pub noise: Vec<String>,
-    /// The acceptance commands.
     pub commands: Vec<String>,
-    /// Now.
+    /// The time of publication.
     pub published_at: String,
-    /// The packet's directory, from the root of the repository; none if it may lie anywhere.
+    /// The packet's directory, from the root of the repository; `None` if it may be anywhere.
     pub directory: Option<RepoPath>,
 }
 
-/// What came of an acceptance command.
+/// The result of an acceptance command.
 #[derive(Debug, Clone)]
 pub struct Ran {
     /// The command, as the card has it.
     pub command: String,
-    /// What it returned; the negative number of the signal that ended it.
+    /// The exit code; the negative number of the signal that ended it.
     pub exit_code: i32,
-    /// When it began.
     pub started_at: String,
     pub ended_at: String,
-    /// The end of what it printed.
+    /// The end of its standard output.
     pub stdout_tail: String,
-    /// The end of what it complained.
+    /// The end of its standard error.
     pub stderr_tail: String,
 }
 
-/// The task card, which is hardened; refused if its own reader would.
+/// The task card of a hardened packet; refused if its own reader would refuse it.
 pub fn task_card(task: &Task) -> Result<String, Verdict> {
     let phase_id = task.phase_id.trim();
     let place = |name: &str| match &task.directory {
@@ -103,7 +100,6 @@ pub fn task_card(task: &Task) -> Result<String, Verdict> {
     }
 }
 
-/// The acceptance commands of a task card.
 pub fn commands(task_card: &Source, phase_id: &str) -> Result<Vec<String>, Verdict> {
     let mut findings = Findings::default();
     match card::read(task_card, phase_id.trim(), &mut findings) {
@@ -116,7 +112,6 @@ pub fn commands(task_card: &Source, phase_id: &str) -> Result<Vec<String>, Verdi
     }
 }
 
-/// The log of the acceptance commands.
 pub fn log(rows: &[Ran]) -> String {
     let line = |row: &Ran| {
         let row = json!({
@@ -167,7 +162,7 @@ pub fn out_of_scope(task_card: &Source, phase_id: &str, changed: &BTreeSet<Strin
         .collect()
 }
 
-/// The executor report: what changed by the snapshots, and what was run for it.
+/// The executor report: what changed by the snapshots, and which commands were run.
 pub fn executor_report(
     phase_id: &str,
     changed: &BTreeSet<String>,
@@ -188,7 +183,7 @@ pub fn executor_report(
     }))
 }
 
-/// The validator report: each check with what it came to.
+/// The validator report: each check with its result.
 pub fn validator_report(packet: &Packet<'_>, docs: &[Document], reported_at: &str) -> String {
     let phase_id = packet.phase_id.trim();
     let mut all = Findings::default();
@@ -230,7 +225,7 @@ pub fn validator_report(packet: &Packet<'_>, docs: &[Document], reported_at: &st
     let passed = results.iter().all(Result::is_ok);
     let check = |(name, result): (&&str, &Result<(), String>)| {
         let seen = match *name {
-            // Nobody watched who did the work, and the report should not pretend it.
+            // Provost did not observe the work, and the report must not claim that it did.
             "executor_is_codex_cli" => "the report says so; provost did not watch the executor",
             _ => "checked by provost",
         };

@@ -1,4 +1,4 @@
-//! Holds a hardened packet against its snapshots and its log.
+//! Compares a hardened packet with its snapshots and its log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::rule::{Effort, Rule};
 use super::snapshot::{self, Snapshot};
 use super::{EXECUTOR_REPORT, Evidence, Found, Packet, Source, TASK_CARD};
 
-/// What tools leave behind and nobody counts.
+/// Files that tools leave behind and that never count.
 const EPHEMERAL: [&str; 4] = [
     ".pytest_cache/**",
     ".ruff_cache/**",
@@ -22,23 +22,22 @@ const EPHEMERAL: [&str; 4] = [
     "**/__pycache__/**",
 ];
 
-/// What the snapshots show.
+/// The result of comparing the snapshots.
 #[derive(Debug)]
 pub(super) struct Changes {
     pub(super) counted: BTreeSet<String>,
-    /// What changed and does not: caches and noise.
+    /// Changed files that do not count: caches and noise.
     pub(super) ignored: BTreeSet<String>,
-    /// The digests from before, of all files.
+    /// The digests of all files before the work.
     pub(super) before: BTreeMap<String, String>,
 }
 
-/// A row of the log.
 pub(super) struct Row {
     command: String,
     exit_code: i64,
 }
 
-/// Where a hardened packet is looked at.
+/// The input for judging a hardened packet.
 pub(super) struct Bench<'a> {
     pub(super) packet: &'a Packet<'a>,
     pub(super) card: &'a Card,
@@ -58,7 +57,7 @@ pub(super) fn ephemeral() -> Vec<Rule> {
 }
 
 impl Bench<'_> {
-    /// Judges the evidence, and says what changed if it can be told.
+    /// Judges the evidence; gives the changes if the snapshots can be read.
     pub(super) fn judge(&mut self, reported: Option<&BTreeSet<String>>) -> Option<Changes> {
         self.log();
         let changes = self.snapshots()?;
@@ -66,7 +65,7 @@ impl Bench<'_> {
         Some(changes)
     }
 
-    /// What the two snapshots show.
+    /// The difference of the two snapshots.
     pub(super) fn snapshots(&mut self) -> Option<Changes> {
         self.two_files();
         let before = self.snapshot(Evidence::Before);
@@ -81,7 +80,7 @@ impl Bench<'_> {
         all.find(|found| found.evidence == evidence)
     }
 
-    /// Both snapshots cannot be one file.
+    /// Refuses one file as both snapshots.
     fn two_files(&mut self) {
         let place = |found: &Found| match (&self.packet.directory, &found.in_repository) {
             (Some(directory), Source::Missing) => format!("{directory}/{}", found.path),
@@ -97,7 +96,7 @@ impl Bench<'_> {
         }
     }
 
-    /// The bytes of a piece of evidence, with the name it goes by in findings.
+    /// The bytes of a piece of evidence, and its name in findings.
     fn bytes(&mut self, evidence: Evidence) -> Option<(String, Vec<u8>)> {
         // Evidence without a name was refused with the card.
         let found = self.found(evidence)?.clone();
@@ -137,7 +136,7 @@ impl Bench<'_> {
         snapshot::read(&file, &bytes, self.findings)
     }
 
-    /// The times that were written tell the story in its order.
+    /// Checks that the times of the snapshots are in order.
     fn in_order(&mut self, before: &Snapshot, after: &Snapshot) {
         let time = |text: &Option<String>| read_time(text.as_deref()?);
         let published = time(&self.card.published_at);
@@ -203,7 +202,7 @@ impl Bench<'_> {
         noise.any(|rule| rule.matches(path, self.effort))
     }
 
-    /// Noise is what nobody works on, so it is never in scope.
+    /// Refuses noise rules that hide a file in scope.
     fn noise_hides(&mut self, path: &str) {
         let mut allowed = self.card.allowed.iter();
         if allowed.any(|rule| rule.covers(path, self.effort)) && self.is_noise(path) {
@@ -213,7 +212,7 @@ impl Bench<'_> {
         }
     }
 
-    /// What changed is what was reported, and all of it is in scope.
+    /// Checks that the changes are those that were reported, and that all of them are in scope.
     pub(super) fn compare(&mut self, changes: &Changes, reported: Option<&BTreeSet<String>>) {
         let field = "changed_files";
         for path in &changes.counted {
@@ -242,7 +241,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Every acceptance command has a row that says it succeeded.
+    /// Checks that every acceptance command has a row that says it succeeded.
     pub(super) fn log(&mut self) {
         let Some((name, bytes)) = self.bytes(Evidence::Log) else {
             return;
@@ -298,7 +297,7 @@ pub(super) fn rows(
     rows
 }
 
-/// A time as milliseconds; none for a text that is no time.
+/// A time in milliseconds; `None` for a text that is no time.
 fn read_time(text: &str) -> Option<i64> {
     time::parse(text).ok()
 }
@@ -329,7 +328,7 @@ fn row(fields: &mut Fields<'_, '_>, published: Option<i64>) -> Option<Row> {
     })
 }
 
-/// An integer; also one that is written as a float or as text, as others have it.
+/// An integer, also if it is written as a float or as text.
 fn exit_code(fields: &mut Fields<'_, '_>) -> Option<i64> {
     let name = "exit_code";
     let value = fields.required(name)?;

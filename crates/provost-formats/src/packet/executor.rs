@@ -1,4 +1,4 @@
-//! Reads the executor report: what the worker says it did.
+//! Reads the executor report: the worker's claims.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use super::fields::{self, Fields};
 use super::finding::Findings;
 use super::{EXECUTOR_REPORT, Found, Source, rule};
 
-/// What a worker says, as far as it can be read.
+/// The claims of a worker, as far as they can be read.
 #[derive(Debug)]
 pub(super) struct Report {
-    /// The files it says it changed, each in its one spelling.
+    /// The changed files, each in its one spelling.
     pub(super) changed: BTreeSet<String>,
-    /// The commands it says it ran, without outer blanks.
+    /// The commands that were run, without outer blanks.
     pub(super) commands: BTreeSet<String>,
-    /// Whether it says it succeeded.
+    /// Whether the worker reports success.
     pub(super) completed: Option<bool>,
-    /// The evidence it says it gave.
+    /// The evidence that the worker names.
     pub(super) summary: Option<Map<String, Value>>,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn read(source: &Source, phase_id: &str, findings: &mut Findings) -> 
     })
 }
 
-/// The evidence that the worker names is the one that the card names.
+/// Checks that the worker names the same evidence as the card.
 pub(super) fn summary_agrees(
     summary: &Map<String, Value>,
     evidence: &[Found],

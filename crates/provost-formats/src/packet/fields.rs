@@ -1,4 +1,4 @@
-//! Takes the fields of a document one by one, and says what is wrong with each.
+//! Takes the fields of a document one by one, and reports what is wrong with each.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,6 @@ use super::Source;
 use super::finding::Findings;
 use crate::yaml;
 
-/// The mapping at the root of a YAML file.
 pub(super) fn mapping(
     source: &Source,
     file: &str,
@@ -30,7 +29,7 @@ pub(super) fn mapping(
     }
 }
 
-/// The bytes of a file that must be there.
+/// The bytes of a required file.
 pub(super) fn bytes<'a>(
     source: &'a Source,
     file: &str,
@@ -50,29 +49,28 @@ pub(super) fn bytes<'a>(
     }
 }
 
-/// The fields of one mapping, on the way through it.
+/// The fields of one mapping.
 pub(super) struct Fields<'a, 'f> {
     pub(super) file: &'f str,
-    /// What stands before a field's name, as in `executor.`.
+    /// The prefix of the field's name, as in `executor.`.
     pub(super) prefix: &'f str,
     pub(super) entries: &'a Map<String, Value>,
     pub(super) findings: &'f mut Findings,
 }
 
 impl<'a> Fields<'a, '_> {
-    /// Says what is wrong with the field `name`.
+    /// Adds a finding about the field `name`.
     pub(super) fn refuse(&mut self, name: &str, problem: impl AsRef<str>) {
         let field = format!("{}{name}", self.prefix);
         self.findings.add(self.file, &field, problem);
     }
 
-    /// The same, for what only the strict profile refuses.
+    /// Adds a finding that only the strict profile refuses.
     pub(super) fn doubt(&mut self, name: &str, problem: impl AsRef<str>) {
         let field = format!("{}{name}", self.prefix);
         self.findings.doubt(self.file, &field, problem);
     }
 
-    /// A field that must be there.
     pub(super) fn required(&mut self, name: &str) -> Option<&'a Value> {
         let value = self.entries.get(name).filter(|value| !value.is_null());
         if value.is_none() {
@@ -81,7 +79,7 @@ impl<'a> Fields<'a, '_> {
         value
     }
 
-    /// A field that must be text, and not blank.
+    /// A required text that is not blank.
     pub(super) fn text(&mut self, name: &str) -> Option<&'a str> {
         let value = self.required(name)?;
         let Value::String(text) = value else {
@@ -95,7 +93,7 @@ impl<'a> Fields<'a, '_> {
         Some(text)
     }
 
-    /// A field that must be one of `values`; says which one it is.
+    /// A field that must be one of `values`.
     pub(super) fn one_of(&mut self, name: &str, values: &[&'static str]) -> Option<&'static str> {
         let text = self.text(name)?;
         let found = values.iter().copied().find(|value| *value == text);
@@ -105,7 +103,7 @@ impl<'a> Fields<'a, '_> {
         found
     }
 
-    /// The field `phase_id`, which must name the phase that is judged.
+    /// Checks that `phase_id` names the phase that is judged.
     pub(super) fn phase(&mut self, phase_id: &str) {
         if let Some(text) = self.text("phase_id")
             && text.trim() != phase_id
@@ -123,7 +121,7 @@ impl<'a> Fields<'a, '_> {
         self.text(name)
     }
 
-    /// A field that must be a list of text; blank entries are skipped.
+    /// A required list of text; blank entries are skipped.
     pub(super) fn texts(&mut self, name: &str) -> Option<Vec<&'a str>> {
         let Value::Array(items) = self.required(name)? else {
             self.refuse(name, "is not a list");

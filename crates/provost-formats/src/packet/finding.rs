@@ -1,4 +1,4 @@
-//! Collects what is wrong with a packet.
+//! Collects the findings about a packet.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::Profile;
 /// The most findings that are listed; a hostile log could have a million.
 const MOST: usize = 200;
 
-/// What is wrong, in the order it was found.
+/// The findings, in the order in which they were made.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     broken: Rows,
@@ -42,12 +42,12 @@ impl Rows {
 }
 
 impl Findings {
-    /// A rule of the format is broken.
+    /// Adds a broken rule of the format.
     pub(super) fn add(&mut self, file: &str, field: &str, problem: impl AsRef<str>) {
         self.broken.add(file, field, problem.as_ref());
     }
 
-    /// The text of the format permits it, and a careful reader would not.
+    /// Adds what the text of the format permits and the strict profile refuses.
     pub(super) fn doubt(&mut self, file: &str, field: &str, problem: impl AsRef<str>) {
         self.doubtful.add(file, field, problem.as_ref());
     }
@@ -57,7 +57,6 @@ impl Findings {
         self.doubtful.append(other.doubtful);
     }
 
-    /// How many there are.
     pub(super) fn count(&self, profile: Profile) -> usize {
         match profile {
             Profile::Literal => self.broken.count,
@@ -69,7 +68,7 @@ impl Findings {
         self.count(profile) == 0
     }
 
-    /// Those that are listed.
+    /// The findings that are listed.
     pub(super) fn rows(&self, profile: Profile) -> Vec<Value> {
         let mut rows = self.broken.listed.clone();
         if profile == Profile::Strict {

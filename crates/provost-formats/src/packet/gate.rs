@@ -1,8 +1,8 @@
 //! Decides whether a phase is accepted: its packet holds, its docs were updated, and the
 //! black-box checks of its goals pass.
 //!
-//! The black-box file is a document like the packet's own: `phase_id`, and `checks`, a list of
-//! mappings with `goal_id`, `pass` and whatever else. Every goal of the task card needs one.
+//! The black-box file is a document like those of the packet: `phase_id`, and `checks`, a list of
+//! mappings with `goal_id`, `pass` and optional fields. Every goal of the task card needs one.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use super::finding::Findings;
 use super::{Accepted, EXECUTOR_REPORT, Source, VALIDATOR_REPORT, rule};
 use crate::document::{self, Format};
 
-/// A file that was named on the way to the gate.
+/// A file that the caller names for the gate.
 #[derive(Debug)]
 pub struct Document {
     /// As it was named, from the root of the repository.
@@ -30,7 +30,6 @@ pub struct Document {
 pub struct Gate {
     /// The docs that this phase must have updated; at least one.
     pub docs: Vec<Document>,
-    /// The results of the black-box checks.
     pub blackbox: Document,
 }
 
@@ -72,13 +71,13 @@ impl Gate {
                 "refused"
             }
         };
-        let words = (held(&docs), held(&blackbox));
+        let states = (held(&docs), held(&blackbox));
         findings.append(docs);
         findings.append(blackbox);
         Accepted {
             findings,
-            docs: words.0,
-            blackbox: words.1,
+            docs: states.0,
+            blackbox: states.1,
         }
     }
 
@@ -131,7 +130,7 @@ impl Gate {
     }
 }
 
-/// The document is there, says something, and is not what it was before the phase.
+/// Checks that the document exists, is not blank, and changed in this phase.
 pub(super) fn updated(
     document: &Document,
     card: &Card,

@@ -1,13 +1,13 @@
 //! Decides which paths a rule of a task card covers.
 //!
-//! A rule with `*`, `?` or `[` is a glob over the whole path, in which `*` also crosses `/` and
-//! `**/` may stand for no directory at all; a path that is spelled like the rule is covered, too.
+//! A rule with `*`, `?` or `[` is a glob over the whole path, in which `*` also matches `/` and
+//! `**/` may match no directory at all; a path that is spelled like the rule is covered as well.
 //! Any other rule is a path that covers itself and everything below it. Case counts.
 
 use provost_core::path::{PathError, RepoPath};
 
 /// The one spelling of a path: no outer blanks, `/` between names, no `./` in front, no `/` at the
-/// end. Nothing is left of a blank.
+/// end. `None` for a blank.
 pub(super) fn normal(text: &str) -> Result<Option<RepoPath>, PathError> {
     let slashed = text.trim().replace('\\', "/");
     let mut rest = slashed.as_str();
@@ -23,7 +23,7 @@ pub(super) fn normal(text: &str) -> Result<Option<RepoPath>, PathError> {
     RepoPath::try_from(path).map(Some)
 }
 
-/// How much matching may still be done: rules and paths come from people nobody trusts.
+/// How much matching may still be done: rules and paths are untrusted input.
 #[derive(Debug)]
 pub(super) struct Effort {
     left: usize,
@@ -46,7 +46,7 @@ impl Effort {
         self.spent
     }
 
-    /// Pays for `steps`, if there is enough left.
+    /// Takes `steps` from what is left; false if there is not enough.
     fn pay(&mut self, steps: usize) -> bool {
         match self.left.checked_sub(steps) {
             Some(left) => self.left = left,
@@ -61,16 +61,13 @@ pub(super) enum Rule {
     Path(RepoPath),
     /// A pattern.
     Glob {
-        /// How it is written.
         text: String,
-        /// The letters it begins with, up to the first wildcard.
+        /// The characters before the first wildcard.
         begins: String,
-        /// What follows them.
         rest: Vec<Token>,
     },
 }
 
-/// A part of a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Token {
     One(char),
@@ -104,7 +101,7 @@ impl Rule {
         }
     }
 
-    /// Whether the rule holds no name at all, so that everything is covered.
+    /// Whether the rule covers everything.
     pub(super) fn is_everything(&self) -> bool {
         matches!(self, Self::Glob { text, .. } if text.chars().all(|letter| "*/".contains(letter)))
     }
@@ -126,7 +123,7 @@ impl Rule {
         match self {
             Self::Path(rule) => effort.pay(path.len()) && rule.as_str() == path,
             Self::Glob { text, begins, rest } => {
-                // Most rules are told apart by how they begin.
+                // The prefix alone decides for most rules.
                 let Some(tail) = path.strip_prefix(begins.as_str()) else {
                     effort.pay(begins.len());
                     return false;
@@ -168,7 +165,7 @@ fn tokens(pattern: &str) -> Vec<Token> {
     tokens
 }
 
-/// The set that begins `letters`, and how many letters it has; none if it does not end.
+/// The set at the start of `letters`, and its length in characters; `None` if it does not end.
 fn set(letters: &[char]) -> Option<(Token, usize)> {
     let inverted = letters.get(1) == Some(&'!');
     let first = if inverted { 2 } else { 1 };
@@ -188,8 +185,8 @@ fn set(letters: &[char]) -> Option<(Token, usize)> {
     Some((Token::Set { inverted, ranges }, end + 1))
 }
 
-/// Runs all ways through the pattern at once, so that no pattern takes longer than its length
-/// times the path's.
+/// Follows all matches of the pattern at once, so that the time is bounded by the length of the
+/// pattern times that of the path.
 fn fits(tokens: &[Token], path: &str) -> bool {
     let mut here = vec![false; tokens.len() + 1];
     here[0] = true;
@@ -216,7 +213,7 @@ fn fits(tokens: &[Token], path: &str) -> bool {
     here[tokens.len()]
 }
 
-/// Goes on over what may stand for nothing.
+/// Skips tokens that may match nothing.
 fn skip(tokens: &[Token], here: &mut [bool]) {
     for (at, token) in tokens.iter().enumerate() {
         match token {

@@ -1,7 +1,7 @@
 //! The seal of a packet that Provost made: a signed list of its files.
 //!
-//! The format has no place for it, so it is a file of its own, and others do not mind it. It is
-//! written anew at each stage, so that the next one can tell that nothing was touched in between.
+//! The format has no place for it, so it is a file of its own, which other tools ignore. It is
+//! written anew at each stage, so that the next stage detects edits in between.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,6 @@ use serde_json::{Map, Value};
 use super::finding::Findings;
 use super::{EXECUTOR_REPORT, Profile, Source, TASK_CARD, VALIDATOR_REPORT, refuse};
 
-/// The file that holds the seal.
 pub const SEAL: &str = "seal.dsse.json";
 /// The snapshot from before, in packets that Provost makes.
 pub const BEFORE: &str = "workspace_before.json";
@@ -28,15 +27,15 @@ pub const LOG: &str = "acceptance_run_log.jsonl";
 const KIND: &str = "https://in-toto.io/Statement/v1";
 const PREDICATE: &str = "https://provost.dev/packet/v1";
 
-/// How far a packet is.
+/// The stage of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// The task card is out.
+    /// The task card is published.
     Published,
-    /// The work was reported.
+    /// The executor report is written.
     Reported,
-    /// The validator has concluded.
+    /// The validator report is written.
     Sealed,
 }
 
@@ -49,7 +48,6 @@ impl Stage {
         }
     }
 
-    /// The files that are sealed at this stage.
     pub fn files(self) -> &'static [&'static str] {
         match self {
             Self::Published => &[TASK_CARD, BEFORE],
@@ -66,16 +64,15 @@ impl Stage {
     }
 }
 
-/// A seal as it was found, with the files it may be about.
+/// A seal, with the files that it may cover.
 #[derive(Debug, Clone)]
 pub struct Sealed {
     /// [`SEAL`]
     pub envelope: Source,
-    /// The keys that are trusted.
     pub keys: Vec<PublicKey>,
-    /// What is there of [`Stage::files`], by name.
+    /// The files of [`Stage::files`], by name.
     pub files: BTreeMap<&'static str, Source>,
-    /// What else lies in the directory of the packet.
+    /// Other files in the directory of the packet.
     pub others: Vec<String>,
 }
 
@@ -110,7 +107,7 @@ struct Predicate {
     stage: Stage,
 }
 
-/// The bytes of [`SEAL`] for the files of `stage`; none if one of them is not there.
+/// The bytes of [`SEAL`] for the files of `stage`; `None` if one of them is missing.
 pub fn seal(
     phase_id: &str,
     stage: Stage,
@@ -142,7 +139,7 @@ pub fn seal(
     Some(dsse::sign(json::canonical(&payload).as_bytes(), key).render())
 }
 
-/// Says which stage the seal of `phase_id` is of, if it holds and is one of `stages`.
+/// The stage of the seal of `phase_id`, if the seal is valid and of one of `stages`.
 pub fn verify(sealed: &Sealed, phase_id: &str, stages: &[Stage]) -> Result<Stage, Verdict> {
     let mut findings = Findings::default();
     match sealed.check(phase_id, stages, &mut findings) {
@@ -156,7 +153,7 @@ pub fn verify(sealed: &Sealed, phase_id: &str, stages: &[Stage]) -> Result<Stage
 }
 
 impl Sealed {
-    /// The seal holds, is one of `stages`, and every file is what it says.
+    /// Checks that the seal is valid, is of one of `stages`, and covers every file.
     pub(super) fn check(
         &self,
         phase_id: &str,
@@ -179,8 +176,8 @@ impl Sealed {
             findings.add(SEAL, "phase_id", format!("is `{of}`, not `{phase_id}`"));
         }
         if !stages.contains(stage) {
-            let words: Vec<&str> = stages.iter().map(|stage| stage.word()).collect();
-            let problem = format!("is {}, not {}", stage.word(), words.join(" or "));
+            let names: Vec<&str> = stages.iter().map(|stage| stage.word()).collect();
+            let problem = format!("is {}, not {}", stage.word(), names.join(" or "));
             findings.add(SEAL, "stage", problem);
         }
         let names: Vec<&str> = statement

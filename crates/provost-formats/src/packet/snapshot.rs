@@ -12,16 +12,14 @@ use provost_core::verdict::Verdict;
 
 const VERSION: &str = "subagent_workspace_snapshot_v1";
 
-/// A snapshot of a workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// When it was taken; none if that is not said as text.
+    /// When it was taken; `None` if the file does not say it as text.
     pub captured_at: Option<String>,
     /// The SHA-256 of every file in lower case, by its path from the root of the repository.
     pub files: BTreeMap<String, String>,
 }
 
-/// What differs between two snapshots.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     /// Only in the later one.
@@ -33,7 +31,7 @@ pub struct Difference {
 }
 
 impl Snapshot {
-    /// Reads a snapshot called `file`; everything that is wrong with it is in the verdict.
+    /// Reads a snapshot called `file`; the verdict lists everything that is wrong with it.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, Verdict> {
         let mut findings = Findings::default();
         let snapshot = read(file, bytes, &mut findings);
@@ -47,12 +45,10 @@ impl Snapshot {
         }
     }
 
-    /// The bytes of the file that holds the snapshot.
     pub fn render(&self) -> String {
         render(self.captured_at.as_deref(), self.files.iter())
     }
 
-    /// What changed from this one to `after`.
     pub fn difference(&self, after: &Self) -> Difference {
         let mut difference = Difference::default();
         for (path, digest) in &after.files {
@@ -71,19 +67,19 @@ impl Snapshot {
     }
 }
 
-/// The bytes of the file that holds a snapshot of `files`, which are sorted by path.
+/// The bytes of a snapshot file of `files`, which must be sorted by path.
 pub fn render(
     captured_at: Option<&str>,
     files: impl Iterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
 ) -> String {
-    // By hand: a value of a hundred thousand rows would be built only to be taken apart.
+    // Written directly: a JSON value of a hundred thousand rows would be slow.
     let quoted = |text: &str| Value::from(text).to_string();
     let time = captured_at.map_or("null".to_owned(), quoted);
     let mut text = format!(
         "{{\n  \"schema_version\": \"{VERSION}\",\n  \"captured_at\": {time},\n  \"files\": {{"
     );
     let mut gap = "\n";
-    // Hardly any path has a character that JSON writes in another way.
+    // Hardly any path has a character that JSON escapes.
     let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
     for (path, digest) in files {
         let (path, digest) = (path.as_ref(), digest.as_ref());

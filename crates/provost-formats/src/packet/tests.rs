@@ -9,7 +9,7 @@ use crate::yaml;
 
 const DIRECTORY: &str = "artifacts/subagent_control/p1";
 
-/// The files of a good packet, by name.
+/// The files of a valid packet, by name.
 #[derive(Clone)]
 struct Files(BTreeMap<&'static str, Value>);
 
@@ -163,7 +163,7 @@ fn a_good_packet_holds_in_both_profiles() {
     }
 }
 
-/// What a careful reader lets pass, by pointer, beside the value that is there already.
+/// Whether `value` at `pointer` is harmless beside the value that is there already.
 fn is_harmless(name: &str, pointer: &str, value: &Value) -> bool {
     let number = value.is_number();
     let text = value.as_str().is_some_and(|text| !text.trim().is_empty());
@@ -176,7 +176,7 @@ fn is_harmless(name: &str, pointer: &str, value: &Value) -> bool {
         }
         (TASK_CARD, "/external_noise_paths") => nothing || empty,
         (TASK_CARD, "/external_noise_paths/0" | "/goal_ids/0") => text,
-        // Without a policy it is a legacy packet, and a good one.
+        // Without a policy it is a valid legacy packet.
         (TASK_CARD, "/evidence_policy") => nothing || value.as_str().is_some_and(|it| it != "x"),
         (LOG, "/exit_code") => *value == json!(0),
         _ => false,
@@ -377,7 +377,7 @@ fn what_was_sealed_and_then_edited_does_not_hold() {
 }
 
 proptest! {
-    /// Whatever the files hold, there is an answer, and only the good packet is known to be one.
+    /// Any bytes have an answer, and only the valid packet is allowed.
     #[test]
     fn any_bytes_have_an_answer(bytes: Vec<u8>, which in 0..6_usize) {
         let names = Stage::Sealed.files();
@@ -397,7 +397,7 @@ proptest! {
         prop_assert!(!judge(&packet, Profile::Literal, None).allow);
     }
 
-    /// What changed decides, whatever was reported and allowed.
+    /// The changes decide, whatever was reported and allowed.
     #[test]
     fn a_change_outside_the_rules_or_the_report_never_passes(
         path in "(src/)?[a-z]{1,4}(/[a-z]{1,4}){0,2}",

@@ -1,4 +1,4 @@
-//! Reads the validator report: what the checking role concluded.
+//! Reads the validator report: the conclusion of the checking role.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::fields::{self, Fields};
 use super::finding::Findings;
 use super::{Source, VALIDATOR_REPORT};
 
-/// The checks that every report has.
+/// The checks that every report must have.
 pub(crate) const CHECKS: [&str; 5] = [
     "task_card_published",
     "executor_is_codex_cli",
@@ -15,7 +15,6 @@ pub(crate) const CHECKS: [&str; 5] = [
     "ssot_updated",
 ];
 
-/// What a validator concluded.
 #[derive(Debug, Default)]
 pub(super) struct Conclusion {
     /// Whether it says `pass`.
@@ -58,7 +57,7 @@ pub(super) fn read(source: &Source, phase_id: &str, findings: &mut Findings) -> 
     }
 }
 
-/// All five checks are there, and if the report says `pass`, none that is listed has failed.
+/// Checks that all five checks are listed and, if the report says `pass`, that none has failed.
 fn checks(fields: &mut Fields<'_, '_>, pass: bool) {
     let Some(value) = fields.required("checks") else {
         return;

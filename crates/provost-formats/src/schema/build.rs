@@ -1,4 +1,4 @@
-//! Puts schemas together.
+//! Builds the parts of schemas.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ pub(super) fn must(name: &'static str, schema: Value) -> Field {
     }
 }
 
-/// A field that may be left out.
+/// An optional field.
 pub(super) fn may(name: &'static str, schema: Value) -> Field {
     Field {
         name,
@@ -26,7 +26,7 @@ pub(super) fn may(name: &'static str, schema: Value) -> Field {
     }
 }
 
-/// An object that may have other fields, too.
+/// An object that may have other fields.
 pub(super) fn open(fields: Vec<Field>) -> Value {
     let required: Vec<&str> = fields
         .iter()
@@ -54,7 +54,7 @@ pub(super) fn list(items: &Value) -> Value {
     json!({ "type": "array", "items": items })
 }
 
-/// A list that names something.
+/// A list that is not empty.
 pub(super) fn some(items: &Value) -> Value {
     json!({ "type": "array", "items": items, "minItems": 1 })
 }
@@ -74,7 +74,6 @@ pub(super) fn up_to(most: usize) -> Value {
     json!({ "type": "string", "pattern": r"\S", "maxLength": most })
 }
 
-/// One of some words.
 pub(super) fn word<'a>(words: impl IntoIterator<Item = &'a str>) -> Value {
     let words: Vec<&str> = words.into_iter().collect();
     json!({ "enum": words })

@@ -9,7 +9,7 @@ use super::build::{Field, closed, count, filled, flag, list, may, must, only, so
 use super::build::{time, up_to, word};
 use crate::operator::limit;
 
-/// What every payload begins with.
+/// The header of every payload.
 fn header() -> Vec<Field> {
     vec![
         must(
@@ -100,7 +100,7 @@ fn task() -> Value {
         must("acceptance_criteria", some(&filled())),
         must("worklog_path", up_to(limit::LONGEST_WORKLOG_PATH)),
         may("priority", priority()),
-        // Others write it here; nobody reads it.
+        // Other programs write it here; no reader uses it.
         may("report_path", json!({})),
     ];
     fields.extend(rhythm());

@@ -1,4 +1,4 @@
-//! The files of a control packet. Fields that nobody knows are tolerated there.
+//! The files of a control packet, in which unknown fields are accepted.
 
 use serde_json::{Value, json};
 

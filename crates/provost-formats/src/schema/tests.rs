@@ -1,4 +1,4 @@
-//! Holds the schemas and the readers against each other.
+//! Compares the schemas with the readers.
 
 #![expect(clippy::disallowed_methods, reason = "the examples are files")]
 
@@ -36,7 +36,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// What a reader takes for left out although it is there.
+/// Values that a reader treats as absent.
 const LEFT_OUT: &[&str] = &[
     "packet_task_card.v1 /evidence_policy =",
     "packet_task_card.v1 /external_noise_paths = null",
@@ -101,7 +101,7 @@ fn a_schema_and_its_reader_say_the_same_of_every_wrong_value() {
                 let what = format!("{place} = {value}");
                 differ.extend(compare(foreign, &schema, &changed, (&place, what)));
             }
-            // A field that has to be there is missed by both.
+            // Both must refuse a missing required field.
             let mut changed = example.clone();
             if let Some((parent, field)) = place.rsplit_once('/')
                 && let Some(Value::Object(fields)) = changed.pointer_mut(parent)
@@ -115,7 +115,7 @@ fn a_schema_and_its_reader_say_the_same_of_every_wrong_value() {
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
-/// In which way the schema and the reader differ about `changed`, if they do.
+/// How the schema and the reader differ about `changed`, if they do.
 fn compare(
     foreign: &Foreign,
     schema: &Value,
@@ -129,13 +129,13 @@ fn compare(
     let differs = match (fits, verdict.allow) {
         (true, true) | (false, false) => false,
         (false, true) => !is_one_of(LEFT_OUT),
-        // What holds between fields is not a matter of shape.
+        // Rules between fields are not a matter of shape.
         (true, false) => is_of_shape(&verdict, place) && !is_one_of(DEPENDENT),
     };
     differs.then(|| format!("{line}: schema {fits}, reader {}", verdict.reason))
 }
 
-/// Whether a refusal is about the shape of what is at `place`.
+/// Whether a refusal is about the shape of the value at `place`.
 fn is_of_shape(verdict: &Verdict, place: &str) -> bool {
     let shape = [
         Code::SchemaInvalid,

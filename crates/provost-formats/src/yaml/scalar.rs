@@ -3,7 +3,7 @@
 use granit_parser::{ScalarStyle, Tag};
 use serde_json::{Number, Value};
 
-/// What `text` stands for, written in `style` and with `tag`; a refusal is said in words.
+/// The value of `text`, written in `style` and with `tag`; an error is a message.
 pub(super) fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
     let Some(tag) = tag else {
         return match style {
@@ -77,8 +77,8 @@ fn is_number(text: &str) -> bool {
     some && digits(whole) && digits(fraction) && exponent_fits
 }
 
-/// Reads what [`is_number`] let through. An integer beyond 64 bits becomes the nearest float, as
-/// JSON readers have it.
+/// Reads what [`is_number`] accepted. An integer beyond 64 bits becomes the nearest float, as in
+/// JSON readers.
 fn number(text: &str) -> Result<Value, String> {
     let unsigned_text = text.strip_prefix('+').unwrap_or(text);
     if let Ok(integer) = unsigned_text.parse::<u64>() {

@@ -135,7 +135,7 @@ fn nesting_ends_where_it_ends_in_json() {
     assert!(provost_core::json::parse(flow(DEEPEST + 1).as_bytes()).is_ok());
     assert!(parse(flow(DEEPEST + 2).as_bytes()).is_err());
     assert!(provost_core::json::parse(flow(DEEPEST + 2).as_bytes()).is_err());
-    // An alias does not go deeper than what is written out.
+    // An alias must not nest deeper than written-out text.
     let deep = format!("- &a {}\n- [*a]", flow(DEEPEST));
     assert!(refusal(&deep).ends_with("nested deeper than 64 levels"));
     for opening in [
@@ -183,7 +183,6 @@ proptest! {
         prop_assert_eq!(parse(render(&value).as_bytes()).unwrap(), value);
     }
 
-    /// Any text has an answer.
     #[test]
     fn any_text_has_an_answer(text in "[-a-c0-9:{}\\[\\]&*!?|>'\"%#@` \t\r\n,.~<\u{feff}\u{85}]{0,60}") {
         let _ = parse(text.as_bytes());

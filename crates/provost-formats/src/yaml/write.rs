@@ -1,6 +1,6 @@
-//! Writes YAML that every reader takes the same way.
+//! Writes YAML that every reader reads in the same way.
 //!
-//! Text is always in double quotes with JSON's escapes, so that no version of YAML takes it for a
+//! Text is always in double quotes with JSON's escapes, so that no version of YAML reads it as a
 //! number, a date or a boolean.
 
 use serde_json::Value;
@@ -33,7 +33,7 @@ fn block(value: &Value, indent: usize, text: &mut String) {
             for item in items {
                 let mut inside = String::new();
                 below(item, indent + 2, &mut inside);
-                // What an item holds begins beside its dash.
+                // The value of an item begins beside its dash.
                 *text += &format!("{margin}- {}", inside.trim_start());
             }
         }
@@ -87,7 +87,7 @@ fn quoted(string: &str) -> String {
             '\\' => text += "\\\\",
             '\n' => text += "\\n",
             '\t' => text += "\\t",
-            // What is not printable in YAML, or breaks a line there.
+            // Characters that are not printable in YAML, or break a line there.
             '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => {
                 text += &format!("\\u{:04X}", u32::from(character));
             }

@@ -1,4 +1,4 @@
-//! What the checks of operator contracts promise, whatever the bytes are.
+//! Properties of the operator-contract checks that hold for any bytes.
 //!
 //! The fuzz targets and the replay of their corpora share these functions.
 
@@ -6,14 +6,14 @@ use provost_core::code::Code;
 use provost_core::verdict::Verdict;
 use provost_formats::operator::{self, Kind, Strictness, Surroundings};
 
-/// A verdict says one thing, with a code of the fourteen and words.
+/// A verdict has one of the fourteen codes, and a reason.
 fn is_whole(verdict: &Verdict) {
     assert_eq!(verdict.allow, verdict.code == Code::Ok);
     assert!(verdict.allow || Code::OF_BOARD.contains(&verdict.code));
     assert!(!verdict.reason.is_empty());
 }
 
-/// Looking closer never lets more pass.
+/// Strict mode never allows more than literal mode.
 fn strict_is_stricter(judge: impl Fn(Strictness) -> Verdict) {
     let literal = judge(Strictness::Literal);
     let strict = judge(Strictness::Strict);

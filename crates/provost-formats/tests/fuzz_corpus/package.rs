@@ -1,4 +1,4 @@
-//! What the readers of foreign payloads promise, whatever the bytes are.
+//! Properties of the child-package readers that hold for any bytes.
 //!
 //! The fuzz targets and the replay of their corpora share these functions.
 
@@ -13,8 +13,8 @@ const OPERATIONS: [Operation; 4] = [
     Operation::Depth,
 ];
 
-/// Every payload has an answer by both algorithms, the same one each time; a refusal has a code
-/// with a page; and what was derived can be read again.
+/// Every payload has an answer by both algorithms, the same one each time. A refusal has a code
+/// with a page, and a derived package can be read again.
 pub(crate) fn child_package(bytes: &[u8]) {
     let Ok(payload) = json::parse(bytes) else {
         return;

@@ -1,4 +1,4 @@
-//! What the readers of foreign formats promise, whatever the bytes are.
+//! Properties of the readers of foreign formats that hold for any bytes.
 //!
 //! The fuzz targets and the replay of their corpora share these functions.
 
@@ -11,10 +11,10 @@ use provost_formats::packet::{self, Evidence, Found, Packet, Profile, Source};
 use provost_formats::{front_matter, toml, yaml};
 use serde_json::Value;
 
-/// What is read stays within the limits and is read again from what is written; a JSON text that
-/// both take means the same to both.
+/// A value that was read stays within the limits and survives writing and reading; a JSON text that
+/// both readers accept has the same value in both.
 pub(crate) fn yaml(bytes: &[u8]) {
-    // TOML is beside the point of this target, but it must have an answer as well.
+    // TOML is not the subject of this target, but it must have an answer as well.
     let _ = toml::parse(bytes);
     let Ok(value) = yaml::parse(bytes) else {
         return;
@@ -29,7 +29,7 @@ pub(crate) fn yaml(bytes: &[u8]) {
     }
 }
 
-/// Whether two values are one; `-0` is a float to JSON's reader and an integer to YAML.
+/// Whether two values are equal; `-0` is a float to JSON's reader and an integer to YAML.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
@@ -58,7 +58,7 @@ fn measure(value: &Value) -> (usize, usize) {
     (values + 1, depth.copied().unwrap_or(0) + 1)
 }
 
-/// The body is the end of the text, and what stands before it is good YAML.
+/// The body is the end of the text, and the text before it is valid YAML.
 pub(crate) fn front_matter(bytes: &[u8]) {
     if let Ok(page) = front_matter::parse(bytes) {
         assert!(bytes.ends_with(page.body.as_bytes()));
@@ -72,8 +72,8 @@ pub(crate) fn front_matter(bytes: &[u8]) {
     }
 }
 
-/// A packet whose files are parts of the bytes has an answer. It holds only with a card, reports
-/// and evidence that are all there, and never in the strict profile alone.
+/// A packet whose files are parts of the bytes has an answer. It is allowed only with a card,
+/// reports and evidence that all exist, and never in the strict profile alone.
 pub(crate) fn packet(bytes: &[u8]) {
     let mut parts = bytes.split(|byte| *byte == 0);
     let mut next = || {

@@ -1,5 +1,4 @@
-//! Listens to an agent at work: follows the file of its stream, writes down what it tells, and
-//! answers where it is a server.
+//! Reads the stream of a running agent, records its events, and answers it if it is a server.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -21,40 +20,39 @@ use sha2::{Digest as _, Sha256};
 
 use crate::sandbox::{self, Stdin};
 
-/// What is read at once.
+/// How many bytes are read at once.
 const CHUNK: usize = 256 << 10;
 
-/// How much of a conversation is kept, and can be heard while it goes on.
+/// How many bytes of a server's output are kept, and can be read while it runs.
 pub(super) const LONGEST_TALK: u64 = 64 << 20;
 
-/// How long a server that was told everything may take to leave.
+/// How long a server may take to exit after the end of its input.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// What is to become of an agent, by what it told.
+/// Whether an agent continues, by what it printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AgentControl {
-    /// It may go on.
     Continue,
-    /// It has spent more than it may.
+    /// It has spent more than its budget.
     Overspent,
-    /// Its model cannot be worked with.
+    /// Its model refuses the key or cannot be reached.
     NoModel,
-    /// It is through, or cannot be understood.
+    /// It finished, or broke the protocol.
     Dismiss,
 }
 
-/// What is said to a server.
+/// Writes the standard input of a server.
 #[derive(Debug)]
 struct StdinWriter {
-    /// Never blocks; nothing once everything was said.
+    /// Never blocks; `None` once everything was written.
     pipe: Option<OwnedFd>,
     waiting: Vec<u8>,
-    /// When everything was said.
+    /// When the last message was written.
     since: Option<Instant>,
 }
 
 impl StdinWriter {
-    /// Says what goes now.
+    /// Writes as much as the pipe takes without blocking.
     fn push(&mut self) {
         let Some(pipe) = &self.pipe else { return };
         while !self.waiting.is_empty() {
@@ -62,18 +60,18 @@ impl StdinWriter {
                 Ok(length) => drop(self.waiting.drain(..length)),
                 Err(rustix::io::Errno::AGAIN) => return,
                 Err(rustix::io::Errno::INTR) => {}
-                // It does not listen any more; its end will show.
+                // The server closed its input; its exit is noticed elsewhere.
                 Err(_) => return self.pipe = None,
             }
         }
     }
 }
 
-/// Follows one agent.
+/// The stream of one agent.
 #[derive(Debug)]
 pub(crate) struct AgentStream {
     reader: Reader,
-    voice: Option<StdinWriter>,
+    stdin: Option<StdinWriter>,
     budget: Budget,
     /// The stream, once the agent has been started.
     stream: Option<File>,
@@ -82,17 +80,17 @@ pub(crate) struct AgentStream {
     name: String,
     written: u64,
     hasher: Sha256,
-    /// What must not be written, and how often it would have been.
+    /// Secrets that must not be recorded; `redacted` counts those that were removed.
     known: Known,
     redacted: u64,
     last: String,
-    /// How much of the stream was read, and how much of it can be read while it comes.
-    heard: u64,
+    /// Bytes of the stream that were read, and how many can be read while it grows.
+    read: u64,
     most: u64,
 }
 
 impl AgentStream {
-    /// Listens to a program whose stream grows at `source`, and gives what it is to read.
+    /// Opens the stream that a program writes to `source`; returns the program's standard input too.
     pub(crate) fn open(
         known: &Adaptation,
         source: PathBuf,
@@ -105,7 +103,7 @@ impl AgentStream {
             std::fs::create_dir_all(parent)?;
         }
         let call = launch::call(agent, &known.instruction, known.thread.as_deref());
-        let (reader, voice, stdin) = match call {
+        let (reader, writer, stdin) = match call {
             None => {
                 let instruction = known.instruction.clone().into_bytes();
                 (Reader::new(agent.adapter), None, Stdin::Bytes(instruction))
@@ -113,22 +111,22 @@ impl AgentStream {
             Some(call) => {
                 let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
                 rustix::io::ioctl_fionbio(&write, true)?;
-                let voice = StdinWriter {
+                let writer = StdinWriter {
                     pipe: Some(write),
                     waiting: Vec::new(),
                     since: None,
                 };
                 let stdin = Stdin::Pipe(Arc::new(read));
-                (Reader::speaking(call), Some(voice), stdin)
+                (Reader::speaking(call), Some(writer), stdin)
             }
         };
-        let kept = match &voice {
+        let kept = match &writer {
             None => sandbox::Limits::default().output_bytes,
             Some(_) => LONGEST_TALK,
         };
-        let ears = Self {
+        let stream = Self {
             reader: reader.minding(&known.forbidden),
-            voice,
+            stdin: writer,
             budget: agent.budget,
             stream: None,
             source,
@@ -139,13 +137,13 @@ impl AgentStream {
             known: secrets.clone(),
             redacted: 0,
             last: String::new(),
-            heard: 0,
+            read: 0,
             most: sandbox::head(kept),
         };
-        Ok((ears, stdin))
+        Ok((stream, stdin))
     }
 
-    /// Takes what has come since, and answers it; says what is to become of the agent.
+    /// Reads what was printed since the last call, and answers it; returns whether to continue.
     pub(crate) fn listen(&mut self) -> io::Result<AgentControl> {
         if self.stream.is_none() {
             match File::open(&self.source) {
@@ -162,11 +160,11 @@ impl AgentStream {
             if length == 0 {
                 break;
             }
-            self.heard += length as u64;
+            self.read += length as u64;
             let events = self.reader.push(&chunk[..length]);
             self.write(&events)?;
         }
-        // Tokens are counted where they pass; only the price is the program's own word.
+        // The proxy counts the tokens; only the price is the program's own claim.
         let claimed = Usage {
             micro_usd: self.reader.sum().usage.micro_usd,
             ..Usage::default()
@@ -174,54 +172,54 @@ impl AgentStream {
         if self.budget.exceeded(&claimed).is_some() {
             return Ok(AgentControl::Overspent);
         }
-        self.speak()
+        self.answer_server()
     }
 
-    /// Says what there is to say, and then that nothing more comes.
-    fn speak(&mut self) -> io::Result<AgentControl> {
-        let Some(voice) = &mut self.voice else {
+    /// Writes the waiting messages to a server, and closes its input after the last one.
+    fn answer_server(&mut self) -> io::Result<AgentControl> {
+        let Some(stdin) = &mut self.stdin else {
             return Ok(AgentControl::Continue);
         };
-        voice.waiting.extend(self.reader.take_words());
-        voice.push();
+        stdin.waiting.extend(self.reader.take_words());
+        stdin.push();
         if self.reader.is_over() {
-            voice.pipe = None;
-            let since = *voice.since.get_or_insert_with(Instant::now);
+            stdin.pipe = None;
+            let since = *stdin.since.get_or_insert_with(Instant::now);
             let broken = matches!(self.reader.sum().end, Some(End::Broken(_)));
             if broken || since.elapsed() > FAREWELL {
                 return Ok(AgentControl::Dismiss);
             }
-        } else if self.heard >= self.most {
-            let events = self.reader.break_off("said more than can be heard");
+        } else if self.read >= self.most {
+            let events = self.reader.break_off("printed more than can be read");
             self.write(&events)?;
             return Ok(AgentControl::Dismiss);
         }
         Ok(AgentControl::Continue)
     }
 
-    /// What stands for its progress after it has printed so many bytes: what shows work, and not
-    /// complaints about a model that does not answer. What cannot be read while it comes, because
-    /// only the end of a long stream is kept, counts as it is.
+    /// Measures progress after `printed` bytes of output. It counts events that show work, and not
+    /// complaints about a model that does not answer. Bytes that cannot be read while the stream
+    /// grows, because only its end is kept, count as they are.
     pub(crate) fn said(&self, printed: u64) -> u64 {
-        let unheard = if self.heard >= self.most {
-            printed.saturating_sub(self.heard)
+        let unread = if self.read >= self.most {
+            printed.saturating_sub(self.read)
         } else {
             0
         };
-        self.reader.sum().progress.saturating_add(unheard)
+        self.reader.sum().progress.saturating_add(unread)
     }
 
-    /// What it said about its model since work last went on.
+    /// The agent's last complaint about its model, if it has not worked since.
     pub(crate) fn complaint(&self) -> Option<&Complaint> {
         self.reader.complaint()
     }
 
-    /// The last thing it told, for the eye.
-    pub(crate) fn last_words(&self) -> &str {
+    /// The last message or action of the agent, for display.
+    pub(crate) fn last_message(&self) -> &str {
         &self.last
     }
 
-    /// Takes the rest. The agent must be dead, and its stream whole.
+    /// Reads the rest. The agent must be dead, and its stream complete.
     pub(crate) fn finish(&mut self) -> io::Result<AgentClaims> {
         self.listen()?;
         let events = self.reader.finish();
@@ -240,7 +238,8 @@ impl AgentStream {
         })
     }
 
-    /// What it comes to. Text that was escaped in the stream is plain now, and looked at again.
+    /// The sum of all events. Text that was escaped in the stream is decoded here, so it is scrubbed
+    /// again.
     fn sum(&self) -> Sum {
         let mut sum = self.reader.sum().clone();
         let clean = |text: &mut String| *text = self.known.scrub_text(std::mem::take(text)).0;
@@ -251,7 +250,7 @@ impl AgentStream {
         sum
     }
 
-    /// The result that stands for the answer of the agent to `task_id`, no longer than `limit`.
+    /// The agent's answer as the result of `task_id`, at most `limit` bytes.
     pub(crate) fn result(&self, task_id: &str, limit: u64) -> ResultFile {
         let Some(answer) = self.reader.answer() else {
             return ResultFile::Absent;
@@ -263,7 +262,7 @@ impl AgentStream {
         ResultFile::Text(text)
     }
 
-    /// The answer itself, as text no longer than `limit`.
+    /// The answer itself, at most `limit` bytes of text.
     pub(crate) fn answer(&self, limit: u64) -> ResultFile {
         let Some(answer) = self.reader.answer() else {
             return ResultFile::Absent;
@@ -305,9 +304,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_escaped_in_the_stream_is_not_told_in_plain_words() {
+    fn a_secret_that_was_escaped_in_the_stream_is_not_recorded_decoded() {
         const VALUE: &str = "q7Zp2Lx9Vb4Nw8Rt";
-        // As a program may spell the same text, so that nobody finds it in the stream.
+        // A program may escape the same text, so that a search of the stream does not find it.
         let spelled = VALUE.replace('q', "\\u0071");
         let item = format!("{{\"type\":\"agent_message\",\"text\":\"it is {spelled}, so\"}}");
         let text = format!(
@@ -328,13 +327,13 @@ mod tests {
             thread: None,
         };
         let known = Known::new([("API_KEY", VALUE)]);
-        let (mut ears, _) = AgentStream::open(&agent, stream, bundle.path(), &known).unwrap();
-        let told = ears.finish().unwrap();
+        let (mut stream, _) = AgentStream::open(&agent, stream, bundle.path(), &known).unwrap();
+        let claims = stream.finish().unwrap();
         let events = fs::read_to_string(bundle.path().join("events.jsonl")).unwrap();
         assert!(events.contains("it is [redacted], so"), "{events}");
-        let all = format!("{events}{told:?}");
+        let all = format!("{events}{claims:?}");
         assert!(!all.contains(VALUE), "{all}");
-        assert_eq!(told.events.redacted, 3);
-        assert_eq!(told.events.bytes, events.len() as u64);
+        assert_eq!(claims.events.redacted, 3);
+        assert_eq!(claims.events.bytes, events.len() as u64);
     }
 }

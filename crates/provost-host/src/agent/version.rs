@@ -16,7 +16,7 @@ use crate::sandbox::{Command, Control, How, Launcher, Profile, Scratch, Stdin};
 const SECONDS: u64 = 60;
 
 impl Installed {
-    /// What the program says when it is asked for its version in a sandbox without network.
+    /// The program's answer to `--version`, in a sandbox without network.
     pub fn version(&self, agent: &Adapted) -> Result<String, PortError> {
         let scratch = Scratch::make(&std::env::temp_dir());
         let scratch = scratch.map_err(|error| PortError::of(Code::HostFailed, error))?;

@@ -69,7 +69,7 @@ impl Request {
     }
 }
 
-/// Joins a group, so that there is something to keep. Who may not join has nothing to lose.
+/// Joins a group, so that the sandbox has one to drop. A user who may not join has no other group.
 #[cfg(feature = "holes")]
 fn keep_groups(profile: &Profile) {
     const ADM: u32 = 4;

@@ -1,8 +1,8 @@
-//! Knows the base tree, as far as somebody looked into it.
+//! The base tree, as far as the capture has opened it.
 //!
-//! A directory that nobody looked into is closed: it is known by its tree id alone, so that what an
-//! agent did not touch costs nothing. What lies in closed directories is listed only for questions
-//! about the whole base, and only by name.
+//! A directory that was not opened is closed: only its tree id is known. So what an agent did not
+//! touch costs nothing. Closed directories are listed only for questions about the whole base, and
+//! only by name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use provost_core::path::RawPath;
 
 use crate::git::{GitError, Repository, TreeRead};
 
-/// The base, partly open.
+/// The base, partly opened.
 pub(super) struct Base<'a> {
     repo: &'a Repository,
     tree: &'a Oid,
-    /// The files and trees of all directories that are open.
+    /// The files and trees of all open directories.
     pub(super) open: TreeRead,
-    /// Directories that nobody looked into; all around them is open.
+    /// Directories that were not opened; everything around them is open.
     pub(super) closed: BTreeMap<RawPath, Oid>,
-    /// All of it, once somebody asked.
+    /// All of it, once it was needed.
     all: Option<Arc<TreeRead>>,
 }
 
@@ -37,12 +37,12 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// The files of all directories that are open.
+    /// The files of all open directories.
     pub(super) fn files(&self) -> &BTreeMap<RawPath, Node> {
         &self.open.files
     }
 
-    /// Looks into those of `directories` that are closed, and not into those inside.
+    /// Opens those of `directories` that are closed, but not their subdirectories.
     pub(super) fn open<'p>(
         &mut self,
         directories: impl IntoIterator<Item = &'p RawPath>,
@@ -55,7 +55,7 @@ impl<'a> Base<'a> {
         self.read(level)
     }
 
-    /// Looks into all closed directories that are `wanted`, and all inside them that are.
+    /// Opens all closed directories that are `wanted`, and their subdirectories that are.
     pub(super) fn open_all(&mut self, wanted: impl Fn(&RawPath) -> bool) -> Result<(), GitError> {
         loop {
             let paths: Vec<RawPath> = self
@@ -71,7 +71,7 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// Lists what is in closed directories, too.
+    /// Lists the content of closed directories too.
     pub(super) fn list_all(&mut self) -> Result<(), GitError> {
         if !self.closed.is_empty() && self.all.is_none() {
             self.all = Some(self.repo.read_tree(self.tree)?);
@@ -100,7 +100,6 @@ impl<'a> Base<'a> {
         self.open.files.iter().chain(self.closed_files())
     }
 
-    /// Whether `path` lies in a closed directory.
     pub(super) fn is_closed(&self, path: &RawPath) -> bool {
         let bytes = path.as_bytes();
         let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
@@ -108,7 +107,6 @@ impl<'a> Base<'a> {
         directories.any(|directory| self.closed.contains_key(&RawPath::new(directory)))
     }
 
-    /// Whether the base has a file at or below `path`.
     pub(super) fn has(&self, path: &RawPath) -> bool {
         self.open.files.contains_key(path) || self.has_directory(path)
     }
@@ -129,14 +127,12 @@ impl<'a> Base<'a> {
             || has_below(&self.closed, path)
     }
 
-    /// Whether the base has a gitlink at `path`.
     pub(super) fn has_gitlink(&self, path: &RawPath) -> bool {
         let node = self.open.files.get(path);
         node.is_some_and(|node| node.mode == Mode::Gitlink)
     }
 }
 
-/// Whether `map` has something below the directory `path`.
 pub(crate) fn has_below<V>(map: &BTreeMap<RawPath, V>, path: &RawPath) -> bool {
     let mut prefix = path.as_bytes().to_vec();
     prefix.push(b'/');

@@ -1,4 +1,4 @@
-//! Finds paths that are not as separate as a tree says.
+//! Finds paths that are not separate files, or collide on some file systems.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,7 +10,6 @@ use super::finding;
 use super::read::Content;
 use super::walk::{Seen, What};
 
-/// Files with more than one name.
 pub(super) fn hard_links(
     seen: &[Seen],
     contents: &BTreeMap<RawPath, Content>,
@@ -44,8 +43,8 @@ pub(super) fn hard_links(
     findings
 }
 
-/// Paths that some file system takes for one, among the `captured`, unless the base has them all:
-/// the `added` ones it does not have, and `has` says whether it has anything at or below a place.
+/// Captured paths that some file system takes for the same, unless the base has them all. `added`
+/// are those it lacks; `has` says whether it has anything at or below a path.
 pub(crate) fn name_twins<'a>(
     added: impl Iterator<Item = &'a RawPath>,
     captured: impl Iterator<Item = &'a RawPath>,
@@ -63,7 +62,7 @@ pub(crate) fn name_twins<'a>(
     let lengths: BTreeSet<usize> = groups.keys().map(Vec::len).collect();
     let mut last: &[u8] = &[];
     for path in captured.map(RawPath::as_bytes) {
-        // Paths come sorted, so most lie where the one before them does.
+        // Paths are sorted, so most share the directory of their predecessor.
         let shared = path
             .iter()
             .zip(last)
@@ -90,8 +89,8 @@ pub(crate) fn name_twins<'a>(
     findings
 }
 
-/// Whether what stands for all spellings of `place` may have one of these lengths. It is as long as
-/// the place itself, but for letters beyond ASCII, and dots and blanks at the end of a part.
+/// Whether the folded form of `place` may have one of these lengths. Folding changes the length
+/// only by letters beyond ASCII, and by dots and blanks at the end of a component.
 fn may_fold_to(place: &[u8], lengths: &BTreeSet<usize>) -> bool {
     let is_end = |byte: &u8| matches!(byte, b'.' | b' ');
     lengths.contains(&place.len())
@@ -102,7 +101,7 @@ fn may_fold_to(place: &[u8], lengths: &BTreeSet<usize>) -> bool {
             .any(|two| is_end(&two[0]) && two[1] == b'/')
 }
 
-/// A path and the directories it lies in.
+/// A path and its parent directories.
 pub(super) fn places(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     slashes.map(|(at, _)| &path[..at]).chain([path])

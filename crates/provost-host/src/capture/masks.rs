@@ -1,4 +1,4 @@
-//! Knows which paths of the base are not there any more, or are something else.
+//! Records which paths of the base are gone, or are something else.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,11 @@ impl Masks {
         self.0.insert(path);
     }
 
-    /// Takes over what `others` hide.
     pub(super) fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
 
-    /// Whether `path`, or a directory that it lies in, is hidden.
+    /// Whether `path`, or a directory above it, is hidden.
     pub(super) fn hide(&self, path: &RawPath) -> bool {
         let hidden = |place: &[u8]| self.0.contains(&RawPath::new(place));
         let bytes = path.as_bytes();

@@ -9,28 +9,27 @@ use provost_core::path::RawPath;
 use super::base::Base;
 use crate::git::{GitError, Repository};
 
-/// Smaller files are alike by chance: an empty `__init__.py` is no copy of another.
+/// Smaller files are equal by chance: an empty `__init__.py` is no copy of another.
 const LEAST_BYTES: u64 = 32;
 
 /// The most pairs of a new file and one of the base that are compared beyond exact equality.
 ///
-/// Git reads every file of the base for that: one new file in 50 000 would take longer than all else.
+/// Git reads every file of the base for that: one new file in 50 000 would dominate the capture.
 const MOST_PAIRS: usize = 5_000;
 
-/// The most new files whose origin is looked for beyond exact equality.
+/// The most new files whose origin is searched beyond exact equality.
 const MOST_TARGETS: usize = 1000;
 
-/// Where origins are looked for.
 pub(super) struct Origins<'a> {
     pub(super) base: &'a Base<'a>,
-    /// What is there now, outside the closed directories of the base.
+    /// The files of the candidate, outside the closed directories of the base.
     pub(super) files: &'a BTreeMap<RawPath, Node>,
-    /// How large each captured file is.
+    /// Size of each captured file.
     pub(super) sizes: &'a HashMap<&'a RawPath, u64>,
 }
 
 impl Origins<'_> {
-    /// Sets the origin of new files of `changes`, which lead from the tree `before` to `after`.
+    /// Sets the origin of new files among `changes`, which lead from the tree `before` to `after`.
     pub(super) fn set(
         &self,
         repo: &Repository,
@@ -43,8 +42,8 @@ impl Origins<'_> {
         if targets == 0 || targets > MOST_TARGETS {
             return Ok(());
         }
-        // Looking in every file of a large base costs too much; beyond the limit only files that
-        // changed or are gone are looked at.
+        // Searching every file of a large base costs too much; beyond the limit only changed and
+        // removed files are searched.
         let harder = self.base.known_files().count() * targets <= MOST_PAIRS;
         let pairs = repo.similar(before, after, harder)?;
         for change in changes.iter_mut().filter(open) {
@@ -58,7 +57,7 @@ impl Origins<'_> {
         Ok(())
     }
 
-    /// Sets the origin of new files that have exactly the content of a file of the base.
+    /// Sets the origin of new files whose content equals that of a file of the base.
     fn exact(&self, changes: &mut [Change]) {
         let wanted = changes.iter().filter(|change| self.is_wanted(change));
         let contents = wanted.filter_map(|change| change.after.as_ref());
@@ -76,7 +75,7 @@ impl Origins<'_> {
         for change in changes.iter_mut().filter(|change| self.is_wanted(change)) {
             let after = change.after.as_ref();
             let paths = after.and_then(|after| sources.get(&after.oid));
-            // A file that is gone was rather moved; among those, one of the same name.
+            // A removed file was probably moved; prefer one of the same name.
             let name = name_of(&change.path);
             let best = paths
                 .into_iter()
@@ -99,19 +98,18 @@ impl Origins<'_> {
         }
     }
 
-    /// Whether a file of the base is still there.
     fn is_there(&self, path: &RawPath) -> bool {
         self.files.contains_key(path) || self.base.is_closed(path)
     }
 
-    /// Whether a new file is large enough not to be like another by chance.
+    /// Whether a new file is too large to equal another by chance.
     fn is_wanted(&self, change: &Change) -> bool {
         let size = self.sizes.get(&change.path);
         is_new(change) && size.is_some_and(|size| *size >= LEAST_BYTES)
     }
 }
 
-/// Whether a file stands where the base has nothing.
+/// Whether a file is where the base has nothing.
 fn is_new(change: &Change) -> bool {
     change.before.is_none() && change.after.as_ref().is_some_and(is_file)
 }

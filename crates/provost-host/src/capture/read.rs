@@ -1,4 +1,4 @@
-//! Reads the files that were seen, each once, and names their content.
+//! Reads the files that the walk found, each once, and hashes their content.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read as _;
@@ -15,7 +15,7 @@ use super::walk::{Seen, What};
 use super::{Limits, Mode, finding};
 use crate::beneath::Beneath;
 
-/// What stands at a captured path.
+/// The content at a captured path.
 #[derive(Debug)]
 pub(super) struct Content {
     pub(super) side: Node,
@@ -25,7 +25,7 @@ pub(super) struct Content {
     pub(super) entry: Option<Entry>,
     /// Whether it differs from the base and is not text.
     pub(super) binary: bool,
-    /// Where it leads, if it is a link that differs from the base.
+    /// The target, if it is a link that differs from the base.
     pub(super) link: Option<RawPath>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads all that fits the limits; what does not is a finding.
+    /// Reads everything within the limits; what exceeds them is a finding.
     pub(super) fn read(
         &self,
         seen: &[Seen],
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads the file into `buffer`, if it still is the one that was seen.
+    /// Reads the file into `buffer`, if it is still the file that the walk found.
     fn fill(&self, seen: &Seen, buffer: &mut Vec<u8>) -> Result<(), String> {
         let words = |error: rustix::io::Errno| error.to_string();
         let changed = || "changed while it was read".to_owned();
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes the size of a new blob off the limit.
+    /// Subtracts the size of a new blob from the limit.
     fn take_room(&self, seen: &Seen) -> Result<(), Finding> {
         let before = self.new_bytes.fetch_add(seen.size, Ordering::Relaxed);
         if before.saturating_add(seen.size) <= self.limits.new_bytes {

@@ -1,4 +1,4 @@
-//! Knows what the base commit ignores.
+//! The ignore rules of the base commit.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use provost_core::path::RawPath;
 
 use crate::git::{GitError, Repository};
 
-/// The ignore rules of a tree, by the directory they stand in.
+/// The ignore rules of a tree, by the directory of their file.
 #[derive(Debug, Default)]
 pub(super) struct Rules(BTreeMap<Vec<u8>, Patterns>);
 
@@ -44,9 +44,9 @@ impl Rules {
         })
     }
 
-    /// Whether `path` is ignored, when no directory above it is.
+    /// Whether `path` is ignored, given that no directory above it is.
     ///
-    /// The rules nearest to the path are asked first; the first that have an opinion decide.
+    /// The rules nearest to the path are consulted first; the first match decides.
     pub(super) fn ignore(&self, path: &RawPath, is_directory: bool) -> bool {
         let bytes = path.as_bytes();
         let slashes = bytes

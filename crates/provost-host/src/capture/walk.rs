@@ -1,7 +1,7 @@
-//! Walks the workspace and says what stands where, without reading files.
+//! Walks the workspace and lists its entries, without reading files.
 //!
-//! Of an upper layer only what is in it is walked: a directory there that is merged with one of the
-//! base says nothing about the names that it lacks.
+//! Of an upper layer only its own entries are walked: a directory that is merged with one of the
+//! base says nothing about names it lacks.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use super::{Limits, Source, finding};
 use crate::beneath::Beneath;
 use crate::git::{GitError, Repository};
 
-/// Something that goes into the tree.
+/// An entry for the tree.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) path: RawPath,
@@ -28,7 +28,7 @@ pub(super) struct Seen {
     pub(super) size: u64,
     /// Device and inode.
     pub(super) file: (u64, u64),
-    /// How many names the file has.
+    /// Number of hard links.
     pub(super) names: u64,
 }
 
@@ -39,18 +39,17 @@ pub(super) enum What {
     Gitlink,
 }
 
-/// Everything that was seen.
+/// Result of a walk.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     /// Sorted by path.
     pub(super) seen: Vec<Seen>,
     pub(super) findings: Vec<Finding>,
     pub(super) ignored: Ignored,
-    /// What of the base is not there any more, or was seen.
+    /// Paths of the base that are gone, or that the walk found.
     pub(super) masks: Masks,
 }
 
-/// A directory to be listed.
 #[derive(Debug)]
 struct Directory {
     path: RawPath,
@@ -58,7 +57,7 @@ struct Directory {
     ignored: bool,
     /// Whether the base has nothing below, so that all of it is only counted.
     counted: bool,
-    /// Whether what the base has here is there too, unless this directory hides it.
+    /// Whether the base's content is visible here too, unless this directory hides it.
     merged: bool,
 }
 
@@ -73,7 +72,7 @@ struct Survey<'a> {
     counted: &'a AtomicU64,
 }
 
-/// Walks one depth after the other, each on all cores; opens the base as far as it goes along.
+/// Walks one depth after the other, each on all cores, and opens the base along the way.
 pub(super) fn walk(
     repo: &Repository,
     (root, source): (&Beneath, &Source),
@@ -133,7 +132,6 @@ pub(super) fn walk(
     Ok(walk)
 }
 
-/// What one directory holds.
 #[derive(Debug, Default)]
 struct Listing {
     seen: Vec<Seen>,
@@ -214,7 +212,7 @@ impl Survey<'_> {
         listing
     }
 
-    /// Counts one more entry.
+    /// Counts one more entry; returns whether the limit is exceeded.
     fn is_full(&self, counted: bool) -> bool {
         let (so_far, most) = if counted {
             (&self.counted, self.limits.ignored_count)
@@ -224,14 +222,14 @@ impl Survey<'_> {
         so_far.fetch_add(1, Ordering::Relaxed) >= most
     }
 
-    /// Opens a directory and says whether it is merged with that of the base.
+    /// Opens a directory and returns whether it is merged with that of the base.
     fn open(&self, directory: &Directory) -> rustix::io::Result<(OwnedFd, bool)> {
         let fd = self.root.directory(directory.path.as_bytes())?;
         let merged = directory.merged && layer::cover(&fd)? == Cover::Merged;
         Ok((fd, merged))
     }
 
-    /// Looks at an entry; one that only says that something is gone is none.
+    /// Stats an entry; `None` if it only marks a removal.
     fn look(&self, entry: &Entry<'_>, listing: &mut Listing) -> Option<Stat> {
         let looked = self.stat(entry);
         let is_merged = |stat: &Stat| {
@@ -267,7 +265,7 @@ impl Survey<'_> {
         Ok((!gone).then_some(stat))
     }
 
-    /// Whether an empty file stands for a removal; one that cannot be opened says nothing here.
+    /// Whether an empty file marks a removal; a file that cannot be opened does not.
     fn is_marked(&self, entry: &Entry<'_>) -> rustix::io::Result<bool> {
         let path = entry.path();
         match self
@@ -342,7 +340,6 @@ impl Survey<'_> {
     }
 }
 
-/// One name in a directory.
 #[derive(Clone, Copy)]
 struct Entry<'a> {
     directory: &'a Directory,
@@ -359,7 +356,7 @@ impl Entry<'_> {
 }
 
 impl Listing {
-    /// Takes note of something ignored.
+    /// Counts an ignored entry.
     fn count(&mut self, path: RawPath, is_directory: bool, stat: &Stat) {
         if is_directory {
             self.directories.push(Directory {

@@ -1,7 +1,7 @@
-//! Finds the attributes that the user's own git would see beside those in the tree.
+//! Finds the attributes that the user's own git applies beside those in the tree.
 //!
-//! Attributes decide about line endings, encodings and filters. Where they are written down is
-//! read from the user's configuration; nothing else of that counts, and nothing is started.
+//! Attributes decide about line endings, encodings and filters. Only the location of attribute
+//! files is read from the user's configuration; no other setting counts, and no program is started.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -15,20 +15,19 @@ use super::{GitError, Repository, ref_files, system};
 /// The most bytes of attributes that are read.
 const MOST_READ: u64 = 1 << 24;
 
-/// The file of a private git directory that holds the attributes of the machine and the user.
+/// The file in a private git directory that holds the attributes of the machine and the user.
 const OUTER: &str = "attributes";
 
 /// Attributes from outside the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Attributes {
-    /// Of the machine, then of the user: weaker than those in the tree.
+    /// Of the machine, then of the user; those in the tree override them.
     outer: Vec<u8>,
-    /// Of the repository, in `info/attributes`: stronger than those in the tree.
+    /// Of the repository, in `info/attributes`; they override those in the tree.
     inner: Vec<u8>,
 }
 
 impl Repository {
-    /// The attributes of this repository that are not in a tree.
     pub(super) fn attributes(&self) -> Result<Attributes, GitError> {
         let mut outer = read(Path::new("/etc/gitattributes"))?;
         if let Some(path) = self.users_file("core.attributesFile", "attributes")? {
@@ -41,7 +40,7 @@ impl Repository {
         })
     }
 
-    /// What the setting `name` is for the user, or the file `usual` among the user's settings.
+    /// The path in the user's setting `name`, or else the file `usual` in the user's configuration.
     pub(super) fn users_file(&self, name: &str, usual: &str) -> Result<Option<PathBuf>, GitError> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let home = variable("HOME").map(PathBuf::from);
@@ -67,7 +66,6 @@ impl Repository {
         Ok(found)
     }
 
-    /// The value of the setting `name` in one file of settings.
     pub(super) fn setting(&self, file: &Path, name: &str) -> Result<Option<Vec<u8>>, GitError> {
         if ref_files::lacks(file, name) {
             return Ok(None);
@@ -85,7 +83,7 @@ impl Repository {
 }
 
 impl Attributes {
-    /// Puts them into a git directory of ours.
+    /// Writes them into a git directory of ours.
     pub(super) fn put(&self, git_dir: &Path) -> Result<(), GitError> {
         let write = || {
             fs::write(git_dir.join(OUTER), &self.outer)?;
@@ -95,7 +93,7 @@ impl Attributes {
         write().map_err(system(format!("write into `{}`", git_dir.display())))
     }
 
-    /// The setting that makes git read those that [`Self::put`] left.
+    /// The setting that makes git read what [`Self::put`] wrote.
     pub(super) fn setting(git_dir: &Path) -> OsString {
         let mut setting = OsString::from("core.attributesFile=");
         setting.push(git_dir.join(OUTER));
@@ -103,7 +101,7 @@ impl Attributes {
     }
 }
 
-/// A path of the configuration, seen from where git would see it.
+/// A path of the configuration, resolved as git resolves it.
 fn expand(value: &[u8], home: Option<&Path>, here: &Path) -> PathBuf {
     match (value.strip_prefix(b"~/"), home) {
         (Some(rest), Some(home)) => home.join(OsStr::from_bytes(rest)),
@@ -111,11 +109,11 @@ fn expand(value: &[u8], home: Option<&Path>, here: &Path) -> PathBuf {
     }
 }
 
-/// A file of rules; none is as good as an empty one.
+/// The bytes of a file of rules; empty if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, GitError> {
     let unread = || system(format!("read `{}`", path.display()));
     let there = match path.metadata() {
-        // Not from a pipe: nothing may wait.
+        // Reading a pipe could block.
         Ok(data) => data.is_file(),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             false

@@ -1,8 +1,8 @@
 //! Reads many objects from one git process.
 //!
 //! Starting git costs more than reading a few objects, so a process that answered well is kept for
-//! the next reader. Objects that are written meanwhile are found: git looks again for what it does
-//! not know. It ends with its input, and so with us.
+//! the next reader. It also finds objects written since: git looks again for what it does not
+//! know. The process ends when its input closes, so it ends with us.
 
 use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Write as _};
 use std::process::{ChildStdin, ChildStdout};
@@ -14,28 +14,26 @@ use provost_core::object::{Kind, Oid};
 use super::run::{Running, unexpected};
 use super::{GitError, Repository, system};
 
-/// The largest object we take into memory.
+/// The largest object read into memory, in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// How many objects are asked for at a time. Nobody reads answers while requests are written, and
-/// nobody has to: with `--buffer` git answers nothing before it is told to flush.
+/// How many objects are requested at a time. Requests and answers cannot block each other: with
+/// `--buffer` git answers nothing before a flush request.
 const ROUND: usize = 512;
 
-/// How long a process is used again; its time limit counts from its start.
+/// How long a process is reused; its time limit counts from its start.
 const FRESH: Duration = Duration::from_mins(1);
 
-/// A process that waits for the next reader.
 pub(super) type Idle = Arc<Mutex<Option<Reader>>>;
 
 /// A reader of objects; every object it gives has the id that was asked for.
 #[derive(Debug)]
 pub struct Batch {
-    /// Gone after an error: nobody knows what the process would answer next.
+    /// None after an error: what the process would answer next is unknown.
     reader: Option<Reader>,
     idle: Idle,
 }
 
-/// The process behind a [`Batch`].
 #[derive(Debug)]
 pub(super) struct Reader {
     running: Running,
@@ -45,7 +43,7 @@ pub(super) struct Reader {
 }
 
 impl Repository {
-    /// A reader of objects, new or used before.
+    /// Reuses the idle process if there is one.
     pub fn batch(&self) -> Result<Batch, GitError> {
         let waiting = self.idle.lock().ok().and_then(|mut idle| idle.take());
         let reader = match waiting.and_then(Reader::still_fresh) {
@@ -75,7 +73,7 @@ impl Repository {
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        // Where somebody waits already, this one ends.
+        // If another process is idle already, this one ends.
         if let Ok(mut idle) = self.idle.lock()
             && idle.is_none()
         {
@@ -85,7 +83,7 @@ impl Drop for Batch {
 }
 
 impl Batch {
-    /// Reads `oids` in their order and hands each object to `take`.
+    /// Reads `oids` in order and passes each object to `take`.
     pub fn each<'a, E: From<GitError>>(
         &mut self,
         oids: impl IntoIterator<Item = &'a Oid>,
@@ -99,7 +97,6 @@ impl Batch {
         read
     }
 
-    /// Reads one object of a known kind.
     pub fn one(&mut self, oid: &Oid, kind: Kind) -> Result<Vec<u8>, GitError> {
         let mut found = None;
         self.each([oid], |oid, is, bytes| {
@@ -115,7 +112,7 @@ impl Batch {
 }
 
 impl Reader {
-    /// Itself, if it is alive and young enough to be used again.
+    /// Itself, if the process is alive and young enough for reuse.
     fn still_fresh(mut self) -> Option<Self> {
         let alive = matches!(self.running.child.try_wait(), Ok(None));
         (alive && self.since.elapsed() < FRESH).then_some(self)
@@ -141,7 +138,7 @@ impl Reader {
     }
 }
 
-/// Writes the requests of one round; git holds its answers back until it is told to flush.
+/// Writes the requests of one round, ended by a flush: git buffers its answers until then.
 fn ask(requests: &mut BufWriter<ChildStdin>, round: &[&Oid]) -> std::io::Result<()> {
     for oid in round {
         writeln!(requests, "contents {oid}")?;
@@ -150,7 +147,7 @@ fn ask(requests: &mut BufWriter<ChildStdin>, round: &[&Oid]) -> std::io::Result<
     requests.flush()
 }
 
-/// Reads one answer and checks that the bytes are what was asked for.
+/// Reads one answer and checks that the bytes have the requested id.
 fn answer(answers: &mut BufReader<ChildStdout>, oid: &Oid) -> Result<(Kind, Vec<u8>), GitError> {
     let mut line = Vec::new();
     answers
@@ -167,7 +164,7 @@ fn answer(answers: &mut BufReader<ChildStdout>, oid: &Oid) -> Result<(Kind, Vec<
             let size: u64 = size.parse().map_err(|_| unexpected("cat-file"))?;
             (kind, size)
         }
-        // It died: of damage in the object store, or of our time limit.
+        // The process died: object store damaged, or time limit reached.
         _ => return Err(unexpected("cat-file")),
     };
     if size > MOST_BYTES {

@@ -1,15 +1,15 @@
-//! Remembers what git said of a checkout, and asks it again only about what may differ.
+//! Remembers git's status of a checkout, and asks git again only about what may differ.
 //!
-//! What git says follows from the commit, from its own files and rules, from the names in the
-//! directories, and from each tracked file by itself. If only files changed, git is asked about
-//! these; if anything else did, it is asked about everything.
+//! The status follows from the commit, git's own files and rules, the names in the directories, and
+//! each tracked file by itself. If only files changed, git is asked about these. If anything else
+//! changed, git is asked about everything.
 //!
 //! # Invariants
 //!
-//! - A file is believed to be as it was only by a stamp that was old enough when it was taken, which
-//!   is before git looked. Every other one is asked about again.
+//! - A file counts as unchanged only by a stamp that was taken before git looked and was old enough
+//!   then. Git is asked about every other file.
 //! - With submodules, or with files of git's own that cannot be watched, nothing is remembered.
-//! - Nothing outlives the process, so nobody else can have a say in it.
+//! - The memory ends with the process, so no other process can influence it.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -30,40 +30,39 @@ use super::stamp::{self, Stamp};
 use super::status::Lines;
 use super::submodules;
 
-/// Where Provost keeps its own things, which are not watched.
+/// Runtime directory of Provost, which is not watched.
 const RUNTIME: &[u8] = b".provost/";
 
 /// The most files that git is asked about one by one.
 const MOST_DOUBTED: usize = 400;
 
-/// How many files one core looks at together.
+/// How many files one core stats in one task.
 const TOGETHER: usize = 256;
 
-/// What git's answer follows from beside the files of the checkout.
+/// What git's answer depends on, apart from the files of the checkout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ground {
     /// The commit that is checked out.
     pub(super) head: Option<Oid>,
     /// Attributes from outside the tree.
     pub(super) attributes: Attributes,
-    /// Rules about what is ignored from outside the tree.
+    /// Ignore rules from outside the tree.
     pub(super) ignored: Vec<u8>,
 }
 
-/// What was seen of a checkout.
+/// What was read of a checkout.
 #[derive(Debug)]
 pub(super) struct Seen {
-    /// What git said.
     pub(super) lines: Lines,
-    /// Entries of the index that git was told not to look at, and submodules.
+    /// Index entries that git skips (skip-worktree, assume-unchanged), and submodules.
     pub(super) aside: Vec<Entry>,
-    /// What stands on disk at dirty paths.
+    /// What is on disk at dirty paths.
     pub(super) disks: Disks,
-    /// What the lines follow from, if that can be watched.
+    /// What the lines follow from, if it can be watched.
     pub(super) basis: Option<Basis>,
 }
 
-/// What stands on disk, by path, with the stamp that it was read at.
+/// What is on disk, by path, with the stamp at which it was read.
 pub(super) type Disks = HashMap<RawPath, (Stamp, String)>;
 
 /// What git's answer followed from.
@@ -71,12 +70,12 @@ pub(super) type Disks = HashMap<RawPath, (Stamp, String)>;
 pub(super) struct Basis {
     ground: Ground,
     watch: Watch,
-    /// Tracked files, with their stamps as far as these can be believed.
+    /// Tracked files; without a stamp if it was too recent to trust.
     files: Vec<(RawPath, Option<Stamp>)>,
 }
 
 impl Basis {
-    /// What an answer follows from that git begins to find at `began`.
+    /// Records what an answer of git follows from that starts at `began`.
     pub(super) fn begin(
         repo: &Repository,
         place: &Place<'_>,
@@ -116,8 +115,8 @@ impl Basis {
         })
     }
 
-    /// The tracked files that may differ from what git saw, if nothing else may. What is seen of
-    /// them now, before git is asked again, is remembered.
+    /// The tracked files that may differ from what git saw, if nothing else may. Their state is
+    /// read and remembered before git is asked again.
     pub(super) fn doubted(
         &mut self,
         repo: &Repository,
@@ -143,21 +142,21 @@ impl Basis {
     }
 }
 
-/// What stands at a path now.
+/// What is at a path at the moment.
 struct Look {
     stamp: Stamp,
     /// Whether every later change will show.
     settled: bool,
 }
 
-/// Looks at what stands at `path`; nothing if that cannot be said.
+/// Stats `path`; `None` if its state cannot be determined.
 fn look(root: &OwnedFd, path: &RawPath, began: i128) -> Option<Look> {
     match rustix::fs::statat(root, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Some(Look {
             stamp: stamp::of(&stat),
             settled: stamp::is_settled(&stat, began),
         }),
-        // If it comes, its directory changes, which is watched.
+        // If it appears later, its directory changes, which is watched.
         Err(Errno::NOENT | Errno::NOTDIR) => Some(Look {
             stamp: [0; stamp::LENGTH],
             settled: true,
@@ -166,7 +165,7 @@ fn look(root: &OwnedFd, path: &RawPath, began: i128) -> Option<Look> {
     }
 }
 
-/// Whether git was told not to look at the file of `entry`.
+/// Whether git skips the file of `entry` (skip-worktree or assume-unchanged).
 pub(super) fn is_hidden(entry: &Entry) -> bool {
     entry.skip_worktree || entry.assume_valid
 }

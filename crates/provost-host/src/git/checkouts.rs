@@ -1,4 +1,4 @@
-//! Finds the checkouts of a repository, and who works with a branch.
+//! Finds the checkouts of a repository, and which of them use a branch.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,10 +14,10 @@ use super::locate::locate;
 use super::run::{failed, unexpected};
 use super::{GitError, Place, Repository, ref_files, system};
 
-/// The most of a file about an operation that is read.
+/// The most bytes that are read of a file about an operation.
 const MOST_READ: u64 = 1 << 20;
 
-/// Files in which an operation notes the branches that it comes back to.
+/// Files in which an operation, such as a rebase, notes the branches it returns to.
 const NOTES: &[(&str, &str)] = &[
     ("rebase-merge/head-name", "rebase"),
     ("rebase-merge/update-refs", "rebase"),
@@ -25,7 +25,6 @@ const NOTES: &[(&str, &str)] = &[
     ("BISECT_START", "bisection"),
 ];
 
-/// A checkout of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checkout {
@@ -35,9 +34,9 @@ pub struct Checkout {
 }
 
 impl Repository {
-    /// The one checkout that is on `branch`, if there is any.
+    /// The one checkout on `branch`, if there is any.
     ///
-    /// Fails if there are several, or if an operation somewhere will come back to the branch.
+    /// Fails if there are several, or if an operation in any checkout will return to the branch.
     pub fn checkout_of(&self, branch: &str) -> Result<Option<PathBuf>, LandError> {
         for git_dir in self.git_dirs()? {
             for (note, operation) in NOTES {
@@ -88,10 +87,11 @@ impl Repository {
         Ok(checkouts)
     }
 
-    /// The branches that the checkout at `path` is on, or comes back to when its rebase ends; none
-    /// if this repository has no such checkout.
+    /// The branches that the checkout at `path` is on, or returns to when its rebase ends; none if
+    /// this repository has no such checkout.
     pub fn branches_at(&self, path: &Path) -> Result<Vec<String>, GitError> {
-        // A separate git directory does not say where its checkout is; that one says which is its own.
+        // A separate git directory does not name its checkout, but the checkout names its git
+        // directory.
         let own = locate(path).ok().map(|(git_dir, _)| git_dir);
         let is_it = |git_dir: &PathBuf| {
             let other = self.checkout_at(git_dir);
@@ -133,7 +133,6 @@ impl Repository {
         }
     }
 
-    /// Whether no ref leads to `commit` yet.
     pub fn is_new(&self, commit: &Oid) -> Result<bool, GitError> {
         let arguments = [
             "rev-list",
@@ -147,8 +146,8 @@ impl Repository {
         Ok(!output.stdout.trim_ascii().is_empty())
     }
 
-    /// Whether `commit` is on a branch other than `names`, here or of a remote, and holds nothing that
-    /// these have beyond `base`.
+    /// Whether `commit` is on a local or remote branch other than `names`, and contains no commit
+    /// that these have beyond `base`.
     pub fn is_elsewhere(
         &self,
         commit: &Oid,
@@ -199,7 +198,7 @@ impl Repository {
         Ok(all)
     }
 
-    /// The checkout that a git directory belongs to, for a person to read.
+    /// The checkout that a git directory belongs to, for messages.
     fn checkout_at(&self, git_dir: &Path) -> PathBuf {
         if git_dir == self.common_dir {
             return self.top.clone().unwrap_or_else(|| git_dir.to_owned());
@@ -211,11 +210,11 @@ impl Repository {
     }
 }
 
-/// What an operation noted at `path`; nothing if there is no such file.
+/// What an operation noted at `path`; empty if the file does not exist.
 fn read_note(path: &Path) -> Result<Vec<u8>, GitError> {
     let unread = || system(format!("read `{}`", path.display()));
     let there = match path.metadata() {
-        // Not from a pipe: nothing may wait.
+        // Reading a pipe could block.
         Ok(data) => data.is_file(),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             false

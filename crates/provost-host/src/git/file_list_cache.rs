@@ -1,15 +1,16 @@
-//! Tells whether git would still list the same files, without asking it.
+//! Decides whether git would still list the same files, without starting git.
 //!
-//! Which files git lists follows from its own files, from the names in the directories that it looks
-//! into, and from the rules that stand among them. All of these are remembered by their stamps; as
-//! long as every stamp is the same, so is the list.
+//! The list follows from git's own files, from the names in the directories that git reads, and
+//! from the rule files in them. All of these are remembered by their stamps. As long as every stamp
+//! is equal, so is the list.
 //!
 //! # Invariants
 //!
-//! - Whatever cannot be watched wholly is not watched at all: a repository inside of this one, a
-//!   directory that changed lately, cannot be read or is on another file system, more directories
-//!   than there should be, a file system that may not stamp its directories at once.
-//! - Which directories are ignored is said by git. Watching one too many costs time, never truth.
+//! - What cannot be watched completely is not watched at all. This holds for a nested repository,
+//!   for too many directories, and for a file system that may stamp its directories late. It also
+//!   holds for a directory that changed recently, is unreadable or lies on another file system.
+//! - Git decides which directories are ignored. Watching one too many costs time, never
+//!   correctness.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -23,27 +24,25 @@ use super::run::Place;
 use super::stamp::{self, Stamp};
 use super::{Git, Repository};
 
-/// The most directories that are watched.
 const MOST: usize = 200_000;
 
-/// How often git is asked which directories it ignores: once for each level of those that hold
-/// nothing it lists.
+/// How often git is asked which directories it ignores: once per level of directories without a
+/// listed file.
 const ROUNDS: usize = 16;
 
-/// How much of a directory is listed at a time; a name has at most 255 bytes.
+/// Bytes of the buffer for directory entries; a name has at most 255 bytes.
 const LISTING: usize = 32 * 1024;
 
-/// How a path begins that means nothing but itself.
+/// Prefix of a path that git takes literally.
 const HERE: &[u8] = b"./";
 
-/// Files in which git finds rules.
 const RULES: [&[u8]; 2] = [b".gitignore", b".gitattributes"];
 
-/// Not looked into at the top: where git and Provost keep their own things.
+/// Directories at the top that git and Provost use themselves; they are not watched.
 const SKIPPED: [&[u8]; 2] = [b".git", b".provost"];
 
-/// File systems that stamp a directory whenever a name in it comes or goes: ext2 to ext4, XFS, Btrfs,
-/// tmpfs, overlays, F2FS, ZFS, bcachefs. Others, such as those over a network, may be late.
+/// File systems that stamp a directory as soon as a name in it changes: ext2 to ext4, XFS, Btrfs,
+/// tmpfs, overlays, F2FS, ZFS, bcachefs. Others, such as network file systems, may be late.
 const PROMPT: [u64; 8] = [
     0xef53,
     0x5846_5342,
@@ -55,17 +54,17 @@ const PROMPT: [u64; 8] = [
     0xca45_1a4e,
 ];
 
-/// Everything that a list of files follows from, as it was.
+/// Everything that a list of files follows from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Watch {
-    /// Directories and files with rules, by their paths below the checkout.
+    /// Directories and rule files, by their paths below the checkout.
     pub(super) places: Vec<(RawPath, Stamp)>,
-    /// Git's own files; nothing for those that are not there.
+    /// Git's own files; `None` for those that do not exist.
     pub(super) own: Vec<Option<Stamp>>,
 }
 
 impl Repository {
-    /// Git's own files that decide what it lists, as they are now; nothing if one changed lately.
+    /// Stamps of git's own files that decide what it lists; `None` if one changed recently.
     pub(super) fn own_stamps(&self, began: i128) -> Option<Vec<Option<Stamp>>> {
         let mut files = vec![self.git_dir.join("index")];
         for directory in [&self.git_dir, &self.common_dir] {
@@ -84,9 +83,8 @@ impl Repository {
 }
 
 impl Watch {
-    /// Watches what the list of the files in `homes` followed from, which was begun to be made at
-    /// `began`; nothing if not every change would show. `homes` are the directories with files in
-    /// the list.
+    /// Watches what a list of files follows from that was begun at `began`; `None` if a change
+    /// could go unnoticed. `homes` are the directories of the listed files.
     pub(super) fn begin(
         repo: &Repository,
         place: &Place<'_>,
@@ -122,9 +120,8 @@ impl Watch {
         None
     }
 
-    /// Whether everything is as it was.
     pub(super) fn holds(&self, repo: &Repository, checkout: &Path) -> bool {
-        // What is the same as something that was settled then is settled now.
+        // What equals a settled stamp is settled.
         repo.own_stamps(stamp::now()).as_ref() == Some(&self.own)
             && open(checkout).is_some_and(|root| {
                 let same = |(path, stamp): &(RawPath, Stamp)| look(&root, path) == Some(*stamp);
@@ -133,7 +130,7 @@ impl Watch {
     }
 }
 
-/// The directories above `paths`, the top too.
+/// The directories above `paths`, the top included.
 pub(super) fn homes<'a>(paths: impl Iterator<Item = &'a [u8]>) -> HashSet<&'a [u8]> {
     let mut homes = HashSet::from([&[][..]]);
     for path in paths {
@@ -148,7 +145,7 @@ pub(super) fn homes<'a>(paths: impl Iterator<Item = &'a [u8]>) -> HashSet<&'a [u
     homes
 }
 
-/// The stamp of what stands at `path`; links are not followed.
+/// The stamp of what is at `path`; links are not followed.
 pub(super) fn look(root: &OwnedFd, path: &RawPath) -> Option<Stamp> {
     let name = match path.as_bytes() {
         b"" => b".",
@@ -158,7 +155,6 @@ pub(super) fn look(root: &OwnedFd, path: &RawPath) -> Option<Stamp> {
     stat.ok().map(|stat| stamp::of(&stat))
 }
 
-/// Opens the top of a checkout.
 pub(super) fn open(checkout: &Path) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(checkout, flags, Mode::empty()).ok()
@@ -166,17 +162,17 @@ pub(super) fn open(checkout: &Path) -> Option<OwnedFd> {
 
 struct Walk<'a> {
     root: OwnedFd,
-    /// What everything is on; another one may be of another kind.
+    /// The device of the checkout; another device may have another file system.
     device: u64,
     began: i128,
     homes: &'a HashSet<&'a [u8]>,
     found: Vec<(RawPath, Stamp)>,
-    /// Directories that hold nothing of the list.
+    /// Directories that contain no listed file.
     unlisted: Vec<RawPath>,
 }
 
 impl Walk<'_> {
-    /// Watches one directory; gives those in it that hold something of the list.
+    /// Watches one directory; returns its subdirectories that contain a listed file.
     fn directory(&mut self, path: RawPath) -> Option<Vec<RawPath>> {
         let top = path.as_bytes().is_empty();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -197,7 +193,7 @@ impl Walk<'_> {
                 continue;
             }
             if name == b".git" {
-                // What is in it decides what git takes this directory for.
+                // Its content decides what git takes this directory for.
                 return None;
             }
             if RULES.contains(&name) {
@@ -228,7 +224,7 @@ impl Walk<'_> {
     }
 }
 
-/// Those of `directories` that git looks into.
+/// Those of `directories` that git does not ignore.
 fn not_ignored(
     git: &Git,
     place: &Place<'_>,
@@ -236,7 +232,7 @@ fn not_ignored(
 ) -> Option<Vec<RawPath>> {
     let mut input = Vec::new();
     for directory in &directories {
-        // The command knows no literal paths, and takes one that begins so for nothing else.
+        // The command has no literal mode; this prefix makes it take the path literally.
         input.extend(HERE);
         input.extend(directory.as_bytes());
         input.push(0);
@@ -249,7 +245,7 @@ fn not_ignored(
         "--stdin",
     ];
     let output = git.call(place, &words, input).ok()?;
-    // 0: some are; 1: none is.
+    // 0: some are ignored; 1: none is.
     if !matches!(output.status.code(), Some(0 | 1)) {
         return None;
     }

@@ -1,8 +1,8 @@
 //! Lists the files of a checkout that belong to the project.
 //!
-//! What comes with a list lets the next one be made without git, as long as nothing that it follows
-//! from has changed. Such a memory is the caller's to keep; one that is damaged, or of another
-//! repository or version, is as good as none.
+//! Each list comes with a memory, from which the next list is made without git as long as nothing
+//! relevant changed. The caller keeps the memory. A damaged memory, or one of another repository or
+//! version, counts as none.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -14,27 +14,25 @@ use super::run::Place;
 use super::stamp::{self, Stamp};
 use super::{GitError, Repository};
 
-/// What a memory begins with; another version has another one.
+/// First bytes of a memory; every version has its own.
 const MAGIC: &[u8] = b"provost-list-1\n";
 
-/// Where Provost keeps its own things.
+/// Runtime directory of Provost.
 const RUNTIME: &[u8] = b".provost/";
 
-/// The files of a project.
 #[derive(Debug)]
 pub struct Listed {
-    /// Relative to the root that was asked about. A file that was deleted and not committed is
-    /// among them.
+    /// Relative to the requested root, deleted files that are not yet committed included.
     pub paths: Vec<RawPath>,
-    /// What lets the next list be made quickly, if that is new and can be had.
+    /// Speeds up the next list; `None` if it is unchanged or cannot be had.
     pub memory: Option<Vec<u8>>,
 }
 
 impl Repository {
     /// The files below `root` that git tracks, and new ones that it does not ignore. `memory` came
-    /// with an earlier list for the same root; an empty one is none.
+    /// with an earlier list for the same root; empty means none.
     ///
-    /// `root` is the checkout that this repository was found from, or a directory in it.
+    /// `root` is the checkout from which this repository was discovered, or a directory in it.
     pub fn project_files(&self, root: &Path, memory: &[u8]) -> Result<Listed, GitError> {
         let nowhere = || GitError::NotARepository {
             path: root.to_owned(),
@@ -86,14 +84,14 @@ impl Repository {
     }
 }
 
-/// A memory that was read.
+/// A decoded memory.
 struct Kept<'a> {
     git_dir: &'a [u8],
     watch: Watch,
     paths: Vec<RawPath>,
 }
 
-/// The bytes of a memory: texts and lists have their length in front.
+/// Encodes a memory: texts and lists are preceded by their length.
 fn write(git_dir: &[u8], watch: &Watch, paths: &[RawPath]) -> Vec<u8> {
     let mut out = Vec::with_capacity((watch.places.len() + paths.len()) * 96);
     out.extend(MAGIC);
@@ -125,7 +123,7 @@ fn count(out: &mut Vec<u8>, count: usize) {
 }
 
 impl<'a> Kept<'a> {
-    /// The memory that `bytes` are, if they are one to their last byte.
+    /// Decodes `bytes`, of which every byte must belong to the memory.
     fn read(bytes: &'a [u8]) -> Option<Self> {
         let mut input = Input(bytes.strip_prefix(MAGIC)?);
         let git_dir = input.text()?;
@@ -154,7 +152,7 @@ impl<'a> Input<'a> {
         Some(chunk)
     }
 
-    /// How many follow, each of at least one byte.
+    /// How many elements follow, each of at least one byte.
     fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(u64::from_le_bytes(*self.chunk()?)).ok()?;
         (count <= self.0.len()).then_some(count)

@@ -1,15 +1,15 @@
-//! Puts objects into the store so that no clean-up takes them before a ref leads to them.
+//! Stores objects so that no clean-up removes them before a ref leads to them.
 //!
-//! `git gc --prune=now` removes loose objects and packs that no ref led to when it began, also while
-//! a run makes that ref. A pack with a `.keep` file beside it is the one thing that it leaves alone.
+//! `git gc --prune=now` removes loose objects and packs that no ref led to when it began, also
+//! while a run makes that ref. It leaves alone only packs that have a `.keep` file.
 //!
 //! # Invariants
 //!
-//! - The `.keep` file is there before the pack, and the index comes last: nobody sees a pack that can
-//!   be taken away, or half of one.
-//! - Every pack has a name of its own. One that was there before may be on somebody's list already.
-//! - A `.keep` file goes when refs lead to its objects. One of a process that died goes when the next
-//!   one writes.
+//! - The `.keep` file is written before the pack, and the index last. So git never sees an
+//!   incomplete pack, nor one that a clean-up may remove.
+//! - Every pack has a new name. A running clean-up may have an existing one on its list.
+//! - A `.keep` file is removed when refs lead to its objects. That of a dead process is removed by
+//!   the next process that writes.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -27,23 +27,23 @@ use super::run::unexpected;
 use super::{GitError, Repository, loose_objects, system};
 use crate::process_owner;
 
-/// From how many objects on git makes the index, on all cores.
+/// From this many objects on, git makes the index, on all cores.
 const MANY: u32 = 100;
 
-/// What our `.keep` files begin with.
+/// First bytes of our `.keep` files.
 const MARK: &str = "provost ";
 
-/// The longest `.keep` file that may be one of ours.
+/// The longest `.keep` file that may be one of ours, in bytes.
 const LONGEST: u64 = 4096;
 
-/// The `.keep` files of this process; they go when this is dropped.
+/// The `.keep` files of this process; dropping this removes them.
 #[derive(Debug, Default)]
 pub(super) struct KeepFiles(Mutex<Files>);
 
 #[derive(Debug, Default)]
 struct Files {
     paths: Vec<PathBuf>,
-    /// Whether those of dead processes were looked for.
+    /// Whether the `.keep` files of dead processes were removed.
     swept: bool,
 }
 
@@ -66,13 +66,12 @@ impl KeepFiles {
 }
 
 impl Repository {
-    /// Lets a clean-up take again what was written and no ref leads to.
+    /// Lets a clean-up remove what was written and has no ref.
     pub fn release(&self) {
         self.held.release();
     }
 
-    /// Puts the `count` objects of a pack into the store, held until [`Self::release`]; when it
-    /// returns they are on disk.
+    /// Writes the `count` objects of a pack to disk, held until [`Self::release`].
     pub(super) fn hold(&self, pack: Vec<u8>, count: u32) -> Result<(), GitError> {
         let place = self.objects.join("pack");
         let mut files = self.held.0.lock().map_err(|_| unexpected("pack"))?;
@@ -93,7 +92,7 @@ impl Repository {
         indexed.inspect_err(|_| withdraw(&stem))
     }
 
-    /// Puts the index beside a pack that is there.
+    /// Writes the index of a pack that exists.
     fn put_index(
         &self,
         place: &Path,
@@ -104,7 +103,7 @@ impl Repository {
         if count >= MANY {
             let path = stem.with_extension("pack");
             let path = path.to_string_lossy();
-            // A clean-up takes away unfinished files of git; then it is done here.
+            // A clean-up removes git's unfinished files; then the index is made here.
             let arguments = ["index-pack", &path];
             if self
                 .git
@@ -120,13 +119,13 @@ impl Repository {
             .map_err(system(format!("write objects into `{}`", place.display())))
     }
 
-    /// The same by git, which knows the modes of stores that others share.
+    /// Like [`Self::hold`], by git, which knows the file modes of a shared object store.
     fn hold_by_git(&self, pack: Vec<u8>, paths: &mut Vec<PathBuf>) -> Result<(), GitError> {
         let mark = format!("--keep={}", mark());
         let arguments = ["index-pack", "--stdin", &mark];
         let output = self.git.run(&self.at_side(), &arguments, pack)?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        // `keep` where the file was made, `pack` where there was one.
+        // Git prints `keep` if it made the file, `pack` if the pack existed.
         if let Some(name) = text.trim().strip_prefix("keep\t") {
             paths.push(self.objects.join(format!("pack/pack-{name}.keep")));
         }
@@ -134,7 +133,7 @@ impl Repository {
     }
 }
 
-/// Puts a pack and its `.keep` file there, the latter first.
+/// Writes the `.keep` file, then the pack.
 fn put_pack(place: &Path, stem: &Path, pack: &[u8], paths: &mut Vec<PathBuf>) -> io::Result<()> {
     match fs::create_dir(place) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -146,17 +145,17 @@ fn put_pack(place: &Path, stem: &Path, pack: &[u8], paths: &mut Vec<PathBuf>) ->
     put(place, &stem.with_extension("pack"), pack, 0o444)
 }
 
-/// Takes back what was put there of a pack that is not whole.
+/// Removes what was written of an incomplete pack.
 fn withdraw(stem: &Path) {
     for extension in ["idx", "pack", "keep"] {
         let _ = fs::remove_file(stem.with_extension(extension));
     }
 }
 
-/// Makes the file `path` in `place`, whole and on disk.
+/// Makes the file `path` in `place`, whole and synced.
 fn put(place: &Path, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    // Without a name until it is whole: git's clean-up removes unfinished files by theirs.
+    // Without a name until it is whole: git's clean-up removes unfinished files by name.
     let mut file = File::from(rustix::fs::open(place, flags, Mode::from_raw_mode(mode))?);
     file.write_all(bytes)?;
     file.sync_all()?;
@@ -165,7 +164,7 @@ fn put(place: &Path, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// What stands in a `.keep` file of this process.
+/// The content of a `.keep` file of this process.
 fn mark() -> String {
     let owner = process_owner::current().ok();
     let owner = owner.and_then(|owner| serde_json::to_string(&owner).ok());
@@ -192,7 +191,7 @@ fn sweep(place: &Path) {
     }
 }
 
-/// Forty digits that nobody else has.
+/// Forty hexadecimal digits for a unique name.
 fn number() -> io::Result<String> {
     let mut number = [0; 20];
     getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;

@@ -1,15 +1,15 @@
-//! Moves what belongs to the user: branches and a checkout. Only landing comes here.
+//! Moves what belongs to the user: branches and a checkout. Only landing uses this.
 //!
 //! # Invariants
 //!
 //! - A ref moves by compare-and-swap, a checkout only forward, and nothing is ever forced.
-//! - A checkout with changes, with files in the way, or where we could not write what the user's
-//!   own git would have written, is refused with words and left as it is.
-//! - Doing it twice equals doing it once, also when it was interrupted between ref and files.
+//! - Some checkouts are refused with a reason and stay as they are. They have changes, or files in
+//!   the way, or need a file that we cannot write as the user's own git would.
+//! - Doing it twice equals doing it once, also after an interruption between ref and files.
 //!
 //! The checkout is updated with our own settings: the user's filters, hooks and configuration do
-//! not run. Line endings and encodings that attributes ask for are applied, wherever the user's git
-//! finds them; see [`super::attributes`].
+//! not run. Line endings and encodings are applied as attributes ask, wherever the user's git
+//! finds these; see [`super::attributes`].
 
 mod fresh;
 
@@ -28,100 +28,67 @@ use super::run::{Output, Place, failed, unexpected};
 use super::side_directory::SideGit;
 use super::{Expected, GitError, Repository};
 
-/// How many paths a refusal names.
 const MOST_PATHS: usize = 20;
 
-/// Why a checkout was not moved.
 #[derive(Debug, thiserror::Error)]
 pub enum LandError {
-    /// Files differ from the commit.
     #[error("the checkout has changes: {}", list(paths))]
     Dirty {
-        /// Some of them.
+        /// At most `MOST_PATHS` of them.
         paths: Vec<RawPath>,
     },
-    /// Files that git does not know would be overwritten.
     #[error("untracked files are in the way: {}", list(paths))]
     InTheWay {
-        /// Some of them.
+        /// At most `MOST_PATHS` of them.
         paths: Vec<RawPath>,
     },
     /// Files that the user's git would have passed through a filter.
     #[error("files need a filter that is not run here: {}", list(paths))]
     Filtered {
-        /// Some of them.
+        /// At most `MOST_PATHS` of them.
         paths: Vec<RawPath>,
     },
-    /// Entries of the index that hide what is on disk.
+    /// Index entries that hide the state on disk.
     #[error(
         "the index hides files (sparse checkout or assume-unchanged): {}",
         list(paths)
     )]
     Hidden {
-        /// Some of them.
+        /// At most `MOST_PATHS` of them.
         paths: Vec<RawPath>,
     },
-    /// The branch is only another name for one.
+    /// The branch is a symbolic ref.
     #[error("`{name}` is only another name for `{real}`")]
-    Alias {
-        /// The branch.
-        name: String,
-        /// What it stands for.
-        real: String,
-    },
+    Alias { name: String, real: String },
     /// Several checkouts are on the branch, and only one could follow it.
     #[error("several checkouts are on `{branch}`: {}", places(checkouts))]
     Several {
-        /// The branch.
         branch: String,
-        /// All of them.
         checkouts: Vec<PathBuf>,
     },
-    /// An operation will come back to the branch.
+    /// An operation, such as a rebase, will return to the branch.
     #[error("`{branch}` is in use by a {operation} in `{}`", checkout.display())]
     InUse {
-        /// The branch.
         branch: String,
-        /// What goes on.
         operation: &'static str,
-        /// Where.
         checkout: PathBuf,
     },
-    /// A merge, rebase or the like is under way.
+    /// A merge, rebase or the like is under way in the checkout.
     #[error("an operation is under way in the checkout (`{what}`)")]
     Busy {
-        /// The file that shows it.
+        /// The file in the git directory that shows it.
         what: String,
     },
-    /// The checkout is on another commit.
     #[error("the checkout is at {found}, not at {expected}")]
-    Elsewhere {
-        /// Where it should be.
-        expected: Oid,
-        /// Where it is.
-        found: Oid,
-    },
-    /// The new commit does not follow the old one.
+    Elsewhere { expected: Oid, found: Oid },
+    /// The new commit is not a descendant of the old one.
     #[error("{to} does not follow {from}")]
-    NotForward {
-        /// The old commit.
-        from: Oid,
-        /// The new commit.
-        to: Oid,
-    },
-    /// The directory is no checkout of this repository.
+    NotForward { from: Oid, to: Oid },
     #[error("`{}` is not a checkout of this repository", path.display())]
-    NotACheckout {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// Git refused, in its own words.
+    NotACheckout { path: PathBuf },
+    /// Git refused; its own message is kept.
     #[error("git refused to update the checkout: {words}")]
-    Refused {
-        /// What it said.
-        words: String,
-    },
-    /// Git failed.
+    Refused { words: String },
     #[error("git failed while landing")]
     Git(#[from] GitError),
 }
@@ -137,7 +104,7 @@ fn places(checkouts: &[PathBuf]) -> String {
 }
 
 impl Repository {
-    /// Sets a branch of the user, if it is where it is expected.
+    /// Sets a branch of the user, if it has the expected value.
     ///
     /// A checkout of that branch does not follow; see [`checkout_fast_forward`].
     pub fn land_ref(&self, name: &str, new: &Oid, expected: &Expected) -> Result<(), LandError> {
@@ -146,7 +113,7 @@ impl Repository {
         Ok(self.update_ref(name, new, expected)?)
     }
 
-    /// Fails if the branch is another name for one: moving it would cut it off from that.
+    /// Fails if the branch is a symbolic ref: moving it would detach it from its target.
     fn refuse_alias(&self, name: &str) -> Result<(), LandError> {
         match self.alias_of(name)? {
             Some(real) => Err(LandError::Alias {
@@ -157,7 +124,7 @@ impl Repository {
         }
     }
 
-    /// Whether `new` is `old` or has it in its history.
+    /// Whether `new` is `old` or a descendant of it.
     pub fn follows(&self, new: &Oid, old: &Oid) -> Result<bool, GitError> {
         let arguments = ["merge-base", "--is-ancestor", old.as_str(), new.as_str()];
         let output = self.git.call(&self.at_side(), &arguments, Vec::new())?;
@@ -169,7 +136,7 @@ impl Repository {
     }
 }
 
-/// Fails with words unless every tracked file of the checkout is as its commit has it.
+/// Fails with the reason unless every tracked file of the checkout equals its commit.
 pub fn worktree_status_clean(repo: &Repository, checkout: &Path) -> Result<(), LandError> {
     let ground = Ground::new(repo, checkout)?;
     ground.refuse_busy()?;
@@ -179,12 +146,12 @@ pub fn worktree_status_clean(repo: &Repository, checkout: &Path) -> Result<(), L
     ground.refuse_dirty(&view)
 }
 
-/// Files of the checkout that differ from its commit or that git does not know; writes nothing.
+/// Files of the checkout that differ from its commit or are untracked; writes nothing.
 pub fn uncommitted(repo: &Repository, checkout: &Path) -> Result<Vec<RawPath>, LandError> {
     let ground = Ground::new(repo, checkout)?;
     let head = ground.here.resolve("HEAD")?;
     let view = ground.view(&head)?;
-    // Our settings do not lead to the repository's own list of what to leave out.
+    // With our settings git does not read the repository's own exclude file.
     let exclude = ground.here.common_dir.join("info/exclude");
     let exclude = format!("core.excludesFile={}", exclude.display());
     let arguments = [
@@ -203,7 +170,7 @@ pub fn uncommitted(repo: &Repository, checkout: &Path) -> Result<Vec<RawPath>, L
     Ok(fields.iter().map(path).collect())
 }
 
-/// Moves a clean checkout, and the branch it is on, from one commit to a later one.
+/// Moves a clean checkout, and its branch, from one commit to a later one.
 pub fn checkout_fast_forward(
     repo: &Repository,
     checkout: &Path,
@@ -244,18 +211,18 @@ pub fn checkout_fast_forward(
         ground.move_head(from, to)?;
     }
     ground.update_files(&view, &[], from, to).inspect_err(|_| {
-        // Best effort: a checkout and its branch that agree are easier to understand.
+        // Best effort: a checkout that agrees with its branch is easier to understand.
         let _ = ground.move_head(to, from);
     })
 }
 
-/// A checkout of the user, seen with our settings.
+/// A checkout of the user, read with our settings.
 struct Ground {
     here: Repository,
     checkout: PathBuf,
     index: PathBuf,
     attributes: Attributes,
-    /// Whether the right to execute a file counts for nothing here.
+    /// Whether the checkout ignores the executable bit.
     modeless: bool,
 }
 
@@ -303,7 +270,7 @@ impl Ground {
         self.here.git.call(&place, &words, input)
     }
 
-    /// The fields, ended by NUL, that a call prints.
+    /// The NUL-terminated fields that a call prints.
     fn fields(
         &self,
         view: &SideGit,
@@ -372,7 +339,7 @@ impl Ground {
         refuse(dirty, |paths| LandError::Dirty { paths })
     }
 
-    /// Git itself overwrites files that are ignored; we overwrite none.
+    /// Refuses to overwrite ignored files, which git itself would overwrite.
     fn refuse_in_the_way(
         &self,
         changes: &[Change],
@@ -387,7 +354,7 @@ impl Ground {
         refuse(blocking.into_iter(), |paths| LandError::InTheWay { paths })
     }
 
-    /// What stands where a new file must go and is not known to git.
+    /// What is at the path of a new file and is not known to git.
     fn blocking(&self, path: &RawPath, known: &BTreeMap<RawPath, Entry>) -> Option<RawPath> {
         let bytes = path.as_bytes();
         let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
@@ -401,7 +368,7 @@ impl Ground {
         self.unknown(path, known)
     }
 
-    /// The first thing at or below `path` that is not known to git.
+    /// The first file at or below `path` that is not known to git.
     fn unknown(&self, path: &RawPath, known: &BTreeMap<RawPath, Entry>) -> Option<RawPath> {
         let place = self.place(path);
         let data = place.symlink_metadata().ok()?;
@@ -456,7 +423,7 @@ impl Ground {
         if output.status.success() {
             return Ok(());
         }
-        // Advice is for whoever calls git by hand.
+        // Git's advice is meant for a user who calls git by hand.
         let lines = output.words.lines();
         let said: Vec<&str> = lines.filter(|line| !line.starts_with("hint:")).collect();
         Err(LandError::Refused {
@@ -464,7 +431,7 @@ impl Ground {
         })
     }
 
-    /// Moves the branch the checkout is on, or its `HEAD` if it is on none.
+    /// Moves the branch of the checkout, or its `HEAD` if it is detached.
     fn move_head(&self, from: &Oid, to: &Oid) -> Result<(), LandError> {
         let branch = self.here.head_branch()?;
         let name = branch.as_deref().unwrap_or("HEAD");
@@ -476,7 +443,6 @@ impl Ground {
     }
 }
 
-/// Fails if there are any.
 fn refuse(
     paths: impl Iterator<Item = RawPath>,
     error: impl FnOnce(Vec<RawPath>) -> LandError,

@@ -1,4 +1,4 @@
-//! Answers what people ask about changes and branches: how many lines, and whether it is in there.
+//! Answers what users ask about changes and branches: how many lines, and which commits they have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,20 +8,17 @@ use provost_core::path::RawPath;
 use super::run::unexpected;
 use super::{GitError, Repository};
 
-/// The most commits whose trees are looked at.
+/// The most commits whose trees are read.
 const MOST_TREES: usize = 20_000;
 
-/// Lines that a change adds and removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lines {
-    /// How many are new.
     pub added: u64,
-    /// How many are gone.
     pub removed: u64,
 }
 
 impl Repository {
-    /// How many lines each changed path gained and lost; `None` for content that is not text.
+    /// How many lines each changed path gained and lost; `None` for binary content.
     pub fn line_counts(
         &self,
         before: &Oid,
@@ -47,7 +44,7 @@ impl Repository {
             .collect()
     }
 
-    /// Those of `commits` that are in the history of `tip`; one that is not there is in none.
+    /// Those of `commits` that are in the history of `tip`; a missing commit is in no history.
     pub fn held_by(&self, tip: &Oid, commits: &BTreeSet<Oid>) -> Result<BTreeSet<Oid>, GitError> {
         if commits.is_empty() {
             return Ok(BTreeSet::new());
@@ -60,7 +57,7 @@ impl Repository {
         Ok(commits.iter().filter(held).cloned().collect())
     }
 
-    /// The trees of the commit that `HEAD` leads to and of those before it, the newest [`MOST_TREES`].
+    /// The trees of `HEAD` and its ancestors, at most the newest [`MOST_TREES`].
     pub fn trees(&self) -> Result<BTreeSet<String>, GitError> {
         let most = format!("--max-count={MOST_TREES}");
         let arguments = ["rev-list", "--format=%T", &most, "HEAD", "--"];
@@ -70,7 +67,7 @@ impl Repository {
         Ok(text.lines().filter(is_tree).map(str::to_owned).collect())
     }
 
-    /// The commits that `git rev-list` gives for `lines`; missing ones are passed over.
+    /// The commits that `git rev-list` prints for `lines`; missing ones are ignored.
     fn rev_list(&self, walk: &str, lines: String) -> Result<BTreeSet<Oid>, GitError> {
         let arguments = ["rev-list", "--ignore-missing", walk, "--stdin"];
         let output = self

@@ -1,4 +1,4 @@
-//! Finds the repository around a directory, without asking the repository.
+//! Finds the repository around a directory, by reading files only.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,18 +12,18 @@ use super::run::{Place, unexpected};
 use super::side_directory::SideGit;
 use super::{Git, GitError, Repository, ref_files, system};
 
-/// The longest `.git` or `commondir` file we read.
+/// The longest `.git` or `commondir` file that is read, in bytes.
 const LONGEST: u64 = 8192;
 
 impl Repository {
-    /// Finds the repository that `directory` lies in: a checkout, a linked worktree or a bare one.
+    /// Finds the repository that contains `directory`: a checkout, a linked worktree or a bare one.
     ///
-    /// Its private files are made in the system's directory for temporary ones.
+    /// Private files go to the system's temporary directory.
     pub fn discover(directory: &Path) -> Result<Self, GitError> {
         Self::discover_with(directory, &std::env::temp_dir())
     }
 
-    /// The same, with private files made in `scratch`.
+    /// Like [`Self::discover`], with private files in `scratch`.
     pub fn discover_with(directory: &Path, scratch: &Path) -> Result<Self, GitError> {
         let (git_dir, checkout) = locate(directory)?;
         let common_dir = match line_of(&git_dir.join("commondir"))? {
@@ -119,12 +119,12 @@ fn is_git_dir(path: &Path) -> bool {
 /// Files that git opens on its way to every answer.
 const OPENED: &[&str] = &["HEAD", "config", "packed-refs", "commondir"];
 
-/// Fails if something stands for one of git's own files that may never end, such as a fifo.
+/// Fails if one of git's own files is a fifo or the like, whose reading may never end.
 fn refuse_waiting(directories: &[&Path]) -> Result<(), GitError> {
     for directory in directories {
         for name in OPENED {
             let path = directory.join(name);
-            // A link may dangle; where it leads is what git would open.
+            // A link may dangle; git would open its target.
             let waits = path
                 .metadata()
                 .is_ok_and(|data| !data.is_file() && !data.is_dir());
@@ -136,16 +136,16 @@ fn refuse_waiting(directories: &[&Path]) -> Result<(), GitError> {
     Ok(())
 }
 
-/// `relative` seen from `base`, without links.
+/// `relative` resolved from `base`, without links.
 fn absolute(base: &Path, relative: &Path) -> Result<PathBuf, GitError> {
     let path = base.join(relative);
     path.canonicalize()
         .map_err(system(format!("find `{}`", path.display())))
 }
 
-/// The only line of a small file; `None` if the file is not there.
+/// The only line of a small file; `None` if the file does not exist.
 fn line_of(path: &Path) -> Result<Option<PathBuf>, GitError> {
-    // A fifo must not make us wait for somebody to write.
+    // Opening a fifo would block until a writer appears.
     if path.metadata().is_ok_and(|data| !data.is_file()) {
         return Err(GitError::BadLayout {
             path: path.to_owned(),
@@ -171,7 +171,7 @@ fn line_of(path: &Path) -> Result<Option<PathBuf>, GitError> {
     Ok(Some(PathBuf::from(std::ffi::OsString::from_vec(bytes))))
 }
 
-/// Asks how objects are named.
+/// Asks git which hash function names the objects.
 fn format_of(git: &Git, git_dir: &Path) -> Result<ObjectFormat, GitError> {
     let place = Place {
         git_dir,

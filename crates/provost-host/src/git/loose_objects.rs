@@ -1,8 +1,8 @@
-//! Writes objects as files of their own, as git does, without starting git.
+//! Writes objects as loose files, as git does, without starting git.
 //!
 //! # Invariants
 //!
-//! - An object is there whole or not at all: it is written beside its place, synced, then renamed.
+//! - An object exists whole or not at all: it is written beside its place, synced, then renamed.
 //! - When [`write`] returns, the objects and their names are on disk.
 
 use std::collections::BTreeSet;
@@ -16,24 +16,23 @@ use provost_core::pack::{self, Objects};
 
 use super::{GitError, system};
 
-/// Set-group-id, and writing for the group and for all: how git marks a store that others share.
+/// Set-group-id, and write permission for the group and for all: how git marks a shared store.
 const SHARED: u32 = 0o2022;
 
-/// Whether nobody else is to write into this object store.
+/// Whether no other user may write into this object store.
 pub(super) fn is_ours_alone(objects: &Path) -> bool {
     objects.metadata().is_ok_and(|data| {
         data.uid() == rustix::process::geteuid().as_raw() && data.mode() & SHARED == 0
     })
 }
 
-/// Puts `objects` into the store at `place`.
 pub(super) fn write(place: &Path, objects: &Objects) -> Result<(), GitError> {
     let what = || format!("write objects into `{}`", place.display());
     let mut unfinished = Unfinished::default();
     put(place, objects, &mut unfinished).map_err(system(what()))
 }
 
-/// Files that were written, and where they belong; those that never got there go when this is dropped.
+/// Files that were written, and their final paths. Dropping this removes those not yet renamed.
 #[derive(Default)]
 struct Unfinished(Vec<(File, PathBuf, PathBuf)>);
 
@@ -58,7 +57,8 @@ fn put(place: &Path, objects: &Objects, unfinished: &mut Unfinished) -> io::Resu
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
-        // One that is there is synced again with its directory: whoever wrote it may not have.
+        // An object that exists is synced again with its directory: its writer may not have done
+        // so.
         if path.try_exists()? {
             File::open(&path)?.sync_all()?;
         } else {

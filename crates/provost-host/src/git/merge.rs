@@ -9,30 +9,30 @@ use provost_core::path::RawPath;
 use super::run::{failed, unexpected};
 use super::{GitError, Person, Repository};
 
-/// What came of a merge.
+/// Result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Merged {
     /// The merged tree; its objects are in the object store.
     Clean(Oid),
-    /// The paths that both sides changed in ways that do not go together.
+    /// The paths that both sides changed incompatibly.
     Conflict(Vec<RawPath>),
 }
 
 impl Repository {
-    /// Merges what `ours` and `theirs` made of `base`; all three are trees or commits.
+    /// Merges the changes of `ours` and `theirs` to `base`; all three are trees or commits.
     ///
-    /// No merge driver is started, and no path is moved because its directory was.
+    /// No merge driver is started, and no path moves because its directory was renamed.
     pub fn merge_tree(&self, base: &Oid, ours: &Oid, theirs: &Oid) -> Result<Merged, GitError> {
-        // Git finds the base of two commits, so the trees are dressed as such; older versions do
-        // not take it by name. Nothing refers to these commits afterwards.
-        let nobody = Person {
+        // Git finds the base from two commits, and older versions take no base by name. So the
+        // trees are wrapped in commits, to which nothing refers afterwards.
+        let placeholder = Person {
             name: "provost".to_owned(),
             mail: "provost@localhost".to_owned(),
             time: 0,
         };
         let dress = |oid: &Oid, parents: &[Oid]| {
             let tree = self.tree_of(oid)?;
-            self.commit_aside(&tree, parents, "side of a merge", &nobody)
+            self.commit_aside(&tree, parents, "side of a merge", &placeholder)
         };
         let sides = [self.tree_of(ours)?, self.tree_of(theirs)?];
         let base = dress(base, &[])?;
@@ -69,7 +69,8 @@ impl Repository {
         }
     }
 
-    /// Holds what `tree` has and none of `known`, which git wrote where a clean-up finds it.
+    /// Holds the objects of `tree` that none of `known` has: git wrote them where a clean-up finds
+    /// them.
     fn hold_tree(&self, tree: &Oid, known: &[Oid]) -> Result<(), GitError> {
         let known = known.iter().map(|oid| self.read_tree(oid));
         let known = known.collect::<Result<Vec<_>, _>>()?;
@@ -91,7 +92,7 @@ impl Repository {
         self.write_pack(writer.finish())
     }
 
-    /// The tree itself, or that of the commit.
+    /// The tree itself, or the tree of the commit.
     fn tree_of(&self, oid: &Oid) -> Result<Oid, GitError> {
         match self.batch()?.one(oid, Kind::Tree) {
             Err(GitError::WrongKind { .. }) => self.commit_tree(oid),

@@ -13,13 +13,12 @@ use provost_core::tree::{self, Trees};
 use super::run::unexpected;
 use super::{Batch, GitError, Repository};
 
-/// Everything a tree holds.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct TreeRead {
-    /// What stands at each path; directories are not listed.
+    /// The file at each path; directories are not listed.
     pub files: BTreeMap<RawPath, Node>,
-    /// The tree objects as far as they were read: of a tree that git was asked about, all of them.
+    /// The tree objects that were read: all of them, if git was asked for the whole tree.
     pub trees: Trees,
 }
 
@@ -55,7 +54,7 @@ impl Repository {
         Ok(oid)
     }
 
-    /// The object that `rev` names, if no git has to be asked for it.
+    /// The object that `rev` names, if it is found without starting git.
     fn plainly(&self, rev: &str) -> Result<Option<Oid>, GitError> {
         if let Ok(oid) = Oid::try_from(rev) {
             return Ok((oid.format() == self.format).then_some(oid));
@@ -76,7 +75,7 @@ impl Repository {
             .ok_or_else(|| unexpected("cat-file"))
     }
 
-    /// What stands at the top of a tree.
+    /// Only the top level of a tree.
     pub fn read_top(&self, root: &Oid) -> Result<TreeRead, GitError> {
         let mut read = TreeRead::default();
         let level = vec![(RawPath::new(""), root.clone())];
@@ -84,10 +83,10 @@ impl Repository {
         Ok(read)
     }
 
-    /// Everything a tree holds.
+    /// Every file of a tree, recursively.
     ///
-    /// One that was read before is remembered, because a run asks for its base again and again; of
-    /// another one only the objects are read that the last one did not have.
+    /// The last tree is cached, because a run reads its base repeatedly. Of another tree only the
+    /// objects are read that the cached one lacks.
     pub fn read_tree(&self, root: &Oid) -> Result<Arc<TreeRead>, GitError> {
         let last = self.last_tree.lock().ok().and_then(|last| last.clone());
         if let Some((_, read)) = last.as_ref().filter(|(known, _)| known == root) {
@@ -114,7 +113,8 @@ impl Repository {
         Ok(read)
     }
 
-    /// Takes `files` for what the tree `root` holds, because somebody trusted has listed it.
+    /// Caches `files` as the content of the tree `root`. The caller must have listed it by trusted
+    /// code.
     pub(crate) fn remember(&self, root: &Oid, files: BTreeMap<RawPath, Node>) {
         let trees = Trees::default();
         if let Ok(mut last) = self.last_tree.lock()
@@ -124,7 +124,7 @@ impl Repository {
         }
     }
 
-    /// Reads the directories of one depth and gives those below.
+    /// Reads the directories of one depth and returns those below.
     pub(crate) fn read_level(
         &self,
         batch: &mut Batch,
@@ -156,19 +156,18 @@ impl Repository {
         Ok(below)
     }
 
-    /// The bytes of a blob.
     pub fn blob(&self, oid: &Oid) -> Result<Vec<u8>, GitError> {
         self.batch()?.one(oid, Kind::Blob)
     }
 
-    /// The patch that makes `after` of `before`: exact for every byte, mode and name.
+    /// The patch that turns `before` into `after`: exact for every byte, mode and name.
     ///
-    /// Moves are written as removal and addition, so that each line stands under its own path.
+    /// Moves are written as removal and addition, so that each line belongs to its own path.
     pub fn patch(&self, before: &Oid, after: &Oid) -> Result<Vec<u8>, GitError> {
         self.patch_at(before, after, &[])
     }
 
-    /// The part of that patch that is about `paths`, which are sorted; nothing if there are none.
+    /// The part of that patch about `paths`, which must be sorted; empty if there are none.
     pub fn patch_of(
         &self,
         before: &Oid,
@@ -176,14 +175,14 @@ impl Repository {
         paths: &[RawPath],
     ) -> Result<Vec<u8>, GitError> {
         let mut patch = Vec::new();
-        // As many as surely fit one command line.
+        // This many always fit on one command line.
         for some in paths.chunks(200) {
             patch.extend(self.patch_at(before, after, some)?);
         }
         Ok(patch)
     }
 
-    /// The patch of `paths`; of everything if there are none.
+    /// The patch of `paths`; of everything if `paths` is empty.
     fn patch_at(&self, before: &Oid, after: &Oid, paths: &[RawPath]) -> Result<Vec<u8>, GitError> {
         let arguments = [
             "diff-tree",
@@ -218,7 +217,7 @@ impl Repository {
         Ok(changes.into_iter().map(|change| change.path).collect())
     }
 
-    /// What differs between two trees, sorted; kind, origin and link of the changes are not filled.
+    /// What differs between two trees, sorted; kind, origin and link of the changes are not set.
     pub fn differences(&self, before: &Oid, after: &Oid) -> Result<Vec<Change>, GitError> {
         let mut batch = self.batch()?;
         let mut failure = None;
@@ -239,9 +238,8 @@ impl Repository {
         })
     }
 
-    /// New paths of `after`, the paths of `before` that git takes for their origin, because half of
-    /// their content is the same, and how much it is in percent; `harder` looks at unchanged files
-    /// too.
+    /// New paths of `after`, each with the path of `before` that git takes for its origin and their
+    /// similarity in percent (at least 50). `harder` considers unchanged files too.
     pub fn similar(
         &self,
         before: &Oid,
@@ -274,7 +272,7 @@ impl Repository {
     }
 }
 
-/// Where each tree stands: one that stands in many places is read once, but its files count in each.
+/// The paths of each tree. A tree at many paths is read once, but its files count at each.
 type Places = BTreeMap<Oid, Vec<RawPath>>;
 
 fn places(level: Vec<(RawPath, Oid)>) -> Places {
@@ -286,7 +284,7 @@ fn places(level: Vec<(RawPath, Oid)>) -> Places {
 }
 
 impl TreeRead {
-    /// Takes in the tree `oid`, which stands at each of `directories`, and gives those below.
+    /// Adds the tree `oid`, which is at each of `directories`, and returns those below.
     fn take(
         &mut self,
         format: ObjectFormat,

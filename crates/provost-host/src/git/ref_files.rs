@@ -1,7 +1,7 @@
 //! Reads refs from the files that git keeps them in, where these are plain, and adds new ones.
 //!
-//! Starting git takes longer than a sandbox does, and most questions about refs have their answer in one
-//! small file.
+//! Starting git takes longer than starting a sandbox, and most questions about refs are answered by
+//! one small file.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -15,37 +15,37 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
 use super::refs::check;
 
-/// It is less plain than what is read here.
+/// The files are less plain than this module reads; git must answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AskGit;
 
-/// What came of making a ref.
+/// Result of making a ref.
 #[derive(Debug)]
 pub(super) enum Made {
-    /// It was not there, and is on disk now.
+    /// The ref was created and synced.
     New,
-    /// It was there, led to the same object, and is on disk now.
+    /// The ref existed with the same object, and is synced.
     Same,
-    /// It is there, and nobody knows whether it is on disk.
+    /// The ref exists, but syncing failed.
     Unsynced(io::Error),
 }
 
-/// The longest configuration we look at.
+/// The longest configuration that is read, in bytes.
 const LONGEST_CONFIG: u64 = 1 << 20;
 
-/// The longest list of packed refs we look at.
+/// The longest list of packed refs that is read, in bytes.
 const LONGEST_LIST: u64 = 4 << 20;
 
-/// How long a lock on a new ref is waited for; who packs refs holds one for moments.
+/// How long to wait for a lock on a new ref; `git pack-refs` holds one for moments.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The longest file of one ref.
+/// The longest file of one ref, in bytes.
 const LONGEST_REF: u64 = 4096;
 
-/// Whether the repository has objects named by SHA-1, and refs in files.
+/// Whether the repository names objects by SHA-1 and keeps refs in files.
 ///
-/// Both are the rule unless the section `extensions` says otherwise, which counts only in this very
-/// file, not in one that it includes.
+/// Both hold unless the section `extensions` says otherwise. Git reads that section only in this
+/// file, not in an included one.
 pub(super) fn is_plain(common_dir: &Path) -> bool {
     let Ok(Some(text)) = read(&common_dir.join("config"), LONGEST_CONFIG) else {
         return false;
@@ -56,8 +56,8 @@ pub(super) fn is_plain(common_dir: &Path) -> bool {
         .any(|word| word == b"extensions")
 }
 
-/// Whether a file of settings surely has none called `name`: its last word is nowhere in it, and
-/// nothing is included. Names of settings can be written in one way only, but for their case.
+/// Whether a settings file certainly lacks `name`: its last word is nowhere in the file, and
+/// nothing is included. Apart from letter case, a setting's name can be written in one way only.
 pub(super) fn lacks(file: &Path, name: &str) -> bool {
     let Ok(Some(text)) = read(file, LONGEST_CONFIG) else {
         return false;
@@ -78,13 +78,13 @@ pub(super) fn head(git_dir: &Path) -> Result<String, AskGit> {
     Ok(branch.to_owned())
 }
 
-/// Where the ref `name` is, if there is one; all checkouts share it.
+/// The object of the ref `name`, if the ref exists; all checkouts share it.
 pub(super) fn value(common_dir: &Path, name: &str) -> Result<Option<Oid>, AskGit> {
     let shared = ["refs/heads/", "refs/provost/"];
     if !shared.iter().any(|prefix| name.starts_with(prefix)) {
         return Err(AskGit);
     }
-    // In this order, as git does: what is packed stays loose until the list is written.
+    // In this order, as git does: a ref stays loose until the packed list is written.
     if let Some(text) = read(&common_dir.join(name), LONGEST_REF)? {
         return oid(text.strip_suffix(b"\n").ok_or(AskGit)?).map(Some);
     }
@@ -96,11 +96,11 @@ pub(super) fn value(common_dir: &Path, name: &str) -> Result<Option<Oid>, AskGit
     line.map(oid).transpose()
 }
 
-/// Makes the ref `name`, which is not there yet, whole or not at all.
+/// Makes the ref `name`, which must not exist, whole or not at all.
 ///
-/// Nobody but us writes this name, so it needs no lock that a killed process would leave; one that
-/// somebody else holds is waited for, and then left to git's judgement. It gets no reflog, because it has no past; moving a ref that is
-/// there is left to git.
+/// No other program writes this name, so no lock file is made that a killed process would leave.
+/// A lock that another process holds is waited for; after that git decides. The ref gets no reflog,
+/// because it has no history. Moving an existing ref is left to git.
 pub(super) fn create(common_dir: &Path, name: &str, oid: &Oid) -> Result<Made, AskGit> {
     let path = common_dir.join(name);
     let parent = path.parent().ok_or(AskGit)?;
@@ -116,7 +116,7 @@ pub(super) fn create(common_dir: &Path, name: &str, oid: &Oid) -> Result<Made, A
     }
     let is_there = value(common_dir, name)?;
     if is_there.as_ref() == Some(oid) {
-        // Whoever made it may have died before it was on disk; a packed one has no file.
+        // Its maker may have died before it was on disk; a packed ref has no file.
         let synced = match File::open(&path) {
             Ok(file) => file.sync_all().and_then(|()| sync(parent)),
             Err(_) => Ok(()),
@@ -131,7 +131,7 @@ pub(super) fn create(common_dir: &Path, name: &str, oid: &Oid) -> Result<Made, A
         .into_iter()
         .chain(made.iter().map(PathBuf::as_path));
     let synced = directories.try_for_each(sync).or_else(|error| {
-        // Whoever packs refs removes empty directories, and has the ref on disk by then.
+        // `git pack-refs` removes empty directories, after it has written the ref to disk.
         let packed = error.kind() == ErrorKind::NotFound
             && value(common_dir, name).is_ok_and(|found| found.as_ref() == Some(oid));
         if packed { Ok(()) } else { Err(error) }
@@ -139,10 +139,10 @@ pub(super) fn create(common_dir: &Path, name: &str, oid: &Oid) -> Result<Made, A
     Ok(synced.map_or_else(Made::Unsynced, |()| Made::New))
 }
 
-/// Makes the file `path` in `parent`, where there must be none.
+/// Makes the file `path` in `parent`, where it must not exist.
 fn put(parent: &Path, path: &Path, oid: &Oid) -> io::Result<()> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    // Without a name until it is whole, so that nothing is left if we die.
+    // Without a name until it is whole, so that nothing is left if this process dies.
     let mut file = File::from(rustix::fs::open(parent, flags, Mode::from_raw_mode(0o666))?);
     writeln!(file, "{oid}")?;
     file.sync_all()?;
@@ -155,7 +155,7 @@ fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-/// Makes a directory and those above it, and gives all that hold a new one.
+/// Makes a directory and its parents, and returns every directory that got a new entry.
 fn make_directories(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let missing: Vec<&Path> = directory
         .ancestors()
@@ -166,7 +166,7 @@ fn make_directories(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(holders.map(Path::to_owned).collect())
 }
 
-/// Whether a packed ref is called like a directory above `name`, or lies below it.
+/// Whether a packed ref has the name of a directory above `name`, or lies below `name`.
 fn is_in_the_way(common_dir: &Path, name: &str) -> Result<bool, AskGit> {
     let list = read(&common_dir.join("packed-refs"), LONGEST_LIST)?.unwrap_or_default();
     let is_part = |long: &[u8], short: &[u8]| {
@@ -188,7 +188,7 @@ fn oid(text: &[u8]) -> Result<Oid, AskGit> {
         .ok_or(AskGit)
 }
 
-/// The bytes of a regular file, if there is one.
+/// The bytes of a regular file, if it exists.
 fn read(path: &Path, longest: u64) -> Result<Option<Vec<u8>>, AskGit> {
     match fs::symlink_metadata(path) {
         Ok(data) if data.is_file() && data.len() <= longest => {}
@@ -199,7 +199,7 @@ fn read(path: &Path, longest: u64) -> Result<Option<Vec<u8>>, AskGit> {
     let file = File::open(path).map_err(|_| AskGit)?;
     let read = file.take(longest + 1).read_to_end(&mut bytes);
     read.map_err(|_| AskGit)?;
-    // It may have grown since it was looked at.
+    // The file may have grown since its size was read.
     let fits = bytes.len() as u64 <= longest;
     if fits { Ok(Some(bytes)) } else { Err(AskGit) }
 }
@@ -229,7 +229,7 @@ mod tests {
         assert!(!plain("[Extensions]\n\trefStorage = reftable\n"));
         assert!(
             !is_plain(directory(&[]).path()),
-            "without a configuration nobody knows"
+            "a missing configuration is not plain"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Reads refs, and writes those that are ours.
+//! Reads refs, and writes those below `refs/provost/` and `refs/heads/provost/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,25 +10,25 @@ use super::ref_files::{self, Made};
 use super::run::{failed, unexpected};
 use super::{GitError, Repository, loose_objects, system};
 
-/// Where the refs we write live.
+/// Prefixes of the refs that Provost writes.
 const OURS: &[&str] = &[KEPT, BRANCHES];
 
-/// Where a ref must be before it is moved.
+/// Expected value of a ref before it is moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
     /// It must not exist.
     Absent,
-    /// It must be here.
+    /// It must lead to this object.
     Is(Oid),
-    /// It may be anywhere.
+    /// Any value, or none.
     Any,
 }
 
 impl Repository {
-    /// Sets one of our own refs, if it is where it is expected, to a commit that is there.
+    /// Sets one of our own refs, if it has the expected value, to a commit that exists.
     pub fn keep(&self, name: &str, new: &Oid, expected: &Expected) -> Result<(), GitError> {
         self.point(name, new, expected)?;
-        // A clean-up may have begun before the ref was there, and taken what nothing held.
+        // A clean-up that began before the ref existed may have removed objects that nothing held.
         let read = self.commit_tree(new);
         let read = read.and_then(|tree| self.batch()?.one(&tree, Kind::Tree));
         read.map(drop).inspect_err(|_| {
@@ -40,7 +40,7 @@ impl Repository {
         check(name, OURS)?;
         let may_be_new = matches!(expected, Expected::Absent | Expected::Any);
         if may_be_new && self.is_plain && loose_objects::is_ours_alone(&self.objects) {
-            // As git does: no ref leads to what is not there.
+            // As git does: a ref must not lead to a missing object.
             self.commit_tree(new)?;
             match ref_files::create(&self.common_dir, name, new) {
                 Ok(Made::New) => return Ok(()),
@@ -48,14 +48,14 @@ impl Repository {
                 Ok(Made::Unsynced(error)) => {
                     return Err(system(format!("sync the ref `{name}`"))(error));
                 }
-                // One that is there must not be, whatever it says.
+                // The ref exists, but was expected to be absent; its value does not matter.
                 Ok(Made::Same) | Err(ref_files::AskGit) => {}
             }
         }
         self.update_ref(name, new, expected)
     }
 
-    /// Deletes one of our own refs, if it is where it is expected.
+    /// Deletes one of our own refs, if it has the expected value.
     pub fn delete_ref(&self, name: &str, expected: &Oid) -> Result<(), GitError> {
         check(name, OURS)?;
         let arguments = ["update-ref", "--no-deref", "-d", name, expected.as_str()];
@@ -67,7 +67,7 @@ impl Repository {
         Err(failed("update-ref".to_owned(), &output))
     }
 
-    /// Those of `refs` that lead to something that is not there any more, or that needs such a thing.
+    /// Those of `refs` that lead to a missing object, or to one that depends on a missing object.
     pub fn dangling<'a>(
         &self,
         refs: impl Iterator<Item = (&'a String, &'a Oid)>,
@@ -80,7 +80,7 @@ impl Repository {
                 Err(error) => return Err(error),
             }
         }
-        // What one of ours is made from is looked at itself.
+        // A commit that another of our refs leads to is checked by itself.
         let ours: BTreeSet<&Oid> = rest.iter().map(|(_, oid, _)| *oid).collect();
         let lines = |oid: &Oid, parents: &[Oid]| {
             let others = parents.iter().filter(|parent| !ours.contains(parent));
@@ -100,7 +100,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// Whether everything is there that the commits in `lines` lead to.
+    /// Whether everything exists that the commits in `lines` lead to.
     fn is_whole(&self, lines: String) -> Result<bool, GitError> {
         let arguments = ["rev-list", "--objects", "--quiet", "--stdin"];
         let input = lines.into_bytes();
@@ -165,7 +165,7 @@ impl Repository {
         }
     }
 
-    /// The ref that `name` is another name for; `None` if it is none.
+    /// The ref that the symbolic ref `name` leads to; `None` if it is not symbolic.
     pub fn alias_of(&self, name: &str) -> Result<Option<String>, GitError> {
         check(name, &["refs/"])?;
         let arguments = ["symbolic-ref", "--quiet", name];
@@ -179,7 +179,6 @@ impl Repository {
         }
     }
 
-    /// Sets a ref by compare-and-swap.
     pub(super) fn update_ref(
         &self,
         name: &str,
@@ -211,7 +210,7 @@ impl Repository {
         Err(failed("update-ref".to_owned(), &output))
     }
 
-    /// Fails if the ref is not where it is expected.
+    /// Fails if the ref does not have the expected value.
     fn moved(&self, name: &str, expected: &Expected) -> Result<(), GitError> {
         if !name.starts_with("refs/") {
             return Ok(());

@@ -16,21 +16,21 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::{GitError, system};
 
-/// The longest a call may take.
+/// Time limit of a call.
 pub(super) const LIMIT: Duration = Duration::from_mins(2);
 
-/// The longest a call that moves many objects may take.
+/// Time limit of a call that moves many objects.
 pub(super) const LONG_LIMIT: Duration = Duration::from_mins(10);
 
-/// The most a call may print.
+/// The most bytes a call may print.
 pub(super) const MOST_OUTPUT: u64 = 1 << 30;
 
-/// The most of its complaints that we keep.
+/// How many bytes of the error stream are kept.
 const MOST_WORDS: u64 = 4096;
 
-/// Settings that hold for every call, whatever the repository's configuration says.
+/// Settings of every call; they override the repository's configuration.
 const SETTINGS: &[&str] = &[
-    // Nothing named in a configuration is started.
+    // No program named in a configuration is started.
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.pager=cat",
@@ -55,19 +55,19 @@ const SETTINGS: &[&str] = &[
     "core.precomposeUnicode=false",
     "core.quotePath=true",
     "core.untrackedCache=false",
-    // Caches beside the objects are not believed.
+    // Caches beside the objects are not trusted.
     "core.commitGraph=false",
     // A path stays where its author put it.
     "merge.directoryRenames=false",
     "color.ui=false",
-    // Our empty graft file is no reason to speak.
+    // Our empty graft file needs no warning.
     "advice.graftFileDeprecated=false",
     // What a record names is on disk before the record.
     "core.fsync=all",
     "core.fsyncMethod=fsync",
 ];
 
-/// The whole environment of a call, beside `PATH` and where it happens.
+/// The whole environment of a call, apart from `PATH` and the variables of its place.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
@@ -78,7 +78,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_LITERAL_PATHSPECS", "1"),
-    // For the reflog; commits are made of people named by the caller.
+    // For the reflog only; the caller names the people of a commit.
     ("GIT_AUTHOR_NAME", "provost"),
     ("GIT_AUTHOR_EMAIL", "provost@localhost"),
     ("GIT_COMMITTER_NAME", "provost"),
@@ -87,30 +87,27 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
 ];
 
-/// The git program, found once.
 #[derive(Debug, Clone)]
 pub struct Git {
     program: PathBuf,
 }
 
-/// The version of a git program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// The first number.
     pub major: u32,
-    /// The second number.
     pub minor: u32,
 }
 
 impl Version {
-    /// The oldest that can do all we ask for: to merge two commits on a base of our choice.
+    /// The oldest version that has every feature in use, such as merging two commits on a given
+    /// base.
     pub const LEAST: Self = Self {
         major: 2,
         minor: 40,
     };
 }
 
-/// Where a call happens.
+/// The directories of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) git_dir: &'a Path,
@@ -119,7 +116,7 @@ pub(super) struct Place<'a> {
     pub(super) index: Option<&'a Path>,
 }
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) status: ExitStatus,
@@ -128,8 +125,8 @@ pub(super) struct Output {
 }
 
 impl Git {
-    /// Finds git in `PATH`, never at a relative place nor below one of `avoid`: a repository must
-    /// not bring its own git.
+    /// Finds git in `PATH`, never at a relative path nor below one of `avoid`: a repository must
+    /// not supply its own git.
     pub fn find(avoid: &[PathBuf]) -> Result<Self, GitError> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path)
@@ -150,7 +147,6 @@ impl Git {
         &self.program
     }
 
-    /// Asks the program for its version.
     pub fn version(&self) -> Result<Version, GitError> {
         let place = Place {
             git_dir: Path::new("/dev/null"),
@@ -184,7 +180,7 @@ impl Git {
         Err(failed(name_of(arguments), &output))
     }
 
-    /// Runs a call whose exit status has a meaning.
+    /// Runs a call whose exit status the caller interprets.
     pub(super) fn call<A: AsRef<OsStr>>(
         &self,
         place: &Place<'_>,
@@ -200,14 +196,14 @@ impl Git {
         let stderr = running.child.stderr.take();
         let (stdout, words) = std::thread::scope(|scope| -> Result<_, GitError> {
             let write = move || {
-                // A call that reads no further says so by its status.
+                // If git stops reading, its exit status says so.
                 let _ = stdin.map(|mut pipe| pipe.write_all(&input));
             };
             let threads = Builder::new().spawn_scoped(scope, write).and_then(|_| {
                 Builder::new().spawn_scoped(scope, move || drain(stderr, MOST_WORDS))
             });
             let words = threads.map_err(|error| {
-                // The one thread that may be there ends with git.
+                // The one thread that may have started ends with git.
                 running.kill();
                 system("start a thread".to_owned())(error)
             })?;
@@ -229,7 +225,7 @@ impl Git {
         })
     }
 
-    /// Starts a call that goes on until its input ends.
+    /// Starts a call that runs until its input ends.
     pub(super) fn start<A: AsRef<OsStr>>(
         &self,
         place: &Place<'_>,
@@ -240,7 +236,7 @@ impl Git {
         Running::start(command, name_of(arguments), LONG_LIMIT)
     }
 
-    /// The command of a call: nothing of our environment, our settings, our place.
+    /// The command of a call: nothing of our environment, our settings, its place.
     fn command<A: AsRef<OsStr>>(&self, place: &Place<'_>, arguments: &[A]) -> Command {
         let mut command = Command::new(&self.program);
         command.env_clear().envs(ENVIRONMENT.iter().copied());
@@ -268,7 +264,7 @@ impl Git {
         }
         command.arg("--no-pager").args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        // A group of its own, so that the time limit reaches its children too.
+        // A process group of its own, so that the time limit reaches its children too.
         command.process_group(0);
         command
     }
@@ -282,7 +278,6 @@ fn name_of<A: AsRef<OsStr>>(arguments: &[A]) -> String {
         .unwrap_or_default()
 }
 
-/// A call that failed, in words.
 pub(super) fn failed(command: String, output: &Output) -> GitError {
     GitError::Failed {
         command,
@@ -291,14 +286,13 @@ pub(super) fn failed(command: String, output: &Output) -> GitError {
     }
 }
 
-/// A call that printed something we do not understand.
 pub(super) fn unexpected(command: &str) -> GitError {
     GitError::Unexpected {
         command: command.to_owned(),
     }
 }
 
-/// Keeps the first `most` bytes and lets the rest go by, so that nobody blocks on a full pipe.
+/// Keeps the first `most` bytes and discards the rest, so that the writer never blocks.
 fn drain(pipe: Option<impl Read>, most: u64) -> Vec<u8> {
     let mut kept = Vec::new();
     if let Some(mut pipe) = pipe {
@@ -308,7 +302,7 @@ fn drain(pipe: Option<impl Read>, most: u64) -> Vec<u8> {
     kept
 }
 
-/// A call that is under way; dropping it kills it.
+/// A running call; dropping it kills git.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) child: Child,
@@ -337,7 +331,7 @@ impl Running {
             }
         });
         let watcher = watcher.map_err(|error| {
-            // Nothing runs that nobody watches.
+            // Without a thread that enforces its time limit, git must not run.
             kill(group);
             let _ = child.wait();
             system("start a thread".to_owned())(error)
@@ -359,7 +353,7 @@ impl Running {
         self.settle()
     }
 
-    /// Waits, then stops the watcher while the process still has its number, then reaps it.
+    /// Waits for the exit, stops the watcher while the process id is still valid, then reaps.
     fn settle(&mut self) -> Result<ExitStatus, GitError> {
         if let Some(pid) = group_of(&self.child) {
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
@@ -381,7 +375,6 @@ impl Running {
         Ok(status)
     }
 
-    /// Ends it now.
     pub(super) fn kill(&self) {
         kill(group_of(&self.child));
     }
@@ -396,7 +389,7 @@ impl Drop for Running {
     }
 }
 
-/// The process group that a child leads.
+/// The process group that `child` leads.
 fn group_of(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
@@ -424,7 +417,7 @@ mod tests {
         let start = Instant::now();
         let limit = Duration::from_millis(200);
         let mut running = Running::start(command, "sleep".to_owned(), limit).unwrap();
-        // The pipe ends only when both sleepers are dead.
+        // The pipe ends only when both `sleep` processes are dead.
         drain(running.child.stdout.take(), 10);
         let result = running.finish();
         assert!(

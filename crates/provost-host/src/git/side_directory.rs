@@ -1,7 +1,7 @@
 //! Makes the side git directory: a repository with our settings and nothing else.
 //!
-//! One that is on no commit never changes, so all processes of a user share it: nothing is left
-//! over by those that end without cleaning up. Before it is used it must be ours alone and hold
+//! A directory that is on no commit never changes, so all processes of a user share it. A process
+//! that dies leaves nothing behind. Before use, the directory must be writable by us alone and hold
 //! exactly what we would write.
 
 use std::fs::{self, DirBuilder};
@@ -22,12 +22,12 @@ const UNBORN: &str = "ref: refs/heads/none\n";
 #[derive(Debug)]
 pub(super) struct SideGit {
     path: PathBuf,
-    /// Whether nobody else uses it, so that it is removed when dropped.
+    /// Whether only this process uses it, so that it is removed when dropped.
     alone: bool,
 }
 
 impl SideGit {
-    /// Takes the one below `scratch` that all share, or makes it.
+    /// Takes the shared one below `scratch`, or makes it.
     pub(super) fn shared(scratch: &Path, format: ObjectFormat) -> Result<Self, GitError> {
         let user = rustix::process::geteuid().as_raw();
         let path = scratch.join(format!("provost-git-{user}-{}", format.width()));
@@ -40,7 +40,7 @@ impl SideGit {
         }
         let mut fresh = Self::create(scratch, format, UNBORN)?;
         if is_ours(&path) {
-            // Somebody cleaned up in it; out of the way with the rest, in one step.
+            // Files are missing, as after a clean-up; the rest is moved away in one step.
             let rest = fresh.path.with_extension("old");
             let _ = fs::rename(&path, &rest);
             let _ = fs::remove_dir_all(&rest);
@@ -50,7 +50,7 @@ impl SideGit {
             fresh.path = path;
             return Ok(fresh);
         }
-        // Another process was faster, or the name is somebody else's; then we keep our own.
+        // Another process was faster, or the name is taken by something else; then we keep our own.
         Ok(if is_sound(&path, format) {
             taken()
         } else {
@@ -58,12 +58,12 @@ impl SideGit {
         })
     }
 
-    /// Makes one below `scratch` with `commit` checked out.
+    /// Makes one below `scratch` with `commit` checked out, for this process alone.
     pub(super) fn at(scratch: &Path, format: ObjectFormat, commit: &Oid) -> Result<Self, GitError> {
         Self::create(scratch, format, &format!("{commit}\n"))
     }
 
-    /// Makes one below `scratch` that is on no commit and nobody else uses.
+    /// Makes one below `scratch` that is on no commit, for this process alone.
     pub(super) fn unborn(scratch: &Path, format: ObjectFormat) -> Result<Self, GitError> {
         Self::create(scratch, format, UNBORN)
     }
@@ -110,7 +110,7 @@ fn is_ours(path: &Path) -> bool {
     })
 }
 
-/// Whether `path` is a side git directory that nobody has touched.
+/// Whether `path` is an unmodified side git directory.
 fn is_sound(path: &Path, format: ObjectFormat) -> bool {
     let holds = |name: &str, text: &str| {
         fs::read(path.join(name)).is_ok_and(|bytes| bytes == text.as_bytes())
@@ -133,7 +133,7 @@ fn private(path: &Path) -> std::io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// The least configuration a git directory needs, with one more line about its core.
+/// The smallest configuration of a git directory, with `line` added to its `core` section.
 pub(crate) fn config(format: ObjectFormat, line: &str) -> String {
     let (version, extension) = match format {
         ObjectFormat::Sha1 => (0, ""),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_somebody_touched_is_not_believed() {
+    fn a_modified_directory_is_not_used() {
         let touches: [fn(&Path); 6] = [
             |path| fs::write(path.join("config"), "[core]\n\tfsmonitor = evil\n").unwrap(),
             |path| fs::create_dir(path.join("info")).unwrap(),

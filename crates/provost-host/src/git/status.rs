@@ -1,11 +1,11 @@
-//! Asks git once what differs in a checkout, believing none of the repository's settings.
+//! Asks git once what differs in a checkout, trusting none of the repository's settings.
 //!
 //! # Invariants
 //!
-//! - At most one pass of git over the files. No hook, monitor or filter is started: a file that a filter would
-//!   have rewritten is compared as it is, and counts as dirty when its times changed.
-//! - Paths are bytes. Renames are told as what they are on disk: one path gone, one come.
-//! - What git was told not to look at, and what is inside of submodules, is looked at by ourselves.
+//! - Git passes over the files at most once. No hook, monitor or filter is started: a file that a
+//!   filter would have rewritten is compared as it is, and is dirty if its times changed.
+//! - Paths are bytes. A rename is reported as it is on disk: one path removed, one added.
+//! - Files that git skips, and the content of submodules, are read by this module.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -27,26 +27,26 @@ use super::side_directory::SideGit;
 use super::{GitError, Repository, stamp, submodules, system};
 use crate::snapshot::read_file;
 
-/// The largest file whose content is named; larger ones count as unreadable.
+/// The largest file whose content is hashed, in bytes; larger ones count as unreadable.
 const LARGEST: u64 = 256 << 20;
 
-/// Where Provost keeps its own things.
+/// Runtime directory of Provost.
 const RUNTIME: &[u8] = b".provost";
 
 impl Repository {
-    /// The state of the checkout that this repository was found from, submodules included.
+    /// The state of the checkout of this repository, submodules included.
     pub fn workspace(&self) -> Result<Workspace, GitError> {
         self.workspace_at(0)
     }
 
-    /// The same for a submodule that lies `depth` others deep.
+    /// Like [`Self::workspace`], for a submodule at nesting `depth`.
     pub(super) fn workspace_at(&self, depth: usize) -> Result<Workspace, GitError> {
         let checkout = self.checkout().ok_or_else(|| GitError::NotARepository {
             path: self.git_dir.clone(),
         })?;
         let head = match self.resolve("HEAD") {
             Ok(commit) => Some(commit),
-            // Before the first commit there is none; a ref that leads nowhere looks the same.
+            // Before the first commit there is none; a dangling ref looks the same.
             Err(GitError::NoCommit { .. }) => None,
             Err(error) => return Err(error),
         };
@@ -55,7 +55,7 @@ impl Repository {
             None => None,
         };
         let ground = self.ground(head)?;
-        // Whoever else looks meanwhile finds nothing remembered, and asks git.
+        // A concurrent caller finds nothing remembered, and asks git.
         let last = self.last_seen.lock().ok().and_then(|mut last| last.take());
         let again = last.and_then(|seen| self.again(seen, &ground, checkout));
         let mut seen = match again {
@@ -64,12 +64,12 @@ impl Repository {
         };
         let mut lines = seen.lines.clone();
         self.add_hidden(checkout, &seen.aside, &mut lines);
-        // Our own things are in the outermost checkout only.
+        // Only the outermost checkout contains files of Provost.
         lines.retain(|path, line| depth > 0 || !is_runtime(path) || line.letters != "??");
         let mut dirty = self.on_disk(checkout, lines, &mut seen.disks);
         for entry in seen.aside.iter().filter(|entry| submodules::is_one(entry)) {
-            for (path, dirt) in submodules::dirt(checkout, entry, depth) {
-                dirty.entry(path).or_insert(dirt);
+            for (path, file) in submodules::changes(checkout, entry, depth) {
+                dirty.entry(path).or_insert(file);
             }
         }
         if seen.basis.is_some()
@@ -83,11 +83,11 @@ impl Repository {
         })
     }
 
-    /// What git's answer about `head` follows from beside the checkout.
+    /// What git's answer about `head` follows from, apart from the checkout.
     fn ground(&self, head: Option<Oid>) -> Result<Ground, GitError> {
         let mut ignored = attributes::read(&self.common_dir.join("info/exclude"))?;
         if let Some(path) = self.users_file("core.excludesFile", "ignore")? {
-            // The user's own rules are weaker, so they come first.
+            // The user's own rules have lower precedence, so they come first.
             let mut outer = attributes::read(&path)?;
             outer.push(b'\n');
             outer.append(&mut ignored);
@@ -100,13 +100,13 @@ impl Repository {
         })
     }
 
-    /// What is seen now, if all but a few files are as they were; git is asked about those.
+    /// The state if all but a few files are unchanged; git is asked about those.
     fn again(&self, mut seen: Seen, ground: &Ground, checkout: &Path) -> Option<Seen> {
         let doubted = seen.basis.as_mut()?.doubted(self, checkout, ground)?;
         if doubted.is_empty() {
             return Some(seen);
         }
-        // A failure is told by whoever asks about everything.
+        // On a failure the caller asks git about everything, and that call reports the error.
         let view = self.view(ground).ok()?;
         let lines = self.status(&view, checkout, &doubted).ok()?;
         for path in &doubted {
@@ -116,14 +116,14 @@ impl Repository {
         Some(seen)
     }
 
-    /// What is seen of everything.
+    /// The state, with git asked about everything.
     fn anew(&self, ground: &Ground, checkout: &Path, depth: usize) -> Result<Seen, GitError> {
         let began = stamp::now();
         let view = self.view(ground)?;
         let place = self.place(&view, checkout);
         let entries = || -> Result<_, GitError> {
             let entries = self.index_entries()?;
-            // A submodule is found anew each time.
+            // A submodule is not remembered.
             let ground = (depth == 0).then(|| ground.clone());
             let basis =
                 ground.and_then(|ground| Basis::begin(self, &place, ground, &entries, began));
@@ -182,7 +182,7 @@ impl Repository {
             "-z",
             "--no-renames",
             "--untracked-files=all",
-            // A look of git inside a submodule would obey that one's settings; we look ourselves.
+            // Inside a submodule git would obey that one's settings; see `submodules`.
             "--ignore-submodules=dirty",
             "--",
         ];
@@ -205,7 +205,7 @@ impl Repository {
         Ok(lines)
     }
 
-    /// What stands on disk at the paths of `lines`; what is known of it is not read again.
+    /// What is on disk at the paths of `lines`; what `known` has is not read again.
     fn on_disk(
         &self,
         checkout: &Path,
@@ -224,17 +224,17 @@ impl Repository {
             };
             let keeps = |stat: Stat| {
                 let kind = FileType::from_raw_mode(stat.st_mode);
-                // What a directory is called follows from what is in it.
+                // The name of a directory's state follows from its content.
                 kind != FileType::Directory && stamp::is_settled(&stat, began)
             };
             let keep = now.filter(|_| stat.is_some_and(keeps)).zip(disk.clone());
-            let dirt = DirtyFile {
+            let file = DirtyFile {
                 letters: line.letters,
                 head: line.head,
                 staged: line.staged,
                 disk,
             };
-            ((path.clone(), dirt), keep.map(|keep| (path, keep)))
+            ((path.clone(), file), keep.map(|keep| (path, keep)))
         };
         let all: Vec<_> = lines.into_par_iter().map(look).collect();
         let (dirty, keep): (BTreeMap<_, _>, Vec<_>) = all.into_iter().unzip();
@@ -242,7 +242,7 @@ impl Repository {
         dirty
     }
 
-    /// The entries of the index; of a kind that we do not read there are none to believe.
+    /// The index entries; none if the index has a format that is not read here.
     fn index_entries(&self) -> Result<Vec<index::Entry>, GitError> {
         let path = self.git_dir.join("index");
         let limit = u64::try_from(index::LARGEST).unwrap_or(u64::MAX);
@@ -258,7 +258,7 @@ impl Repository {
         index::parse(&bytes, self.format).map_err(|error| unread(std::io::Error::other(error)))
     }
 
-    /// Adds files that git was told not to look at and that differ from what is staged.
+    /// Adds files that git skips (skip-worktree, assume-unchanged) and that differ from the index.
     fn add_hidden(&self, checkout: &Path, entries: &[index::Entry], lines: &mut Lines) {
         for entry in entries
             .iter()
@@ -280,7 +280,7 @@ impl Repository {
     }
 }
 
-/// Whether Provost itself put `path` there.
+/// Whether `path` belongs to Provost itself.
 fn is_runtime(path: &RawPath) -> bool {
     let inside = path.as_bytes().strip_prefix(RUNTIME);
     inside.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
@@ -288,7 +288,6 @@ fn is_runtime(path: &RawPath) -> bool {
 
 pub(super) type Lines = BTreeMap<RawPath, Line>;
 
-/// What git says about one path.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     letters: String,
@@ -297,7 +296,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// What stands on disk, if that can be read.
+    /// What is on disk, if it can be read.
     fn disk(&self, checkout: &Path, path: &RawPath, format: ObjectFormat) -> Option<String> {
         if self.letters.ends_with('D') {
             return Some(ABSENT.to_owned());
@@ -328,7 +327,7 @@ impl Line {
     }
 }
 
-/// The commit that a submodule is on; a directory that is none cannot be named.
+/// The commit that a submodule is on; `None` if the directory is no submodule.
 fn submodule(place: &Path) -> Option<String> {
     if place.join(".git").symlink_metadata().is_err() {
         return None;
@@ -338,15 +337,14 @@ fn submodule(place: &Path) -> Option<String> {
     Some(named(Mode::Gitlink, &commit))
 }
 
-/// Mode and object as one text.
 pub(super) fn named(mode: Mode, oid: &Oid) -> String {
     format!("{} {oid}", mode.digits())
 }
 
-/// Reads one line of `git status --porcelain=v2 -z`.
+/// Parses one line of `git status --porcelain=v2 -z`.
 fn parse(line: &[u8]) -> Option<(RawPath, Line)> {
     let (kind, rest) = (line.first()?, line.get(2..)?);
-    // How many fields stand before the path, and which of them name head and index.
+    // Number of fields before the path, and which of them name head and index.
     let (count, head, staged) = match kind {
         b'?' => {
             let path = rest.strip_suffix(b"/").unwrap_or(rest);

@@ -1,13 +1,13 @@
-//! Sees what was changed inside of submodules, which git itself is not asked about.
+//! Finds uncommitted changes inside submodules, about which git itself is not asked.
 //!
-//! A look of git into a submodule would obey the settings of that one. So each is looked at as the
-//! checkout of a repository of its own, in the same hardened way, and its dirt is told with paths
-//! as seen from outside.
+//! If git looked into a submodule, it would obey the settings of that submodule. So each is read as
+//! the checkout of a repository of its own, in the same hardened way. Its uncommitted changes are
+//! reported with paths as seen from outside.
 //!
 //! # Invariants
 //!
-//! - A submodule that cannot be looked at is dirty itself, never clean.
-//! - A link is not followed, and nesting has an end.
+//! - A submodule that cannot be read is dirty itself, never clean.
+//! - A link is not followed, and nesting has a limit.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -22,14 +22,18 @@ use provost_core::path::RawPath;
 use super::status::named;
 use super::{GitError, Repository};
 
-/// The deepest submodule of a submodule that is looked into.
+/// How deeply nested a submodule may be to be read.
 pub(super) const DEEPEST: usize = 8;
 
-/// The dirt inside the submodule that `entry` of the index is, by paths from outside.
-pub(super) fn dirt(checkout: &Path, entry: &Entry, depth: usize) -> BTreeMap<RawPath, DirtyFile> {
+/// Uncommitted changes inside the submodule of `entry`, by paths from outside.
+pub(super) fn changes(
+    checkout: &Path,
+    entry: &Entry,
+    depth: usize,
+) -> BTreeMap<RawPath, DirtyFile> {
     let place = checkout.join(OsStr::from_bytes(entry.path.as_bytes()));
     let inside = match state(checkout, &place) {
-        // Git tells of what stands there instead of a directory.
+        // If something else is there instead of a directory, git reports it.
         State::Elsewhere | State::Empty => return BTreeMap::new(),
         State::Foreign => None,
         State::Checkout => look(&place, depth).ok(),
@@ -44,22 +48,21 @@ pub(super) fn dirt(checkout: &Path, entry: &Entry, depth: usize) -> BTreeMap<Raw
         };
         return BTreeMap::from([(entry.path.clone(), unknown)]);
     };
-    let outside = |(path, dirt): (RawPath, DirtyFile)| (entry.path.join(path.as_bytes()), dirt);
+    let outside = |(path, file): (RawPath, DirtyFile)| (entry.path.join(path.as_bytes()), file);
     dirty.into_iter().map(outside).collect()
 }
 
-/// Whether `entry` is a submodule.
 pub(super) fn is_one(entry: &Entry) -> bool {
     entry.mode == Mode::Gitlink
 }
 
-/// What stands where a submodule should.
+/// What is at the path of a submodule.
 enum State {
-    /// No directory of its own.
+    /// Not a directory.
     Elsewhere,
-    /// Nothing: it was never checked out.
+    /// An empty directory: the submodule was never checked out.
     Empty,
-    /// Files that belong to no repository, or that are not in this checkout.
+    /// Files that belong to no repository, or that lie outside this checkout.
     Foreign,
     Checkout,
 }
@@ -69,7 +72,7 @@ fn state(checkout: &Path, place: &Path) -> State {
         Ok(data) if data.is_dir() => {}
         Ok(_) | Err(_) => return State::Elsewhere,
     }
-    // A link in the way leads to something that is not this checkout's.
+    // A link on the way leads out of this checkout.
     let direct = place.strip_prefix(checkout).ok().and_then(|path| {
         let checkout = checkout.canonicalize().ok()?;
         Some(checkout.join(path))
@@ -94,7 +97,7 @@ fn look(place: &Path, depth: usize) -> Result<BTreeMap<RawPath, DirtyFile>, GitE
         return Err(unseen());
     }
     let repo = Repository::discover(place)?;
-    // A link in the way would make another checkout answer.
+    // With a link on the way, another checkout would answer.
     let real = place.canonicalize().ok();
     let own = repo.checkout().and_then(|top| top.canonicalize().ok());
     if own.is_none() || own != real {
@@ -120,7 +123,7 @@ mod tests {
         let at = |path: &str| state(&checkout, &checkout.join(path));
         assert!(matches!(at("own/lib"), State::Checkout));
         assert!(matches!(at("linked/lib"), State::Foreign));
-        // Where the checkout itself is reached by a link, nothing is outside of it.
+        // If the checkout itself is reached by a link, nothing is outside of it.
         let other = scratch.path().join("other");
         std::os::unix::fs::symlink(&checkout, &other).unwrap();
         let lib = other.join("own/lib");

@@ -1,4 +1,4 @@
-//! Says whether git tracks anything at a place, without asking it where that can be helped.
+//! Decides whether git tracks anything at a path, without starting git if possible.
 
 use std::path::{Component, Path};
 
@@ -13,10 +13,10 @@ use super::{GitError, Repository};
 use crate::snapshot::read_file;
 
 impl Repository {
-    /// A path that git tracks at or below `root`, which lies in the main checkout; nothing if there
-    /// is none. Names count that a file system may take for those of `root`.
+    /// A path that git tracks at or below `root`, which lies in the main checkout; `None` if there
+    /// is none. Names count that a file system may treat as equal to those of `root`.
     ///
-    /// Both the index and the commit that is checked out are looked at.
+    /// Both the index and the commit that is checked out are searched.
     pub fn tracked_at(&self, root: &Path) -> Result<Option<RawPath>, GitError> {
         let Some(wanted) = self.top.as_deref().and_then(|top| Wanted::of(top, root)) else {
             return Ok(None);
@@ -24,18 +24,18 @@ impl Repository {
         if let Some(found) = self.staged_at(&wanted)? {
             return Ok(Some(found));
         }
-        // Of a linked worktree the main checkout has another commit.
+        // From a linked worktree, the main checkout may be on another commit.
         if self.git_dir != self.common_dir {
             return Ok(None);
         }
         match self.resolve("HEAD") {
             Ok(commit) => self.committed_at(&self.commit_tree(&commit)?, &wanted),
-            // Before the first commit there is nothing to track.
+            // Before the first commit nothing is tracked.
             Err(_) => Ok(None),
         }
     }
 
-    /// What the answer of [`Self::tracked_at`] follows from; nothing if it changed lately.
+    /// Stamp of what [`Self::tracked_at`] depends on; `None` if it changed recently.
     pub fn tracking_stamp(&self) -> Option<String> {
         let began = stamp::now();
         let mut text = String::new();
@@ -65,7 +65,7 @@ impl Repository {
             let paths = entries.iter().map(|entry| entry.path.as_bytes());
             return Ok(wanted.first(paths));
         }
-        // Parts of it are elsewhere, or it is damaged, which git says best.
+        // The index is split, or damaged; git reports damage best.
         let place = Place {
             git_dir: &self.common_dir,
             objects: None,
@@ -93,7 +93,7 @@ impl Repository {
     }
 }
 
-/// The names that lead to a place from the top of a checkout.
+/// The path components from the top of a checkout to a place.
 struct Wanted {
     parts: Vec<String>,
 }
@@ -111,7 +111,7 @@ impl Wanted {
         (!parts.is_empty()).then_some(Self { parts })
     }
 
-    /// Whether the first `depth` names of `path` are taken for ours.
+    /// Whether the first `depth` components of `path` count as equal to ours.
     fn leads(&self, path: &[u8], depth: usize) -> bool {
         let mut names = path.split(|byte| *byte == b'/');
         let is = |part: &String| {
@@ -123,7 +123,7 @@ impl Wanted {
 
     /// The first of `paths` that lies at or below the place.
     fn first<'a>(&self, paths: impl Iterator<Item = &'a [u8]>) -> Option<RawPath> {
-        // Neighbours mostly begin with the same name, and reading one takes a while.
+        // Neighbours mostly share their first component, and comparing one takes a while.
         let mut last: (&[u8], bool) = (b"", false);
         for path in paths {
             let name = path.split(|byte| *byte == b'/').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Writes objects.
+//! Writes objects: packs, trees and commits.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,18 +9,16 @@ use provost_core::pack;
 use super::run::unexpected;
 use super::{GitError, Place, Repository, loose_objects};
 
-/// Who made a commit, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
     pub name: String,
-    /// The mail address.
     pub mail: String,
     /// Seconds since 1970.
     pub time: i64,
 }
 
 impl Person {
-    /// The person as a commit holds it, in universal time.
+    /// The person as a line of a commit, in UTC.
     fn render(&self) -> Result<String, GitError> {
         for text in [&self.name, &self.mail] {
             let bad = |character: char| matches!(character, '<' | '>') || character.is_control();
@@ -34,8 +32,7 @@ impl Person {
 }
 
 impl Repository {
-    /// Puts the objects of a pack into the object store; when it returns they are on disk, and held
-    /// there until a ref leads to them.
+    /// Writes the objects of a pack to disk. They are held there until a ref leads to them.
     pub fn write_pack(&self, pack: Vec<u8>) -> Result<(), GitError> {
         let count = pack
             .get(8..12)
@@ -48,7 +45,7 @@ impl Repository {
         self.hold(pack, count)
     }
 
-    /// Writes one object that nothing will lead to; a clean-up may take it any time.
+    /// Writes one object that no ref will lead to; a clean-up may remove it at any time.
     fn write_aside(&self, kind: Kind, bytes: &[u8]) -> Result<Oid, GitError> {
         let mut writer = pack::Writer::new(self.format);
         let oid = writer.add(kind, bytes)?;
@@ -56,7 +53,7 @@ impl Repository {
             let objects = [(oid.clone(), (kind, bytes.to_vec()))].into();
             loose_objects::write(&self.objects, &objects)?;
         } else {
-            // Git knows which modes files need that others share.
+            // Git knows the file modes of a shared object store.
             let arguments = ["unpack-objects", "-q"];
             self.git.run(&self.at_side(), &arguments, writer.finish())?;
         }
@@ -74,7 +71,6 @@ impl Repository {
         Oid::try_from(text.trim()).map_err(|_| unexpected("write-tree"))
     }
 
-    /// Writes one object.
     pub fn write(&self, kind: Kind, bytes: &[u8]) -> Result<Oid, GitError> {
         let mut writer = pack::Writer::new(self.format);
         let oid = writer.add(kind, bytes)?;
@@ -95,7 +91,7 @@ impl Repository {
         self.write(Kind::Commit, text.as_bytes())
     }
 
-    /// Writes a commit that is only needed for a moment.
+    /// Writes a commit that is needed only briefly; a clean-up may remove it.
     pub(super) fn commit_aside(
         &self,
         tree: &Oid,
@@ -123,7 +119,7 @@ impl Repository {
         }
         let (author, committer) = (author.render()?, committer.render()?);
         let _ = write!(text, "author {author}\ncommitter {committer}\n\n");
-        // Git takes no NUL in a message.
+        // Git accepts no NUL in a message.
         text.push_str(message.replace('\0', "").trim_end());
         text.push('\n');
         Ok(text)

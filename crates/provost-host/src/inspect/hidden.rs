@@ -1,7 +1,7 @@
-//! Finds changes that git was told not to show.
+//! Finds changes that are configured to be invisible in `git status`.
 //!
-//! They are among the changes on disk anyway. Saying that they were hidden tells a person that this
-//! was no accident.
+//! They are among the changes on disk anyway. A sign that they were hidden shows the reviewer that
+//! this was no accident.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -19,7 +19,7 @@ use super::layers::Layers;
 use super::{Found, Request};
 use crate::snapshot::{Layout, read_file};
 
-/// The largest file of ignore rules, or of settings, that is read.
+/// The largest file of ignore rules, or of settings, that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 
 /// Adds a sign for each hidden change.
@@ -35,18 +35,18 @@ pub(super) fn look(layers: &Layers<'_>, request: &Request<'_>, layout: &Layout, 
         let inside = request.rules.covers(path);
         let problem = match entries.get(path) {
             Some(entry) if entry.skip_worktree => {
-                Some("changed while git was told that it is not on disk (skip-worktree)")
+                Some("changed while the index marks it as not on disk (skip-worktree)")
             }
             Some(entry) if entry.assume_valid => {
-                Some("changed while git was told that it does not (assume-unchanged)")
+                Some("changed while the index marks it as unchanged (assume-unchanged)")
             }
             Some(entry) if !inside && differs(entry, change) && looks_unchanged(entry, layout) => {
-                Some("changed without its time or its size showing it")
+                Some("changed with the same time and size as before")
             }
             None if change.before.is_none() => rules
                 .ignore(path)
                 .filter(|source| !inside || is_new(source, layers, found))
-                .map(|_| "is kept from view by ignore rules that the base does not have"),
+                .map(|_| "is hidden by ignore rules that the base does not have"),
             _ => None,
         };
         let problem = problem.or_else(|| {
@@ -59,7 +59,7 @@ pub(super) fn look(layers: &Layers<'_>, request: &Request<'_>, layout: &Layout, 
     }
 }
 
-/// Whether what is staged is not what is on disk.
+/// Whether the staged content differs from the file on disk.
 fn differs(entry: &Entry, change: &Change) -> bool {
     let staged = Node {
         mode: entry.mode,
@@ -82,7 +82,7 @@ fn steers_what_is_shown(sign: &provost_core::gate::diff::Sign) -> bool {
         && (name == ".git" || files.iter().any(|file| name.ends_with(&format!("/{file}"))))
 }
 
-/// Whether the file on disk has the time and size that the index remembers.
+/// Whether the file on disk has the time and size that the index records.
 fn looks_unchanged(entry: &Entry, layout: &Layout) -> bool {
     let path = layout
         .worktree()
@@ -94,16 +94,15 @@ fn looks_unchanged(entry: &Entry, layout: &Layout) -> bool {
     })
 }
 
-/// Where a rule stands.
 #[derive(Clone)]
 enum Source {
     /// The `.gitignore` at this path of the checkout.
     Checkout(RawPath),
-    /// A file that is not part of the tree.
+    /// A file outside the tree.
     Private,
 }
 
-/// Whether the base, or the snapshot, does not have the rules at `source`.
+/// Whether the base, or the snapshot, lacks the rules at `source`.
 fn is_new(source: &Source, layers: &Layers<'_>, found: &Found) -> bool {
     match source {
         Source::Checkout(path) => layers.on_disk.contains_key(path),
@@ -111,7 +110,7 @@ fn is_new(source: &Source, layers: &Layers<'_>, found: &Found) -> bool {
     }
 }
 
-/// The ignore rules that git would obey in the checkout now.
+/// The ignore rules that git would obey in the checkout at the moment.
 struct LiveRules {
     worktree: PathBuf,
     private: Vec<Patterns>,
@@ -135,7 +134,7 @@ impl LiveRules {
         }
     }
 
-    /// The rules that make git ignore `path` or a directory it lies in.
+    /// The rules that make git ignore `path` or a directory above it.
     fn ignore(&mut self, path: &RawPath) -> Option<Source> {
         let bytes = path.as_bytes();
         let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
@@ -148,7 +147,7 @@ impl LiveRules {
         self.decide(bytes, IsDirectory::No)
     }
 
-    /// The nearest rules with an opinion decide.
+    /// The match of the nearest rules decides.
     fn decide(&mut self, path: &[u8], is_directory: IsDirectory) -> Option<Source> {
         let is_directory = is_directory == IsDirectory::Yes;
         let slashes = path
@@ -194,13 +193,13 @@ enum IsDirectory {
     No,
 }
 
-/// The rules in a file; `None` if there are none to read.
+/// The rules in a file; `None` if it cannot be read.
 fn rules_of(path: &Path) -> Option<Patterns> {
     let bytes = read_file(path, LARGEST).ok()??;
     Some(Patterns::parse(&bytes))
 }
 
-/// The files that a file of settings names as `core.excludesFile`.
+/// The files that a settings file names as `core.excludesFile`.
 fn excludes_files(path: &Path) -> Vec<PathBuf> {
     let Ok(Some(bytes)) = read_file(path, LARGEST) else {
         return Vec::new();

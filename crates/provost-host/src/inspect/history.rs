@@ -1,4 +1,4 @@
-//! Reads the commits between the base and the work.
+//! Checks the commits between the base and the work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::git::{Batch, GitError};
 /// The most commits that are read.
 const MOST: usize = 10_000;
 
-/// Checks that `tip` descends from `base`, and that no commit on the way leaves the scope.
+/// Checks that `tip` descends from `base`, and that no commit in between leaves the scope.
 pub(super) fn judge(
     layers: &Layers<'_>,
     rules: &Rules<'_>,
@@ -41,7 +41,7 @@ pub(super) fn judge(
             return Ok(());
         }
     };
-    // What the last commit still carries is reported as a change; this is about what was put back.
+    // What the last commit still has is reported as a change; this is about reverted changes.
     let mut carried = BTreeSet::new();
     if let Some(last) = commits.get(tip) {
         carried.extend(layers.repo.names(&layers.base_tree, &last.tree)?);
@@ -79,7 +79,7 @@ fn between(
     if !met {
         return Ok(None);
     }
-    // A way around the base leads to commits that are older than it.
+    // A path around the base leads to commits that are older than it.
     if commits.values().any(|commit| commit.parents.is_empty()) {
         let (older, _) = walk(&mut batch, base, None)?;
         commits.retain(|oid, _| !older.contains_key(oid));
@@ -87,7 +87,7 @@ fn between(
     Ok(Some(commits))
 }
 
-/// The commits that lead to `tip`, up to `stop`, and whether `stop` was met.
+/// The commits that lead to `tip`, up to `stop`, and whether `stop` was reached.
 fn walk(
     batch: &mut Batch,
     tip: &Oid,
@@ -123,7 +123,7 @@ fn walk(
     Ok((commits, met))
 }
 
-/// The object that the first header line with this beginning names.
+/// The object named by the first header line that starts with `beginning`.
 pub(super) fn header(bytes: &[u8], beginning: &[u8]) -> Option<Oid> {
     headers(bytes).find_map(|line| id(line.strip_prefix(beginning)?))
 }

@@ -14,22 +14,21 @@ use crate::capture;
 use crate::git::{GitError, Repository};
 use crate::snapshot::{Layout, Presence, Snapshot, read_index};
 
-/// Smaller files are alike by chance.
+/// Smaller files are equal by chance.
 const LEAST_BYTES: usize = 32;
 
-/// Where Provost keeps runs and registry in a checkout.
+/// Runtime directory of Provost in a checkout, with runs and registry.
 const RUNTIME: &[u8] = b".provost/";
 
-/// The most objects that may be missing before the rest is not looked for.
+/// The most missing objects before the search stops.
 const MOST_MISSING: usize = 50;
 
 /// What differs from the base, in each of the three trees.
 pub(super) struct Layers<'a> {
     pub(super) repo: &'a Repository,
     pub(super) base_tree: Oid,
-    /// What stands at each path of the base.
+    /// The node at each path of the base.
     pub(super) base: BTreeMap<RawPath, Node>,
-    /// What differs on disk.
     pub(super) on_disk: BTreeMap<RawPath, Change>,
     /// What differs in a commit or in the index, and is not on disk.
     elsewhere: Vec<Change>,
@@ -57,7 +56,6 @@ impl<'a> Layers<'a> {
         })
     }
 
-    /// Adds what the commits `tips` hold.
     pub(super) fn add_committed(
         &mut self,
         tips: &[Oid],
@@ -76,7 +74,6 @@ impl<'a> Layers<'a> {
         Ok(())
     }
 
-    /// Adds what the index holds.
     pub(super) fn add_staged(
         &mut self,
         layout: &Layout,
@@ -110,11 +107,11 @@ impl<'a> Layers<'a> {
         self.add(changes, found)
     }
 
-    /// Leaves our own runtime directory out; called before commits and index are added, because
-    /// what git would hand on is no runtime directory.
+    /// Leaves our own runtime directory out. The caller does so before it adds commits and index,
+    /// because what git would pass on is no runtime directory.
     ///
-    /// Without a snapshot nobody can tell whether that directory is ours or was put there by an
-    /// agent; then it is one sign, however many files it holds.
+    /// Without a snapshot, Provost cannot know whether it made that directory or an agent did. Then
+    /// the directory is one sign, however many files it has.
     pub(super) fn leave_runtime_out(&mut self, before: Option<&Snapshot>, found: &mut Found) {
         if before.is_some_and(|before| !before.runtime) {
             return;
@@ -134,7 +131,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// Leaves out what a checkout that was sparse already lacks and nobody removed.
+    /// Leaves out files that were already missing because the checkout is sparse.
     pub(super) fn leave_sparse_out(&mut self, before: Option<&Snapshot>) {
         let Some(before) = before else {
             return;
@@ -173,7 +170,7 @@ impl<'a> Layers<'a> {
         Ok(())
     }
 
-    /// Names that `changes` would set beside others that some file system takes for them.
+    /// Names set by `changes` that some file system takes for another name.
     fn twins(&self, changes: &[Change]) -> Vec<Finding> {
         if changes.iter().all(|change| change.before.is_some()) {
             return Vec::new();
@@ -192,7 +189,7 @@ impl<'a> Layers<'a> {
         })
     }
 
-    /// Says of each change whether it is text and where it links to; gives the sizes of new files.
+    /// Sets for each change whether it is text and its link target; returns the sizes of new files.
     fn describe(
         &self,
         changes: &mut [Change],
@@ -236,7 +233,7 @@ impl<'a> Layers<'a> {
         Ok(sizes)
     }
 
-    /// Says where new files that equal a file of the base came from.
+    /// Sets the origin of new files that equal a file of the base.
     fn trace(&self, changes: &mut [Change], sizes: &BTreeMap<Oid, usize>) {
         let mut sources: BTreeMap<&Oid, Vec<&RawPath>> = BTreeMap::new();
         for (path, side) in &self.base {

@@ -1,4 +1,4 @@
-//! Reads a foreign object store through a git directory of our own.
+//! Reads an untrusted object store through a git directory of our own.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -19,7 +19,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Opens the objects that the checkout uses. What is written goes to the private repository.
+    /// Opens the objects that the checkout uses. New objects go to the private repository.
     pub(super) fn open(layout: &Layout, format: ObjectFormat) -> Result<Self, InspectError> {
         let objects = layout.common_dir().join("objects");
         let directory = Scratch::make().map_err(InspectError::Scratch)?;

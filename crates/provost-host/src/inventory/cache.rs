@@ -1,7 +1,7 @@
-//! Remembers the digests of files together with what the kernel says of them.
+//! Remembers the digests of files together with their stat data.
 //!
-//! The file is ours alone: it lies where no agent writes. One that is damaged, or of another
-//! version, is as good as none.
+//! The cache file lies where no agent can write. A damaged one, or one of another version, counts
+//! as none.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,17 +13,17 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Inventory, Row, Sha};
 
-/// What a cache begins with; another version has another one.
+/// First bytes of a cache file; every version has its own.
 const MAGIC: &[u8; 16] = b"provost-files-1\n";
 
-/// A file whose times are this near to the reading may have changed afterwards without a trace;
-/// some file systems count in whole seconds.
+/// A file whose times are this close to the reading may change later without a trace; some file
+/// systems count in whole seconds.
 const RACY_NANOS: i128 = 2_000_000_000;
 
-/// The largest cache that is read.
+/// The largest cache file that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// What the kernel says of a file.
+/// Stat data of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) device: u64,
@@ -34,17 +34,16 @@ pub(super) struct Known {
     pub(super) changed: i128,
 }
 
-/// How long a [`Known`] is in the file.
+/// Bytes of an encoded [`Known`].
 const KNOWN: usize = 8 + 8 + 8 + 4 + 16 + 16;
 
-/// How long a record is, without its path.
+/// Bytes of a record, without its path.
 const RECORD: usize = KNOWN + size_of::<Sha>() + size_of::<u32>();
 
-/// What is remembered, by path: a [`Known`] as it is in the file, and the digest.
+/// What is remembered, by path: an encoded [`Known`] and the digest.
 pub(super) type Remembered<'a> = HashMap<&'a [u8], (&'a [u8; KNOWN], &'a Sha)>;
 
 impl Known {
-    /// Itself as it is in the file.
     pub(super) fn bytes(&self) -> [u8; KNOWN] {
         let mut bytes = [0; KNOWN];
         let parts: [&[u8]; 6] = [
@@ -63,7 +62,6 @@ impl Known {
     }
 }
 
-/// A cache for one directory.
 #[derive(Debug)]
 pub struct Cache {
     path: PathBuf,
@@ -72,7 +70,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The cache kept in the file `path`, which need not be there.
+    /// The cache in the file `path`, which need not exist.
     pub fn open(path: &Path) -> Self {
         let fits = fs::metadata(path).is_ok_and(|facts| facts.len() <= LARGEST);
         let bytes = if fits { fs::read(path).ok() } else { None };
@@ -84,7 +82,7 @@ impl Cache {
         }
     }
 
-    /// Remembers `inventory`, which was taken with this cache.
+    /// Remembers `inventory`, which must have been taken with this cache.
     pub fn keep(&mut self, inventory: &Inventory) -> io::Result<()> {
         if inventory.known {
             return Ok(());
@@ -93,7 +91,7 @@ impl Cache {
         self.save()
     }
 
-    /// Writes the cache, if there is anything new in it.
+    /// Writes the cache, if it has anything new.
     pub(super) fn save(&self) -> io::Result<()> {
         if !self.dirty {
             return Ok(());
@@ -113,7 +111,7 @@ impl Cache {
     }
 
     pub(super) fn known(&self) -> Remembered<'_> {
-        // Paths are mostly longer than nothing, so this is room enough.
+        // Paths are mostly longer than eight bytes, so this capacity suffices.
         let mut known = HashMap::with_capacity(self.bytes.len() / (RECORD + 8));
         let mut rest = self.bytes.as_slice();
         while let Some((path, row, tail)) = record(rest) {
@@ -123,7 +121,7 @@ impl Cache {
         known
     }
 
-    /// Remembers `rows`, whose reading began at `began`, except those that may have changed since.
+    /// Remembers `rows`, read since `began`, except those that may have changed in between.
     pub(super) fn replace(&mut self, rows: &[Row], began: i128) {
         let mut bytes = Vec::with_capacity(rows.len() * (RECORD + 40));
         let settled = |row: &&Row| {
@@ -145,7 +143,7 @@ impl Cache {
     }
 }
 
-/// The records of a cache file, if it is whole.
+/// The records of a cache file, if it is complete.
 fn whole(file: &[u8]) -> Option<Vec<u8>> {
     let rest = file.strip_prefix(MAGIC.as_slice())?;
     let (digest, records) = rest.split_at_checked(32)?;
@@ -154,7 +152,7 @@ fn whole(file: &[u8]) -> Option<Vec<u8>> {
 
 type Record<'a> = (&'a [u8], (&'a [u8; KNOWN], &'a Sha), &'a [u8]);
 
-/// The first record of `bytes`, and what follows.
+/// The first record of `bytes`, and the rest.
 fn record(bytes: &[u8]) -> Option<Record<'_>> {
     let (known, rest) = bytes.split_first_chunk()?;
     let (sha, rest) = rest.split_first_chunk()?;
@@ -164,7 +162,7 @@ fn record(bytes: &[u8]) -> Option<Record<'_>> {
     Some((path, (known, sha), rest))
 }
 
-/// Now, by the clock that files are stamped with.
+/// The current time, by the clock of file stamps.
 pub(super) fn now() -> i128 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => i128::try_from(since.as_nanos()).unwrap_or(i128::MAX),

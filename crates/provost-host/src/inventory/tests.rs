@@ -15,7 +15,7 @@ fn age(file: &Path, seconds: u64) {
     file.set_modified(time).unwrap();
 }
 
-/// The files below `root`, and what the cache makes of them.
+/// The files below `root`, read with the cache, which is updated.
 fn files_of(root: &Path, cache: Option<&mut Cache>) -> Result<Files, InventoryError> {
     let inventory = take(root, cache.as_deref())?;
     if let Some(cache) = cache {
@@ -101,7 +101,7 @@ fn a_change_whose_times_were_set_back_is_seen_through_the_cache() {
     let place = outer.path().join("cache");
     let mut cache = Cache::open(&place);
     let first = files_of(&root, Some(&mut cache)).unwrap();
-    // The change time is too near to the reading, so nothing may be remembered of it.
+    // The change time is too close to the reading, so nothing may be remembered of it.
     assert!(cache.known().is_empty());
     // As if the reading had begun long after the change.
     let stat = Known::of(&rustix::fs::stat(&file).unwrap());
@@ -137,7 +137,7 @@ fn what_the_cache_knows_is_not_read_again_and_a_damaged_cache_is_none() {
     let row = Row {
         path: path("file"),
         stat: Known::of(&rustix::fs::stat(&file).unwrap()),
-        // Not the digest of its bytes, so that it can only come from here.
+        // Not the digest of its bytes, so that it can only come from the cache.
         sha: [9; 32],
         read: true,
     };

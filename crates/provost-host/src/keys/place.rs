@@ -1,4 +1,4 @@
-//! Finds the directory of keys, and judges whether others can get at it.
+//! Finds the directory of keys, and checks whether other users have access to it.
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
@@ -12,7 +12,7 @@ use super::{KeysError, io_error};
 pub(super) fn directory(
     environment: impl Fn(&str) -> Option<OsString>,
 ) -> Result<PathBuf, KeysError> {
-    // A relative place would be another one for every directory we are started in.
+    // A relative path would differ for every working directory.
     let absolute = |name: &str| {
         let path = PathBuf::from(environment(name)?);
         path.is_absolute().then_some(path)
@@ -31,7 +31,7 @@ pub(super) fn directory(
     Ok(config.join("provost/keys"))
 }
 
-/// `path` without links, as far as it is there; the rest is taken as it is written.
+/// `path` with links resolved, as far as it exists; the rest stays as written.
 pub(super) fn resolved(path: &Path) -> PathBuf {
     let mut missing = Vec::new();
     let mut there = path;
@@ -57,7 +57,7 @@ pub(super) fn repository_around(start: &Path) -> Option<&Path> {
         .find(|directory| directory.join(".git").symlink_metadata().is_ok())
 }
 
-/// Makes the directory, if it is not there, so that only its owner gets in.
+/// Makes the directory if it does not exist, with access for its owner only.
 pub(super) fn make(directory: &Path) -> Result<(), KeysError> {
     let wrong = io_error(directory);
     if let Some(parent) = directory.parent() {
@@ -69,7 +69,7 @@ pub(super) fn make(directory: &Path) -> Result<(), KeysError> {
     }
 }
 
-/// Whether the directory is there; an error if others get into it.
+/// Whether the directory exists; an error if other users have access.
 pub(super) fn check(directory: &Path) -> Result<bool, KeysError> {
     let metadata = match fs::metadata(directory) {
         Ok(metadata) => metadata,
@@ -88,7 +88,7 @@ pub(super) fn check(directory: &Path) -> Result<bool, KeysError> {
     Ok(true)
 }
 
-/// Refuses a file of keys that is none, or that others can get at.
+/// Refuses a file of keys that is not regular, or that other users have access to.
 pub(super) fn judge(path: &Path, metadata: &Metadata, wanted: u32) -> Result<(), KeysError> {
     if !metadata.is_file() {
         let path = path.to_owned();
@@ -101,7 +101,7 @@ pub(super) fn judge(path: &Path, metadata: &Metadata, wanted: u32) -> Result<(),
     tight(path, metadata, wanted)
 }
 
-/// The owner has to be this user, or the one who can do anything anyway.
+/// The owner has to be this user or root.
 fn owned(path: &Path, metadata: &Metadata) -> Result<(), KeysError> {
     let owner = metadata.uid();
     if owner == rustix::process::geteuid().as_raw() || owner == 0 {
@@ -115,7 +115,7 @@ fn owned(path: &Path, metadata: &Metadata) -> Result<(), KeysError> {
 
 fn tight(path: &Path, metadata: &Metadata, wanted: u32) -> Result<(), KeysError> {
     let mode = metadata.mode() & 0o777;
-    // What the owner may do does not matter here; what group and others may do beyond it does.
+    // The owner's rights do not matter here; those of group and others beyond `wanted` do.
     let beyond = mode & 0o077 & !wanted;
     if beyond == 0 {
         return Ok(());

@@ -62,7 +62,7 @@ fn a_public_line_that_was_lost_comes_back() {
 }
 
 #[test]
-fn keys_that_others_get_at_are_not_used() {
+fn keys_that_other_users_have_access_to_are_not_used() {
     let (_scratch, keys) = scratch();
     keys.create("").unwrap();
     let secret = keys.directory().join(SECRET);
@@ -71,7 +71,7 @@ fn keys_that_others_get_at_are_not_used() {
         let error = keys.load_or_create().unwrap_err();
         assert!(matches!(error, KeysError::Loose { .. }), "{error}");
         assert!(error.to_string().contains("chmod 600"), "{error}");
-        // Whom to trust is not in that file.
+        // The list of trusted keys is in another file.
         assert!(keys.trusted().is_ok());
     }
     set_mode(&secret, 0o600);

@@ -1,7 +1,7 @@
 //! Runs the acceptance commands on exactly one tree, in a fresh workspace made from git objects.
 //!
-//! The base is judged by the same commands once; the answer is kept, because the same commands on
-//! the same tree in the same sandbox need not run twice. A candidate's answer is never taken from there.
+//! The same commands judge the base once. The result is kept, because the same commands on the same
+//! tree in the same sandbox need not run twice. A candidate's result is never taken from there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -60,8 +60,8 @@ impl Machine {
             return Ok(run);
         }
         let memory = Memory::of(&self.places.cache, &digest, order);
-        // Of the halves nothing but words follows. The base decides only by how many tests it ran,
-        // and the same commands on the same tree in the same sandbox run as many again.
+        // The cross-tests only add text to the report. The base decides only by the number of its
+        // tests, and the same commands on the same tree in the same sandbox run as many again.
         let is_kept = matches!(order.side, Side::Base | Side::OldTests | Side::NewTests);
         if is_kept && let Some(mut run) = memory.recall(order, &self.bundle, &self.known) {
             run.layers = ready.layered;
@@ -79,7 +79,7 @@ impl Machine {
             profile: self.test_profile(order, mount, &ready),
             workspace: &fresh.workspace,
         };
-        self.hold_shut(&round.profile, "acceptance commands")?;
+        self.ensure_tested(&round.profile, "acceptance commands")?;
         let (commands, altered) = round.run(watch)?;
         self.remove(&directory)?;
         let run = TestRun {
@@ -92,7 +92,7 @@ impl Machine {
             altered,
         };
         if is_kept {
-            // Only a saving of time: a memory that cannot be written is no reason to stop.
+            // It only saves time: a result that cannot be stored is no error.
             let _ = memory.keep(&run, &self.bundle);
         }
         Ok(run)
@@ -100,8 +100,8 @@ impl Machine {
 }
 
 impl Machine {
-    /// A round of the same tree, commands, sandbox and layers that the chains of the run vouch for, if
-    /// what it printed is still there.
+    /// A round of the same tree, commands, sandbox and layers that the ledgers of the run vouch for,
+    /// if its logs still exist.
     fn vouched(&self, order: &Accept, profile: &str, ready: &Ready) -> Option<TestRun> {
         let keys = |layers: &[Layered]| -> Vec<(String, String)> {
             let key = |layer: &Layered| (layer.key.clone(), layer.sha256.clone());
@@ -132,7 +132,7 @@ fn is_asked(order: &Accept, run: &TestRun) -> bool {
     asked.eq(run.commands.iter().map(|ran| (&ran.name, &ran.argv)))
 }
 
-/// Whether nothing outside the tree had a hand in how a command ended.
+/// Whether the ending of a command depends on the tree alone.
 fn is_settled(ending: Ending) -> bool {
     matches!(ending, Ending::Exited(_) | Ending::NotStarted)
 }
@@ -152,7 +152,7 @@ impl Round<'_> {
         let mut altered = BTreeSet::new();
         for (number, test) in self.order.tests.iter().enumerate() {
             let ran = self.command(number + 1, test, watch)?;
-            // After each one: a later command could put back what helped an earlier one to pass.
+            // After each one: a later command could restore what helped an earlier one to pass.
             altered.extend(self.altered()?);
             let stopped = matches!(ran.ending, Ending::Cancelled | Ending::LeaseLost);
             commands.push(ran);
@@ -197,7 +197,7 @@ impl Round<'_> {
         })
     }
 
-    /// Paths of the tree that are not what they were; new files beside them are build output.
+    /// Paths of the tree that changed; new files beside them are build output.
     fn altered(&self) -> Result<impl Iterator<Item = RawPath>, PortError> {
         let (repo, source) = (&self.machine.repo, self.workspace.source());
         let limits = Limits::default();
@@ -209,7 +209,7 @@ impl Round<'_> {
     }
 }
 
-/// What the commands said about a base tree before.
+/// Earlier results of the commands on a base tree.
 struct Memory {
     directory: PathBuf,
 }
@@ -218,7 +218,7 @@ impl Memory {
     fn of(cache: &Path, profile: &str, order: &Accept) -> Self {
         let named = |test: &Test| json!({ "name": test.name, "argv": test.argv });
         let commands: Vec<_> = order.tests.iter().map(named).collect();
-        // Answers from before tests were counted have another form, and another key.
+        // Results of versions without a count of tests have another form, and another key.
         let key = json!({ "tree": order.tree, "profile": profile, "commands": commands,
                           "counted": true });
         let name = sha256(provost_core::json::canonical(&key).as_bytes());
@@ -227,7 +227,7 @@ impl Memory {
         }
     }
 
-    /// The earlier answer, with its logs copied into the bundle; anything amiss is no answer.
+    /// The earlier result, with its logs copied into the bundle; `None` on any doubt.
     fn recall(&self, order: &Accept, bundle: &Path, known: &Known) -> Option<TestRun> {
         let bytes = fs::read(self.directory.join("run.json")).ok()?;
         let mut run: TestRun = provost_core::json::parse_as(&bytes).ok()?;
@@ -238,7 +238,7 @@ impl Memory {
         for (at, ran) in run.commands.iter_mut().enumerate() {
             for (stream, kind) in [(&mut ran.stdout, "stdout"), (&mut ran.stderr, "stderr")] {
                 let log = fs::read(self.directory.join(flat(&stream.file))).ok()?;
-                // More may be known to be secret now than when it was written.
+                // More values may be secret than when the log was written.
                 if sha256(&log) != stream.sha256 || known.is_in(&log) {
                     return None;
                 }
@@ -250,18 +250,18 @@ impl Memory {
         }
         let names = streams(&run).map(|stream| stream.file.as_str());
         sandboxed_command::sync(bundle, names).ok()?;
-        // What is judged is counted anew, not believed.
+        // The tests are counted again; the stored count is not trusted.
         for ran in &mut run.commands {
             ran.tally = tally_of(bundle, &ran.stdout, &ran.stderr).ok()?;
         }
         run.cached = true;
-        // What is used stays for a while; if this fails it goes earlier.
+        // A fresh time keeps the entry from being swept; if this fails it is swept earlier.
         let _ = fs::File::open(&self.directory)
             .and_then(|directory| directory.set_modified(SystemTime::now()));
         Some(run)
     }
 
-    /// Keeps `run` unless something outside the tree had a hand in how it ended.
+    /// Stores `run` if its ending depends on the tree alone.
     fn keep(&self, run: &TestRun, bundle: &Path) -> std::io::Result<()> {
         if !run.commands.iter().all(|ran| is_settled(ran.ending)) {
             return Ok(());
@@ -281,7 +281,7 @@ impl Memory {
     }
 }
 
-/// How many tests a command ran, if all that it printed is there to be read.
+/// How many tests a command ran, if its whole output was kept.
 fn tally_of(bundle: &Path, stdout: &Stream, stderr: &Stream) -> std::io::Result<Option<Tally>> {
     if stdout.cut || stderr.cut {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Makes the trees in which only one half of a change was made: its tests, or what they test.
+//! Makes the trees of the cross-tests: base tests on candidate code, candidate tests on base code.
 
 use provost_core::change::{Change, FindingKind, Node};
 use provost_core::object::{Kind, Oid};
@@ -14,7 +14,7 @@ use crate::capture::{self, Captured};
 use crate::git::GitError;
 
 impl Machine {
-    /// The trees for the change in `captured`; nothing unless it touches tests and what they test.
+    /// The trees for the change in `captured`; `None` unless it touches both tests and code.
     pub(super) fn cross(
         &self,
         captured: &Captured,
@@ -33,7 +33,7 @@ impl Machine {
         let new = tests.iter().map(|it| (&it.path, it.after.as_ref()));
         let old = self.with_files(&captured.tree, old).map_err(git)?;
         let new = self.with_files(&order.base, new).map_err(git)?;
-        // Where a file stands in the way of a directory there is no such tree.
+        // Where a file and a directory have the same path there is no such tree.
         let (Some(old_tests), Some(new_tests)) = (old, new) else {
             return Ok(None);
         };
@@ -47,7 +47,7 @@ impl Machine {
         }))
     }
 
-    /// `root` with these files, or without them; nothing if there can be no such tree.
+    /// `root` with these files, or without them; `None` if there can be no such tree.
     fn with_files<'a>(
         &self,
         root: &Oid,

@@ -1,4 +1,4 @@
-//! Makes a patch while somebody else works, because the seal of a run will ask for it.
+//! Computes a patch in a second thread, because the seal of a run will need it.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -7,7 +7,7 @@ use provost_core::object::Oid;
 
 use crate::git::Repository;
 
-/// A patch that is being made.
+/// A patch that is being computed.
 #[derive(Debug)]
 pub(super) struct EarlyPatch {
     before: Oid,
@@ -16,7 +16,7 @@ pub(super) struct EarlyPatch {
 }
 
 impl EarlyPatch {
-    /// Begins to make the patch from `before` to `after`; without a thread nobody does.
+    /// Starts to compute the patch from `before` to `after`; `None` if no thread can be started.
     pub(super) fn patch(repo: &Arc<Repository>, before: &Oid, after: &Oid) -> Option<Self> {
         let (repo, ends) = (Arc::clone(repo), (before.clone(), after.clone()));
         let make = move || repo.patch(&ends.0, &ends.1).ok();
@@ -28,8 +28,7 @@ impl EarlyPatch {
         })
     }
 
-    /// The patch, if it is this one. One that failed is made again by whoever asks, who then learns
-    /// why it fails.
+    /// The patch, if it is this one. If it failed, the caller computes it again and gets the error.
     pub(super) fn of(self, before: &Oid, after: &Oid) -> Option<Vec<u8>> {
         let is_asked = self.before == *before && self.after == *after;
         is_asked.then(|| self.making.join().ok().flatten())?

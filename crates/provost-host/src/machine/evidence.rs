@@ -1,4 +1,4 @@
-//! Gives an agent copies of what shows why earlier work was refused.
+//! Gives an agent copies of the evidence why earlier work was refused.
 
 use std::fs;
 
@@ -14,8 +14,8 @@ use super::{Machine, host};
 pub(super) const COPIES: &str = "evidence";
 
 impl Machine {
-    /// Makes the copies anew, each one of exactly the bytes that its contract names.
-    pub(super) fn hand_out(&self, agent: &Agent) -> Result<(), PortError> {
+    /// Replaces the copies; fails unless each has exactly the bytes that the contract names.
+    pub(super) fn copy_evidence(&self, agent: &Agent) -> Result<(), PortError> {
         if agent.evidence.is_empty() {
             return Ok(());
         }

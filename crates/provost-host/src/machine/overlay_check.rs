@@ -1,4 +1,4 @@
-//! Finds out whether overlays work here, by using one.
+//! Finds out whether overlays work on this machine, by using one.
 
 use std::fs;
 use std::io;
@@ -15,9 +15,9 @@ const SCRIPT: &str =
 /// How long the trial may take, in seconds.
 const SECONDS: u64 = 20;
 
-/// Why overlays whose upper layer is below `cache` cannot be used; nothing if they can.
+/// Why overlays whose upper layer is below `cache` cannot be used; `None` if they can.
 ///
-/// That they can is remembered until the machine starts anew.
+/// That they can is remembered until the next boot.
 pub(super) fn refusal(launcher: &Launcher, cache: &Path) -> Option<String> {
     let memory = cache.join(cache::OVERLAYS_WORK);
     let now = circumstances(cache);
@@ -32,7 +32,7 @@ pub(super) fn refusal(launcher: &Launcher, cache: &Path) -> Option<String> {
     let removed = workspace::remove(cache, &place);
     let answer = tried.and_then(|()| removed.map_err(|error| error.to_string()));
     if let (Ok(()), Ok(now)) = (&answer, now) {
-        // Only a saving of time.
+        // It only saves time: an answer that cannot be stored is no error.
         let _ = fs::write(&memory, now);
     }
     answer.err()

@@ -1,11 +1,11 @@
-//! Makes the dependencies of a tree ready: runs the steps of the policy, each once, in a sandbox.
+//! Prepares the dependencies of a tree: runs the steps of the policy, each once, in a sandbox.
 //!
 //! # Invariants
 //!
-//! - A step runs on a checkout of the base; on another tree only where that changed its inputs, and
-//!   then what it makes is for that very tree alone.
-//! - A step reaches the network by its grants and in no other way; what it leaves is a layer that
-//!   nobody writes to any more.
+//! - A step runs on a checkout of the base. It runs on another tree only where that changed its
+//!   inputs, and then its output is used for that tree alone.
+//! - A step reaches the network only by its grants. Its output becomes a layer that no process
+//!   writes to.
 
 mod identity;
 
@@ -37,13 +37,13 @@ use crate::sandbox::{HOME, Mount, Profile, Stdin};
 use crate::workspace::layer::{self, Layer};
 use crate::workspace::{self, PrivateGit, WorkspaceError};
 
-/// When a command of a step is ended.
+/// Time limit of one command of a step.
 const LONGEST: Duration = Duration::from_mins(30);
-/// How much of what a failed step printed last is told.
-const TOLD: usize = 400;
-/// Where the machine keeps the certificates it trusts, in one file.
+/// How many of the last characters that a failed step printed are reported.
+const SHOWN: usize = 400;
+/// The file with the certificates that the machine trusts.
 const TRUSTED: &str = "/etc/ssl/certs/ca-certificates.crt";
-/// Variables by which tools with certificates of their own are told to trust those of the machine.
+/// Variables that make tools with certificates of their own trust those of the machine.
 const TRUST: [&str; 4] = [
     "NODE_EXTRA_CA_CERTS",
     "PIP_CERT",
@@ -51,23 +51,23 @@ const TRUST: [&str; 4] = [
     "SSL_CERT_FILE",
 ];
 
-/// The layers of one tree, which stay as they are while this value lives.
+/// The layers of one tree, which are not removed while this value lives.
 #[derive(Debug, Default)]
 pub struct Ready {
     layers: Vec<(Step, Layer)>,
-    /// What they are, for the record.
+    /// What the ledger says about them.
     pub layered: Vec<Layered>,
 }
 
 impl Ready {
-    /// Makes room for the layers in the checkout `tree`, and in `home` if that is on disk.
+    /// Makes mount points for the layers in the checkout `tree`, and in `home` if that is on disk.
     pub(super) fn make_places(&self, tree: &Path, home: Option<&Path>) -> Result<(), PortError> {
         let outputs = self.layers.iter().flat_map(|(step, _)| &step.outputs);
         make_places(outputs, tree, home)
     }
 
-    /// Puts the layers into `profile`, with the variables that lead there; their programs come first
-    /// along PATH.
+    /// Adds the layers to `profile`, with the variables that name them; their programs come first
+    /// in PATH.
     pub(super) fn add_to(&self, profile: &mut Profile) {
         let mut path = Vec::new();
         for (step, layer) in &self.layers {
@@ -117,7 +117,7 @@ fn make_places<'a>(
 }
 
 impl Machine {
-    /// Gets hold of the layers of `plan`, and makes those that are not there.
+    /// Locks the layers of `plan`, and makes those that are missing.
     pub fn ready(&self, plan: &Prepare, watch: &mut dyn Watch) -> Result<Ready, PortError> {
         let mut ready = Ready::default();
         for Keyed { step, key, source } in keyed(&self.repo, plan)? {
@@ -155,7 +155,7 @@ impl Machine {
     }
 }
 
-/// The names of the layers of `plan` in `repo`, whether they are there or not.
+/// The names of the layers of `plan` in `repo`, whether they exist or not.
 pub fn layer_keys(repo: &Repository, plan: &Prepare) -> Result<Vec<String>, PortError> {
     let keyed = keyed(repo, plan)?;
     Ok(keyed.into_iter().map(|keyed| keyed.key).collect())
@@ -181,7 +181,7 @@ fn keyed<'a>(repo: &Repository, plan: &'a Prepare) -> Result<Vec<Keyed<'a>>, Por
         let inputs = inputs(step, files)?;
         is_changed = is_changed || step.inputs_in(&base.files).as_ref() != Ok(&inputs);
         let circumstances = Circumstances {
-            // Of this step alone: one that is added later leaves the earlier layers as they are.
+            // Of this step alone: a step that is added later leaves the earlier layers valid.
             toolchain: &identity::of(step),
             before: &before,
             untrusted: is_changed.then_some(&plan.tree),
@@ -189,7 +189,7 @@ fn keyed<'a>(repo: &Repository, plan: &'a Prepare) -> Result<Vec<Keyed<'a>>, Por
         };
         let key = prepare::key(step, &inputs, circumstances);
         before.push(key.clone());
-        // Whatever else a tree changed has no part in a layer that others will find.
+        // Other changes of a tree must not influence a layer that other runs use.
         let source = if is_changed {
             &plan.tree
         } else {
@@ -226,7 +226,7 @@ struct Making<'a> {
     key: &'a str,
     /// The tree it is made from.
     source: &'a Oid,
-    /// What the git directory of the checkout says it is.
+    /// The commit that the git directory of the checkout names.
     commit: &'a Oid,
     earlier: &'a Ready,
     logs: &'a str,
@@ -239,7 +239,7 @@ struct Making<'a> {
 impl Making<'_> {
     /// Makes the layer in the new directory `begun`.
     fn fill(&mut self, begun: &Path, watch: &mut dyn Watch) -> Result<(), PortError> {
-        // Whoever looks on learns what is made; whoever wants an end says so again in a moment.
+        // Shows the observer what is made; a cancel request is seen again at the next tick.
         let _ = watch.tick(&Progress {
             what: self.step.name.clone(),
             ..Progress::default()
@@ -325,7 +325,7 @@ impl Making<'_> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Why a step that ended so made nothing.
+    /// Why a step that ended so failed.
     fn failure(&self, ran: &CommandRun) -> PortError {
         let code = match ran.ending {
             Ending::Cancelled => Code::Cancelled,
@@ -344,7 +344,7 @@ impl Making<'_> {
     }
 }
 
-/// Which places a step asked for and was not let through to, and what lets it.
+/// Which places a step was refused, and how to permit them.
 fn refusals(network: &[Traffic], step: &Step) -> String {
     let refused = network.iter().filter(|one| {
         // A request that named no place cannot be granted.
@@ -359,7 +359,7 @@ fn refusals(network: &[Traffic], step: &Step) -> String {
     for (place, reason) in refused {
         words += &format!("; refused: {place}");
         match reason {
-            // What it leads to is not granted: that says more than its name.
+            // The name is granted and its address is not: the reason says more than the name.
             Some(reason) if granted(place) => words += &format!(" ({reason})"),
             _ => lacking.push(format!("{place:?}")),
         }
@@ -371,7 +371,7 @@ fn refusals(network: &[Traffic], step: &Step) -> String {
     words
 }
 
-/// Lets the programs in a sandbox trust whom this machine trusts.
+/// Makes the programs in a sandbox trust the certificates that this machine trusts.
 fn trust(profile: &mut Profile) {
     if Path::new(TRUSTED).is_file() {
         let variable = |name: &str| (name.to_owned(), TRUSTED.to_owned());
@@ -379,7 +379,7 @@ fn trust(profile: &mut Profile) {
     }
 }
 
-/// An error with what led to it.
+/// An error with its chain of causes.
 fn whole(error: &WorkspaceError) -> String {
     use std::error::Error as _;
     match error.source() {
@@ -388,12 +388,12 @@ fn whole(error: &WorkspaceError) -> String {
     }
 }
 
-/// The last words of a log.
+/// The last characters of a log.
 fn end_of(path: &Path) -> String {
     let bytes = fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let letters: Vec<char> = text.trim().chars().collect();
-    letters[letters.len().saturating_sub(TOLD)..]
+    letters[letters.len().saturating_sub(SHOWN)..]
         .iter()
         .collect()
 }

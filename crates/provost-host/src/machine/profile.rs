@@ -1,4 +1,4 @@
-//! Says what the sandbox of an agent and of an acceptance command holds.
+//! Builds the sandbox profile of an agent and of an acceptance command.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(super) const OBJECTS: &str = "/run/provost/objects";
 /// Where an agent finds its contract.
 const CONTRACT: &str = "/run/provost/contract.json";
 
-/// Where an agent finds what shows why earlier work was refused.
+/// Where an agent finds the evidence why earlier work was refused.
 const EVIDENCE: &str = "/run/provost/evidence";
 
 /// Where an agent leaves its result.
@@ -36,8 +36,8 @@ pub(super) const OUT: &str = "/run/provost/out";
 /// The file it leaves there.
 pub(super) const RESULT: &str = "/run/provost/out/result.json";
 
-/// How many protected files get a wall of their own; the diff gate sees all of them.
-const WALLS: usize = 256;
+/// How many protected files get a read-only mount; the diff gate checks all of them.
+const MOST_PROTECTED: usize = 256;
 
 /// The directories of one run outside the repository.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl Machine {
         let mut profile =
             self.tree_profile(agent.tier, agent.time_limit, workspace, agent.loopback);
         if reads && layered {
-            // Not by `add`, which would put it in the place of the mount that it covers.
+            // Not by `add`, which would replace the mount that it covers.
             profile.mounts.push(Mount::Protect {
                 target: TREE.into(),
             });
@@ -160,14 +160,14 @@ impl Machine {
             profile.grant(agent.net.clone());
         }
         for credential in &agent.credentials {
-            // Programs ask for the variable before they start; what they send is replaced.
+            // Programs require the variable at their start; the proxy replaces what they send.
             let variable = credential.variable.clone();
             profile.env.insert(variable, DUMMY.to_owned());
         }
         Ok(profile)
     }
 
-    /// A sandbox with nothing but a tree and the toolchain.
+    /// A sandbox with only a tree and the toolchain.
     pub(super) fn tree_profile(
         &self,
         tier: Tier,
@@ -188,16 +188,17 @@ impl Machine {
         });
         profile.workdir = TREE.into();
         profile.limits.wall_seconds = time_limit.as_secs();
-        // Looking for leaks needs ptrace, which no sandbox has; every program built so would fail.
+        // A search for leaks needs ptrace, which every sandbox refuses; all programs with a
+        // sanitizer would fail.
         let quiet = ("ASAN_OPTIONS", "detect_leaks=0");
         profile.env.insert(quiet.0.to_owned(), quiet.1.to_owned());
         profile
     }
 
-    /// Files of its tree that the agent may not write, as they are called in the sandbox.
+    /// Files of its tree that the agent may not write, by their paths in the sandbox.
     ///
-    /// The sandbox is described twice, for the self-test and for the agent, and looking through a large
-    /// tree takes longer than starting it.
+    /// The result is kept: the profile is built twice, for the self-test and for the agent, and a
+    /// search through a large tree takes longer than the start of a sandbox.
     fn walled(&self, agent: &Agent) -> Result<BTreeSet<PathBuf>, PortError> {
         let mut last = self.walled.borrow_mut();
         if let Some((tree, walls, walled)) = &*last
@@ -211,16 +212,16 @@ impl Machine {
             RepoPath::try_from(*path).is_ok_and(|path| agent.walls.cover(&path))
         };
         let mut files: Vec<&RawPath> = tree.files.iter().filter(walled).map(|it| it.0).collect();
-        // A directory of tools can hold more than fits; settings near the root come first.
+        // A directory of tools can have more files than the limit; those near the root come first.
         files.sort_by_key(|path| path.as_bytes().split(|byte| *byte == b'/').count());
         let place = |path: &RawPath| Path::new(TREE).join(path.to_string());
-        let walled: BTreeSet<PathBuf> = files.into_iter().take(WALLS).map(place).collect();
+        let walled: BTreeSet<PathBuf> = files.into_iter().take(MOST_PROTECTED).map(place).collect();
         *last = Some((agent.tree.clone(), agent.walls.clone(), walled.clone()));
         Ok(walled)
     }
 }
 
-/// The same tree for somebody who only reads; layers are made so by a mount on top of them.
+/// The same tree, read-only. An overlay stays as it is; a mount on top makes it read-only.
 pub(super) fn read_only(mount: Mount) -> Mount {
     match mount {
         Mount::Writable { source, target } => Mount::ReadOnly { source, target },
@@ -229,7 +230,7 @@ pub(super) fn read_only(mount: Mount) -> Mount {
 }
 
 /// Files of the host that a command names by absolute path: its program, and the script of an
-/// interpreter. If a person typed them, they are let in, read-only.
+/// interpreter. If the user typed them, they are mounted read-only.
 pub(super) fn programs(named_by: NamedBy, argv: &[String]) -> Vec<PathBuf> {
     match named_by {
         NamedBy::Person => {}

@@ -1,4 +1,4 @@
-//! Makes what a reader needs to believe a run: the sandbox's test and the objects.
+//! Makes the evidence of a run for a later reader: the self-test of the sandbox and the objects.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,11 +21,11 @@ use crate::sandbox::selftest::{Ground, Outside, Probe};
 use crate::sandbox::{self, Profile, SandboxError};
 
 impl Machine {
-    /// Lets probes try to get out of the sandboxes of this run, or recalls that they did.
+    /// Runs the self-tests of the sandboxes of this run, or recalls earlier ones.
     pub(super) fn prove(&self, order: &Selftest) -> Result<SandboxTest, PortError> {
         let agent = self.agent_profile(&order.agent)?;
         let ground = Ground::of(&self.launcher, &agent)?;
-        // The acceptance commands get a tree of their own; any directory stands for it.
+        // The acceptance commands get a tree of their own; for the test any directory will do.
         let workspace = self.mounted(&self.places.attempt(order.agent.attempt))?;
         let none = Ready::default();
         let ready = self.ready.as_ref().unwrap_or(&none);
@@ -57,14 +57,14 @@ impl Machine {
 }
 
 impl Machine {
-    /// What probes found out about the sandbox `profile`, now or earlier.
+    /// The self-test of the sandbox `profile`, new or recalled.
     fn test(&self, profile: &Profile) -> Result<Recalled, SandboxError> {
         let memory = (&*self.places.cache, &[&*self.places.cache][..]);
         let outside = || Outside::new(&self.launcher).map(|it| it.hiding(self.repo.common_dir()));
         remembered::test(&self.launcher, profile, memory, outside)
     }
 
-    /// Lets probes try to get out of the sandbox `profile` of `who`, which must hold.
+    /// Runs the self-test of the sandbox `profile` of `who`; fails unless it holds.
     pub(super) fn attack(&self, profile: &Profile, who: &str) -> Result<Probed, PortError> {
         let tested = self.test(profile)?;
         if tested.report.held() {
@@ -79,8 +79,8 @@ impl Machine {
         Err(PortError::new(Code::SandboxLeaks, reason))
     }
 
-    /// Makes sure that the sandbox `profile` of `who` was attacked since the machine started, and held.
-    pub(super) fn hold_shut(&self, profile: &Profile, who: &str) -> Result<(), PortError> {
+    /// Makes sure that the self-test of the sandbox `profile` of `who` held since boot.
+    pub(super) fn ensure_tested(&self, profile: &Profile, who: &str) -> Result<(), PortError> {
         let shape = self.shape_of(profile)?;
         if !self.proven.borrow().contains(&shape) {
             self.attack(profile, who)?;
@@ -89,12 +89,12 @@ impl Machine {
         Ok(())
     }
 
-    /// The digest of what of the sandbox `profile` makes its walls.
+    /// The digest of the parts of `profile` that decide its restrictions.
     fn shape_of(&self, profile: &Profile) -> Result<String, SandboxError> {
         remembered::shape(profile, &[&*self.places.cache]).digest()
     }
 
-    /// Refuses commands that could not start in their sandbox, before an agent works for them.
+    /// Refuses commands that could not start in their sandbox, before the agent runs.
     fn find(&self, order: &Selftest, profile: &Profile) -> Result<(), PortError> {
         let tests = order.acceptance.tests.iter();
         let programs: Vec<&str> = tests
@@ -126,7 +126,7 @@ fn probed(recalled: Recalled) -> Probed {
     }
 }
 
-/// Objects by their ids, as a pack is made of them.
+/// The objects of a pack, by their ids.
 type Objects = BTreeMap<Oid, (Kind, Vec<u8>)>;
 
 /// A pack with the base commit, and for each tree of `after` on both sides the trees and files that
@@ -178,7 +178,7 @@ fn add(
         }
     };
     let changes = tree::diff(&base.tree, after, lookup);
-    // Why an object is missing says more than that it is.
+    // The reason why an object is missing says more than the fact.
     if let Some(error) = failure {
         return Err(git(error));
     }
@@ -192,7 +192,7 @@ fn add(
         .iter()
         .partition(|change| withheld.contains(&change.path));
     let mut held: BTreeSet<&Oid> = held.into_iter().flat_map(sides).map(|it| &it.oid).collect();
-    // What another path has now holds no secret, or it would be withheld as well.
+    // A content that another path has too holds no secret, or that path would be withheld as well.
     for side in shown.iter().filter_map(|change| change.after.as_ref()) {
         held.remove(&side.oid);
     }

@@ -1,10 +1,10 @@
-//! Lets somebody look at exactly one tree, made from git objects and mounted read-only.
+//! Runs a reviewer or planner on exactly one tree, made from git objects and mounted read-only.
 //!
 //! # Invariants
 //!
-//! - Whoever looks starts in an empty directory with an empty home: nothing of the tree is where a
+//! - The agent starts in an empty directory with an empty home: nothing of the tree is where a
 //!   program looks for settings or instructions.
-//! - What is looked at is compared with the tree afterwards, whatever the mounts promised.
+//! - The files are compared with the tree afterwards, although the mounts are read-only.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ use crate::clock;
 use crate::sandbox::{Mount, Profile, Stdin};
 use crate::workspace::Workspace;
 
-/// The directory in which somebody looks at a tree.
+/// The directory of a reviewer or planner.
 pub(super) const LOOK: &str = "look";
 
 impl PlannerHost for Machine {
@@ -36,18 +36,18 @@ impl PlannerHost for Machine {
         &mut self,
         order: &ReadOnlyRun,
         papers: &[InputFile],
-        told: &[u8],
+        input: &[u8],
         watch: &mut dyn Watch,
     ) -> Result<ReviewRun, PortError> {
-        let looked = self.let_look(order, papers, told, watch);
-        // Anything else in there was kept for a person, and then this does nothing.
+        let run = self.run_read_only(order, papers, input, watch);
+        // If other files were kept for the user in there, the directory stays.
         let _ = fs::remove_dir(&self.places.run);
-        looked
+        run
     }
 }
 
 impl Machine {
-    /// Lets the reviewer work until it ends.
+    /// Runs the reviewer on the candidate.
     pub(super) fn review_candidate(
         &self,
         order: &Review,
@@ -57,7 +57,7 @@ impl Machine {
         let patch = self.repo.patch(base, tree).map_err(git)?;
         let bug = |error| PortError::of(Code::Bug, error);
         let contract = serde_json::to_vec_pretty(&order.contract).map_err(bug)?;
-        let told = serde_json::to_vec(&order.contract).map_err(bug)?;
+        let input = serde_json::to_vec(&order.contract).map_err(bug)?;
         let paper = |place, variable, bytes| InputFile {
             place,
             variable,
@@ -78,10 +78,10 @@ impl Machine {
             ),
             paper(DESK.output, "PROVOST_OUTPUT", self.printed(&order.worker)?),
         ];
-        self.let_look(&order.look, &papers, &told, watch)
+        self.run_read_only(&order.look, &papers, &input, watch)
     }
 
-    /// The end of each log that a reviewer is given, below its name.
+    /// The end of each log for the reviewer, each below its name.
     fn printed(&self, worker: &Worker) -> Result<Vec<u8>, PortError> {
         let mut all = Vec::new();
         for name in &worker.logs {
@@ -96,13 +96,12 @@ impl Machine {
         Ok(all)
     }
 
-    /// Lets somebody look until it ends; a command is `told` what it has to know on its standard
-    /// input.
-    fn let_look(
+    /// Runs the agent of `order` to its end; a plain command gets `input` on its standard input.
+    fn run_read_only(
         &self,
         order: &ReadOnlyRun,
         papers: &[InputFile],
-        told: &[u8],
+        input: &[u8],
         watch: &mut dyn Watch,
     ) -> Result<ReviewRun, PortError> {
         let directory = self.places.run.join(LOOK);
@@ -110,8 +109,8 @@ impl Machine {
         fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
         let fresh = self.fresh(&Wanted::of_look(order), &directory)?;
         lay_out(papers, &directory)?;
-        let profile = self.look_profile(order, papers, &directory, &fresh.workspace)?;
-        // Nobody is let into a sandbox that did not hold.
+        let profile = self.read_only_profile(order, papers, &directory, &fresh.workspace)?;
+        // No agent runs in a sandbox whose self-test did not hold.
         let probed = self.attack(&profile, order.who)?;
         let run = SandboxedCommand {
             launcher: &self.launcher,
@@ -127,15 +126,15 @@ impl Machine {
         let left = || self.read_result(&directory);
         let run = match &order.adaptation {
             None => {
-                let told = Stdin::Bytes(told.to_vec());
-                let ended = run.follow(order.argv.clone(), told, watch)?;
+                let stdin = Stdin::Bytes(input.to_vec());
+                let ended = run.follow(order.argv.clone(), stdin, watch)?;
                 ended.of_agent(left(), None)
             }
             Some(known) => {
-                let (ended, ears, told) = run.converse(known, &order.argv, watch)?;
-                // Only its bound answer counts: it has no other way to speak.
-                let left = self.scrubbed(ears.answer(RESULT_LIMIT));
-                ended.of_agent(left, Some(told))
+                let (ended, stream, claims) = run.converse(known, &order.argv, watch)?;
+                // Only the answer that is bound to a schema counts.
+                let left = self.scrubbed(stream.answer(RESULT_LIMIT));
+                ended.of_agent(left, Some(claims))
             }
         };
         let altered = self.touched(order, &fresh.workspace)?;
@@ -149,8 +148,8 @@ impl Machine {
         })
     }
 
-    /// The sandbox of somebody who looks.
-    fn look_profile(
+    /// The sandbox of a reviewer or planner.
+    fn read_only_profile(
         &self,
         order: &ReadOnlyRun,
         papers: &[InputFile],
@@ -162,7 +161,7 @@ impl Machine {
         let mut profile = self.tree_profile(order.tier, order.time_limit, mount, order.loopback);
         profile.limits.hold(order.time_limit, &order.limits);
         if !workspace.lowers.is_empty() {
-            // Not by `add`, which would put it in the place of the mount that it covers.
+            // Not by `add`, which would replace the mount that it covers.
             profile.mounts.push(Mount::Protect {
                 target: TREE.into(),
             });
@@ -171,10 +170,10 @@ impl Machine {
             target: order.start.into(),
         });
         profile.workdir = order.start.into();
-        if let Some(desk) = papers.first().and_then(|it| Path::new(it.place).parent()) {
+        if let Some(inputs) = papers.first().and_then(|it| Path::new(it.place).parent()) {
             profile.add(Mount::ReadOnly {
                 source: directory.join("data"),
-                target: desk.to_owned(),
+                target: inputs.to_owned(),
             });
         }
         profile.add(Mount::Writable {
@@ -209,7 +208,7 @@ impl Machine {
         Ok(profile)
     }
 
-    /// Paths that are not as they are in the tree.
+    /// Paths that differ from the tree.
     fn touched(
         &self,
         order: &ReadOnlyRun,
@@ -223,7 +222,7 @@ impl Machine {
     }
 }
 
-/// Puts down what lies beside the tree, and makes the place for the answer.
+/// Writes the input files beside the tree, and makes the directory for the answer.
 fn lay_out(papers: &[InputFile], directory: &Path) -> Result<(), PortError> {
     let data = directory.join("data");
     for made in [&data, &directory.join("out")] {

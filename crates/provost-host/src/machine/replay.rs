@@ -1,4 +1,4 @@
-//! Does the work of a sealed run once more.
+//! Repeats the checks of a sealed run.
 
 use provost_core::code::Code;
 use provost_core::object::Oid;
@@ -21,7 +21,7 @@ impl ReplayHost for Machine {
         if there(self) {
             return Ok(());
         }
-        // Refs that kept them may have been swept; the bundle has what only the run had.
+        // Refs that kept them may have been swept; the bundle has the objects that only the run had.
         self.repo.write_pack(pack).map_err(git)?;
         if there(self) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Lets a person into the sandbox that the acceptance commands of a run had.
+//! Opens the sandbox that the acceptance commands of a run had, for `provost shell`.
 
 use std::fs;
 use std::io;
@@ -11,30 +11,30 @@ use super::workspaces::Wanted;
 use super::{Machine, host, profile, write_birth};
 use crate::sandbox::{ProcessIdentity, Profile};
 
-/// The directory in which a visit takes place.
+/// The directory of the shell's workspace.
 const VISIT: &str = "visit";
 
-/// How long a visit may last, in seconds.
+/// How long a shell may last, in seconds.
 const SECONDS: u64 = 7 * 24 * 60 * 60;
 
 /// A sandbox that is ready to be entered.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SandboxShell {
-    /// What it holds.
     pub profile: Profile,
     directory: PathBuf,
 }
 
 impl SandboxShell {
-    /// Writes down who the init of the sandbox is, so that a later command can see it buried.
+    /// Records the init of the sandbox, so that a later command can reap it.
     pub fn born(&self, birth: &ProcessIdentity) -> io::Result<()> {
         write_birth(&self.directory, birth)
     }
 }
 
 impl Machine {
-    /// Makes a fresh workspace as for the round `order`, lets `enter` use the sandbox around it, and removes it.
+    /// Makes a fresh workspace as for the round `order`, calls `enter` with its sandbox, and removes
+    /// the workspace.
     pub fn visit<T>(
         &self,
         order: &Accept,
@@ -50,12 +50,12 @@ impl Machine {
         let mount = fresh.workspace.mount(Path::new(profile::TREE));
         let mut profile = self.test_profile(order, mount, &ready);
         profile.limits.wall_seconds = SECONDS;
-        // A person may think as long as they like.
+        // The user may type nothing for any time.
         profile.limits.no_progress_seconds = None;
         let visit = SandboxShell { profile, directory };
         let answer = enter(&visit);
         self.remove(&visit.directory)?;
-        // Anything else in there was kept for a person, and then this does nothing.
+        // If other files were kept for the user in there, the directory stays.
         let _ = fs::remove_dir(&self.places.run);
         Ok(answer)
     }

@@ -20,24 +20,24 @@ use crate::agent::{self, AgentControl, AgentStream};
 use crate::proxy::{Outlet, TokenMeter};
 use crate::sandbox::{self, Command, How, Launcher, Profile, Stdin, StreamFacts};
 
-/// How often the last line is read anew.
+/// How often the last line is read again.
 const GLANCE: Duration = Duration::from_millis(400);
 
 /// A command about to be sandboxed.
 pub(super) struct SandboxedCommand<'a> {
     pub(super) launcher: &'a Launcher,
     pub(super) profile: &'a Profile,
-    /// Where the birth of the sandbox is written down.
+    /// Where the init of the sandbox is recorded.
     pub(super) directory: &'a Path,
     pub(super) bundle: &'a Path,
-    /// What the person who looks on is told.
+    /// What the observer shows as the present step.
     pub(super) what: &'a str,
     /// The files of the bundle that keep the streams.
     pub(super) stdout: String,
     pub(super) stderr: String,
     /// What the proxy of the sandbox needs.
     pub(super) outlet: Outlet,
-    /// What must not be kept of its streams.
+    /// Secrets that must not stay in its streams.
     pub(super) known: &'a Known,
 }
 
@@ -48,13 +48,13 @@ pub(super) struct Ended {
     pub(super) stdout: Stream,
     pub(super) stderr: Stream,
     pub(super) network: Vec<Traffic>,
-    /// What passed between it and its model.
+    /// Its traffic with its model.
     pub(super) model: Option<Passed>,
 }
 
 impl Ended {
-    /// The facts of an agent that ended so, with the result it left and what it told.
-    pub(super) fn of_agent(self, left: (ResultFile, u64), told: Option<AgentClaims>) -> AgentRun {
+    /// The facts of an agent that ended so, with the result it left and what it claims.
+    pub(super) fn of_agent(self, left: (ResultFile, u64), claims: Option<AgentClaims>) -> AgentRun {
         let (result, redacted) = left;
         AgentRun {
             ending: self.ending,
@@ -64,7 +64,7 @@ impl Ended {
             result,
             redacted,
             network: self.network,
-            told: told.map(Box::new),
+            told: claims.map(Box::new),
             model: self.model.map(Box::new),
         }
     }
@@ -81,7 +81,7 @@ impl SandboxedCommand<'_> {
         self.follow_with(argv, stdin, watch, Listener::default())
     }
 
-    /// Lets a program that is known do what it is told, and listens; answers what it told too.
+    /// Runs a known agent to its end and reads its stream; returns what it claims too.
     pub(super) fn converse(
         &self,
         known: &Adaptation,
@@ -90,22 +90,22 @@ impl SandboxedCommand<'_> {
     ) -> Result<(Ended, AgentStream, AgentClaims), PortError> {
         let argv = agent::argv(&known.adapted, words)?;
         let stream = self.bundle.join(&self.stdout);
-        let (mut ears, stdin) = AgentStream::open(known, stream, self.bundle, self.known)
+        let (mut stream, stdin) = AgentStream::open(known, stream, self.bundle, self.known)
             .map_err(host("write the events of the agent"))?;
         let gauge = TokenMeter::of(&known.adapted).map(Arc::new);
         let listener = Listener {
-            ears: Some(&mut ears),
+            stream: Some(&mut stream),
             gauge,
-            left: None,
+            written: None,
         };
         let ended = self.follow_with(argv, stdin, watch, listener)?;
-        let told = ears
+        let claims = stream
             .finish()
             .map_err(host("read the events of the agent"))?;
-        Ok((ended, ears, told))
+        Ok((ended, stream, claims))
     }
 
-    /// Runs `argv` to its end, with somebody who listens to it.
+    /// Runs `argv` to its end; `listener` reads its stream and its traffic.
     fn follow_with(
         &self,
         argv: Vec<String>,
@@ -124,23 +124,23 @@ impl SandboxedCommand<'_> {
         let gauge = listener.gauge.clone();
         let passed = || gauge.as_ref().map(|gauge| self.scrubbed(gauge.passed()));
         let began = Instant::now();
-        let mut wish = Control::Continue;
-        let mut heard = AgentControl::Continue;
+        let mut requested = Control::Continue;
+        let mut control = AgentControl::Continue;
         let mut tick = |progress: sandbox::Progress| {
-            heard = listener.listen();
-            listener.leave_word(self.directory);
-            let ears = listener.ears.as_deref();
-            let said = ears.map(|ears| ears.said(progress.stdout_bytes));
+            control = listener.listen();
+            listener.write_traffic(self.directory);
+            let stream = listener.stream.as_deref();
+            let said = stream.map(|stream| stream.said(progress.stdout_bytes));
             let progress = Progress {
                 what: self.what.to_owned(),
                 elapsed_ms: millis(progress.wall),
                 last_line: listener.words().unwrap_or_else(|| glance.line()),
             };
-            wish = watch.tick(&progress);
-            if heard != AgentControl::Continue {
+            requested = watch.tick(&progress);
+            if control != AgentControl::Continue {
                 return sandbox::Control::Cancel;
             }
-            match wish {
+            match requested {
                 Control::Continue => {
                     said.map_or(sandbox::Control::Continue, sandbox::Control::Said)
                 }
@@ -161,7 +161,7 @@ impl SandboxedCommand<'_> {
             Ok(ended) => {
                 self.sync()?;
                 Ok(Ended {
-                    ending: ending(ended.how, wish, heard),
+                    ending: ending(ended.how, requested, control),
                     wall_ms: millis(ended.wall),
                     stdout: kept(&self.stdout, &ended.stdout),
                     stderr: kept(&self.stderr, &ended.stderr),
@@ -177,7 +177,7 @@ impl SandboxedCommand<'_> {
         }
     }
 
-    /// A command that never began, with `words` about why in the file of its second stream.
+    /// A command that could not be executed; writes `words`, the reason, to the file of stderr.
     fn not_started(&self, words: &str, file: &Path, began: Instant) -> Result<Ended, PortError> {
         let (note, _) = self.known.scrub_text(words.to_owned());
         fs::write(file, &note).map_err(host("write a stream"))?;
@@ -192,7 +192,7 @@ impl SandboxedCommand<'_> {
         })
     }
 
-    /// What passed, without secrets in the words of a provider.
+    /// The traffic, without secrets in the provider's messages.
     fn scrubbed(&self, mut passed: Passed) -> Passed {
         if let Some(trouble) = &mut passed.trouble {
             let reason = std::mem::take(&mut trouble.reason);
@@ -209,60 +209,62 @@ impl SandboxedCommand<'_> {
         Ok(path)
     }
 
-    /// Makes both streams survive a crash, with the directories that lead to them.
+    /// Syncs both streams and the directories above them to disk.
     fn sync(&self) -> Result<(), PortError> {
         let names = [&self.stdout, &self.stderr].into_iter().map(String::as_str);
         sync(self.bundle, names).map_err(host("sync a stream"))
     }
 }
 
-/// Who listens to a program: to what it prints, and to what passes to its model.
+/// Reads what a program prints, and its traffic with its model.
 #[derive(Default)]
 struct Listener<'a> {
-    ears: Option<&'a mut AgentStream>,
+    stream: Option<&'a mut AgentStream>,
     gauge: Option<Arc<TokenMeter>>,
-    /// What was left as word of it.
-    left: Option<Passed>,
+    /// The traffic that was written last.
+    written: Option<Passed>,
 }
 
 impl Listener<'_> {
-    /// What is to become of the program, by all that came since.
+    /// Whether the program continues, by all that was read since the last call.
     fn listen(&mut self) -> AgentControl {
-        // What cannot be read now is missed at the end, which fails.
-        let heard = self.ears.as_deref_mut().map(AgentStream::listen);
-        let heard = heard.and_then(Result::ok).unwrap_or(AgentControl::Continue);
-        let complaint = self.ears.as_deref().and_then(AgentStream::complaint);
+        // If the stream cannot be read now, reading its rest at the end fails and is reported.
+        let control = self.stream.as_deref_mut().map(AgentStream::listen);
+        let control = control
+            .and_then(Result::ok)
+            .unwrap_or(AgentControl::Continue);
+        let complaint = self.stream.as_deref().and_then(AgentStream::complaint);
         if let (Some(gauge), Some(complaint)) = (&self.gauge, complaint) {
-            gauge.told(complaint);
+            gauge.note_complaint(complaint);
         }
         match &self.gauge {
             Some(gauge) if gauge.is_overspent() => AgentControl::Overspent,
             Some(gauge) if gauge.passed().trouble.is_some() => AgentControl::NoModel,
-            _ => heard,
+            _ => control,
         }
     }
 
-    /// Leaves word of what passed, for whoever looks on from elsewhere.
-    fn leave_word(&mut self, directory: &Path) {
+    /// Writes the traffic so far, for commands of other processes such as `provost show`.
+    fn write_traffic(&mut self, directory: &Path) {
         let passed = self.gauge.as_ref().map(|gauge| gauge.passed());
-        if let Some(passed) = passed.filter(|passed| self.left.as_ref() != Some(passed)) {
-            // Only for the eye: the facts are written down at the end.
+        if let Some(passed) = passed.filter(|passed| self.written.as_ref() != Some(passed)) {
+            // Only for display: the facts are recorded at the end.
             let _ = write_live(directory, &passed);
-            self.left = Some(passed);
+            self.written = Some(passed);
         }
     }
 
-    /// What it said last, or what its model says that keeps it from going on.
+    /// The agent's last message, or why its model does not work.
     fn words(&self) -> Option<String> {
         let note = self.gauge.as_ref().and_then(|gauge| gauge.note());
-        note.or_else(|| Some(self.ears.as_deref()?.last_words().to_owned()))
+        note.or_else(|| Some(self.stream.as_deref()?.last_message().to_owned()))
     }
 }
 
-/// How often somebody who waits is asked whether to go on.
+/// How often a pause asks its watch whether to continue.
 const NAP: Duration = Duration::from_millis(100);
 
-/// Lets `time` pass unless `watch` ends it.
+/// Waits for `time` unless `watch` ends it.
 pub(super) fn pause(time: Duration, watch: &mut dyn Watch) -> Control {
     let began = Instant::now();
     loop {
@@ -281,7 +283,7 @@ pub(super) fn pause(time: Duration, watch: &mut dyn Watch) -> Control {
     }
 }
 
-/// Makes the files `names` of `bundle` survive a crash, with the directories that lead to them.
+/// Syncs the files `names` of `bundle` and the directories above them to disk.
 pub(super) fn sync<'a>(bundle: &Path, names: impl Iterator<Item = &'a str>) -> io::Result<()> {
     let mut paths = BTreeSet::new();
     for name in names {
@@ -304,7 +306,7 @@ fn kept(name: &str, facts: &StreamFacts) -> Stream {
     }
 }
 
-/// A stream that holds only what we say.
+/// The facts of a stream whose only content is `bytes`.
 fn said(name: &str, bytes: &[u8]) -> Stream {
     let length = bytes.len() as u64;
     Stream {
@@ -317,8 +319,8 @@ fn said(name: &str, bytes: &[u8]) -> Stream {
     }
 }
 
-/// How a command ended that was ended because of `wish`, or of what was `heard` of it.
-fn ending(how: How, wish: Control, heard: AgentControl) -> Ending {
+/// How a command ended; `requested` and `control` say why if it was cancelled.
+fn ending(how: How, requested: Control, control: AgentControl) -> Ending {
     match how {
         How::Exited(status) => Ending::Exited(status),
         How::Signalled(signal) => Ending::Signalled(signal),
@@ -329,8 +331,8 @@ fn ending(how: How, wish: Control, heard: AgentControl) -> Ending {
         How::DiskLimit => Ending::DiskLimit,
         How::InodeLimit => Ending::InodeLimit,
         How::NoProgress => Ending::NoProgress,
-        How::Cancelled if wish == Control::LeaseLost => Ending::LeaseLost,
-        How::Cancelled => match heard {
+        How::Cancelled if requested == Control::LeaseLost => Ending::LeaseLost,
+        How::Cancelled => match control {
             AgentControl::Overspent => Ending::Overspent,
             AgentControl::NoModel => Ending::NoModel,
             AgentControl::Dismiss => Ending::Dismissed,
@@ -343,7 +345,7 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The last line of two files that grow: of the one that grew last.
+/// The last line of two growing files: of the one that grew last.
 struct Glance {
     streams: [PathBuf; 2],
     lengths: [u64; 2],
@@ -365,7 +367,7 @@ impl Glance {
         if self.at.is_none_or(|at| at.elapsed() > GLANCE) {
             self.at = Some(Instant::now());
             for (path, known) in self.streams.iter().zip(&mut self.lengths) {
-                // Only for the eye: a stream that cannot be read shows nothing.
+                // Only for display: a stream that cannot be read shows nothing.
                 let length = fs::metadata(path).map_or(0, |entry| entry.len());
                 if *known != length {
                     *known = length;

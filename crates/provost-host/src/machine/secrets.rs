@@ -1,4 +1,4 @@
-//! Knows the secrets of the person who runs this, and keeps them out of the bundle.
+//! Finds the secrets of the user, and keeps them out of the bundle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,11 +18,11 @@ use crate::capture::Captured;
 use crate::git::GitError;
 use crate::proxy::Outlet;
 
-/// How much of a file that is not text is looked at.
+/// How many bytes of a binary file are searched.
 const MOST_BINARY: usize = 8 << 20;
 
-/// The values that must not come into a bundle: those of `credentials`, and of every variable of
-/// this process whose name and value say that it is one.
+/// The values that must not appear in a bundle: those of `credentials`, and of every variable of
+/// this process whose name and value look like a secret.
 pub fn known(credentials: &[&Credential]) -> Known {
     let is_named = |name: &str| credentials.iter().any(|one| one.variable == name);
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
@@ -45,12 +45,12 @@ impl Machine {
         self.known = known(credentials);
     }
 
-    /// Lets sandboxes use these secrets, by name; the user named them in this very command.
+    /// Permits sandboxes to use these secrets, by name; the user named them in this very command.
     pub fn send(&mut self, credentials: &[&Credential]) {
         self.sent = credentials.iter().copied().cloned().collect();
     }
 
-    /// What the proxy of a sandbox needs; no secret is read that the user did not name.
+    /// What the proxy of a sandbox needs; reads only secrets that the user named.
     pub(super) fn outlet(&self, credentials: &[Credential]) -> Result<Outlet, PortError> {
         let stranger = credentials.iter().find(|it| !self.sent.contains(it));
         if let Some(Credential {
@@ -66,7 +66,7 @@ impl Machine {
         outlet(credentials)
     }
 
-    /// The result that was left in an attempt's `directory`, without secrets, and how many there were.
+    /// The result in an attempt's `directory`, without secrets, and how many there were.
     pub(super) fn read_result(&self, directory: &Path) -> (ResultFile, u64) {
         self.scrubbed(read_result(&directory.join("out/result.json")))
     }
@@ -86,17 +86,18 @@ impl Machine {
 /// A secret that was found, with its value.
 type Sighting = (Planted, Vec<u8>);
 
-/// What the contents of a change hold.
+/// Secrets in the contents of a change.
 #[derive(Default)]
 struct Seen {
-    /// The secrets in what is there now.
+    /// The secrets in the new contents.
     after: BTreeMap<Oid, Vec<Sighting>>,
-    /// What was there before and holds a known value.
+    /// The old contents that hold a known value.
     before: BTreeSet<Oid>,
 }
 
 impl Machine {
-    /// Adds what `captured` would bring in to its findings, and says what the bundle leaves out.
+    /// Adds the new secrets in `captured` to its findings, and withholds their contents from the
+    /// bundle.
     pub(super) fn find_secrets(
         &self,
         captured: &mut Captured,
@@ -129,7 +130,7 @@ impl Machine {
         Ok(withheld)
     }
 
-    /// What the contents of `changes` hold.
+    /// The secrets in the contents of `changes`.
     fn look_at(&self, changes: &[Change]) -> Result<Seen, GitError> {
         let after = changes.iter().filter_map(|it| oid(it.after.as_ref()));
         let before = changes.iter().filter_map(|it| oid(it.before.as_ref()));
@@ -162,8 +163,7 @@ impl Machine {
         Ok(seen)
     }
 
-    /// The values among those that were seen which the base does not have, where it changed or was
-    /// copied from.
+    /// The values that the base does not have, in the paths that changed or were copied from.
     fn new_values(
         &self,
         changes: &[Change],
@@ -191,7 +191,7 @@ impl Machine {
         Ok(new)
     }
 
-    /// Takes secrets out of the names in `captured`; answers whether there were any.
+    /// Removes secrets from the names in `captured`; returns whether there were any.
     fn rename(&self, captured: &mut Captured) -> bool {
         let mut taken: BTreeSet<RawPath> = BTreeSet::new();
         let mut brought = Vec::new();
@@ -200,7 +200,7 @@ impl Machine {
             let is_new = change.before.is_none();
             if let Some(clean) = self.clean_name(&change.path, is_new) {
                 any = true;
-                // Two names that differed still do.
+                // Names that differed must still differ.
                 let text = clean.to_string();
                 let numbered = (2..).map(|number| RawPath::new(format!("{text}-{number}")));
                 let mut free = std::iter::once(clean).chain(numbered);
@@ -234,7 +234,7 @@ impl Machine {
         any
     }
 
-    /// `name` without secrets, if there are some; of one that was there before only known ones.
+    /// `name` without secrets, if it has some; of an old name only known values count.
     fn clean_name(&self, name: &RawPath, is_new: bool) -> Option<RawPath> {
         let text = name.as_bytes();
         if !is_new && !self.known.is_in(text) {
@@ -253,7 +253,7 @@ fn finding(path: &RawPath, note: String) -> Finding {
     }
 }
 
-/// The content that stands there, if it is one.
+/// The id of the content, if the node is a file.
 fn oid(node: Option<&Node>) -> Option<&Oid> {
     node.filter(|node| node.mode != Mode::Gitlink)
         .map(|node| &node.oid)

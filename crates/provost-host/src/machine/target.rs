@@ -1,4 +1,4 @@
-//! Moves the branch that a result is meant for.
+//! Moves the branch that a result lands on.
 
 use provost_core::bundle::after::Candidate;
 use provost_core::code::Code;
@@ -16,7 +16,7 @@ use crate::git::land::{LandError, checkout_fast_forward};
 use crate::git::{Checkout, Expected, GitError, Merged};
 use crate::workspace;
 
-/// The directory in which a merge is looked at.
+/// The directory in which a merge is checked.
 const MERGE: &str = "merge";
 
 impl Target for Machine {
@@ -55,8 +55,8 @@ impl Target for Machine {
         }))
     }
 
-    /// A checkout of the tree is captured against the target, so the same eyes look at a merge that
-    /// look at an agent's work.
+    /// Captures a checkout of the tree against the target, so that a merge gets the same checks as
+    /// an agent's work.
     fn changes(&mut self, target: &Oid, tree: &Oid) -> Result<Changed, PortError> {
         let base = self.repo.commit_tree(target).map_err(git)?;
         let directory = self.places.run.join(MERGE);
@@ -113,7 +113,7 @@ impl Target for Machine {
         for directory in [MERGE, TESTS, LOOK] {
             self.remove(&self.places.run.join(directory))?;
         }
-        // Anything else in there was kept for a person, and then this does nothing.
+        // If other files were kept for the user in there, the directory stays.
         let _ = std::fs::remove_dir(&self.places.run);
         Ok(())
     }
@@ -126,7 +126,7 @@ impl Target for Machine {
         }
         match self.repo.ref_value(branch).map_err(git)? {
             Some(at) if at == *commit => self.repo.delete_ref(branch, commit).map_err(git),
-            // Gone already, or somebody went on working there.
+            // Gone already, or it has later commits.
             Some(_) | None => Ok(()),
         }
     }

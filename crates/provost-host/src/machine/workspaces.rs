@@ -1,7 +1,7 @@
 //! Decides how workspaces are made, and makes them.
 //!
-//! A copy behaves like any directory. An overlay costs next to nothing however large the tree is, but
-//! the kernel refuses to rename a directory that it stands on, so small trees are copied.
+//! A copy behaves like any directory. An overlay is cheap however large the tree is, but the kernel
+//! refuses to rename a directory of its lower layer, so small trees are copied.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::workspace::{self, Lower, PrivateGit, Workspace, WorkspaceError};
 
 /// The fewest files that are worth an overlay.
 ///
-/// Measured on two busy cores and a slow disk, with files of 4 kB: 5 000 files take 7 s as a copy and
-/// 0.03 s as an overlay whose checkout is there, 50 000 files 12 s and 0.3 s. Below that a copy is a
-/// matter of a second or two, and directories can be renamed in it.
+/// Measured on two busy cores and a slow disk, with files of 4 kB: 5 000 files take 7 s as a copy
+/// and 0.03 s as an overlay with an existing checkout, 50 000 files 12 s and 0.3 s. Below that a
+/// copy takes a second or two, and directories can be renamed in it.
 const LEAST_FILES: usize = 5_000;
 
 /// What a workspace is made of.
 enum Ground {
     /// A checkout of its own, and why.
     Copy(String),
-    /// A checkout that is shared.
+    /// A shared checkout as the lower layer.
     Lower(Arc<Lower>),
 }
 
-/// A tree that somebody else than its author works on.
+/// A tree for an acceptance round, a reviewer or a planner.
 pub(super) struct Wanted<'a> {
     base: &'a effect::Base,
     tree: &'a Oid,
@@ -52,7 +52,7 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    /// The tree that somebody looks at.
+    /// The tree for a reviewer or planner.
     pub(super) fn of_look(order: &'a effect::ReadOnlyRun) -> Self {
         Self {
             base: &order.base,
@@ -63,10 +63,10 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// A workspace that nobody used yet.
+/// A workspace that no command has used yet.
 pub(super) struct Fresh {
     pub(super) workspace: Workspace,
-    /// Keeps what the workspace stands on.
+    /// Keeps the lower layer from being removed.
     _lower: Option<Arc<Lower>>,
 }
 
@@ -82,7 +82,7 @@ impl Machine {
         let ground = if *tree == order.base.tree {
             self.ground(tree, order.choice, order.tier)?
         } else {
-            // What is written in it is compared with the base, which is not what it stands on.
+            // Capture compares the upper layer with the base, which would not be the lower layer.
             Ground::Copy("it begins with a candidate".to_owned())
         };
         let (kind, reason) = match ground {
@@ -103,7 +103,8 @@ impl Machine {
         })
     }
 
-    /// Gets hold of what the workspace of the attempt stands on; a driver that took over has not.
+    /// Locks the lower layer of the attempt's workspace; a driver that took the run over has not
+    /// done so yet.
     pub(super) fn stand(&mut self, agent: &effect::Agent) -> Result<(), PortError> {
         let directory = self.places.attempt(agent.attempt);
         let left = workspace::left_in(&directory);
@@ -112,7 +113,7 @@ impl Machine {
             self.lower = Some(self.hold(tree)?);
         }
         let Some(ready) = &self.ready else {
-            // Whoever takes a run over prepares anew.
+            // A driver that takes a run over prepares again.
             return if agent.prepare.steps.is_empty() {
                 Ok(())
             } else {
@@ -123,12 +124,12 @@ impl Machine {
         ready.make_places(&tree, Some(&self.places.home))
     }
 
-    /// What the workspace of the attempt stands on.
+    /// The lower layers of the attempt's workspace.
     fn lowers(&self) -> Vec<PathBuf> {
         self.lower.iter().map(|lower| lower.files()).collect()
     }
 
-    /// The workspace in `directory` as a sandbox has it.
+    /// The mount of the workspace in `directory` for a sandbox.
     pub(super) fn mounted(&self, directory: &Path) -> Result<Mount, PortError> {
         let lowers = match (workspace::left_in(directory), &self.lower) {
             (Some(Source::Directory(_)), _) => Vec::new(),
@@ -143,7 +144,7 @@ impl Machine {
     /// Makes a workspace of exactly the tree that is `wanted`, from git objects alone.
     pub(super) fn fresh(&self, wanted: &Wanted<'_>, directory: &Path) -> Result<Fresh, PortError> {
         let (repo, private) = (&self.repo, self.private(wanted.base, wanted.tier));
-        // A candidate is used once, so it stands on the checkout that its base has already.
+        // A candidate is used once, so its lower layer is the existing checkout of its base.
         let (base, tree) = (&wanted.base.tree, wanted.tree);
         let ground = if tree == base || self.places.lowers.know(base) {
             self.ground(base, wanted.choice, wanted.tier)?
@@ -185,7 +186,7 @@ impl Machine {
                 Ok(Ground::Copy(reason.to_owned()))
             };
         }
-        // What was worth a checkout once is worth using it.
+        // An existing checkout is used even for a small tree.
         if !asked && !lowers.know(tree) {
             let files = self.repo.read_tree(tree).map_err(git)?.files.len();
             if files < LEAST_FILES {
@@ -204,7 +205,7 @@ impl Machine {
         Ok(Ground::Lower(self.hold(tree)?))
     }
 
-    /// The checkout of `tree` that is shared: the one that is held already, or as it is found now.
+    /// The shared checkout of `tree`: the one that is locked already, or a newly locked one.
     fn hold(&self, tree: &Oid) -> Result<Arc<Lower>, PortError> {
         if let Some(lower) = self.lower.as_ref().filter(|lower| lower.tree() == tree) {
             return Ok(Arc::clone(lower));
@@ -221,7 +222,7 @@ impl Machine {
             commit: base.commit.clone(),
             objects: match tier {
                 Tier::Namespaces => profile::OBJECTS.into(),
-                // Nothing can be mounted elsewhere.
+                // This tier has no mounts.
                 Tier::Landlock => self.repo.objects().to_owned(),
             },
         }

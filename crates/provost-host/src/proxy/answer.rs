@@ -1,4 +1,4 @@
-//! What a client is told when its request does not reach a server.
+//! The proxy's own replies, when a request does not reach a server.
 
 use provost_core::code::Code;
 use provost_core::net::decide;
@@ -13,7 +13,7 @@ pub(super) struct Refusal {
     pub(super) code: Code,
     pub(super) reason: String,
     hint: Option<String>,
-    /// The interface whose errors the client reads.
+    /// The API whose form of errors the client reads.
     api: Option<Api>,
 }
 
@@ -29,7 +29,7 @@ impl Refusal {
         }
     }
 
-    /// The client said something that is not taken.
+    /// The client sent a request that is not accepted.
     pub(super) fn malformed(status: u16, reason: String) -> Self {
         Self {
             status,
@@ -40,7 +40,7 @@ impl Refusal {
         }
     }
 
-    /// A credential is for the place, and the answer could show it.
+    /// The place has a credential, and the reply could contain it.
     pub(super) fn echoing(target: &Endpoint, why: &str) -> Self {
         Self {
             status: 403,
@@ -51,7 +51,7 @@ impl Refusal {
         }
     }
 
-    /// Nothing is left of what the agent may spend, or nobody could count it.
+    /// Nothing is left of the agent's tokens, or the request cannot be counted.
     pub(super) fn overspent(api: Option<Api>, reason: String) -> Self {
         Self {
             status: 403,
@@ -62,7 +62,7 @@ impl Refusal {
         }
     }
 
-    /// All that the agent may still spend is reserved for a request that takes long.
+    /// All of the agent's remaining tokens are reserved for another request.
     pub(super) fn reserved(api: Api) -> Self {
         let reason = "another request is under way, and what it will cost is not known yet";
         Self {
@@ -71,7 +71,7 @@ impl Refusal {
         }
     }
 
-    /// There are too many at once.
+    /// There are too many connections at a time.
     pub(super) fn crowded() -> Self {
         Self {
             status: 503,

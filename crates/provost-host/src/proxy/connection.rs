@@ -20,12 +20,13 @@ use super::tls::Tls;
 use super::token_meter::{Admitted, Denied};
 use super::{Secret, Shared, dial};
 
-/// How long a server that was asked may be asked again; later it may be leaving.
+/// How long a connection to a server is reused; later the server may be closing it.
 const FRESH: Duration = Duration::from_secs(1);
-/// How long a client that is sent away may take to hear it.
+/// How long a refused client may take to read the reply.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// What is read of a client that is sent away, so that it hears why before its connection breaks.
-const LAST_WORDS: u64 = 1 << 20;
+/// How many bytes of a refused client are read, so that it gets the reply before its connection
+/// closes.
+const MOST_DRAINED: u64 = 1 << 20;
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
@@ -33,21 +34,21 @@ pub(super) struct Connection<'a> {
     shared: &'a Shared,
     client: Peer,
     server: Option<Server>,
-    /// The tunnel that is under way.
+    /// The open tunnel.
     tunnel: Tunnel,
 }
 
-/// A tunnel to a place that a secret is for. Some programs open one whatever the address says;
-/// where what comes is plain, it is read and gets the secret, as it would without a tunnel.
+/// A tunnel to a place that has a secret. Some programs open one even for a plain address; if their
+/// bytes are plain, the proxy reads them and adds the secret, as it would without a tunnel.
 enum Tunnel {
     None,
-    /// The client was told that it is open, and what came cannot be read.
+    /// The client got the reply that it is open, and its bytes cannot be read.
     Closed,
-    /// Requests come through it, for this place.
+    /// The client sends requests through it, for this place.
     Open(Endpoint),
 }
 
-/// A server that was asked last.
+/// The server of the last request.
 struct Server {
     target: Endpoint,
     peer: Peer,
@@ -64,13 +65,13 @@ impl<'a> Connection<'a> {
         })
     }
 
-    /// Says that there are too many, if that goes at once.
+    /// Replies that there are too many connections, if that needs no waiting.
     pub(super) fn turn_away(mut self) {
         self.client.send(&Refusal::crowded().render());
         let _ = self.client.push();
     }
 
-    /// Answers requests until the client, or a request, ends it.
+    /// Answers requests until the client leaves or a request ends the connection.
     pub(super) fn serve(mut self) {
         let mut wait = self.shared.outlet.patience.head;
         loop {
@@ -90,7 +91,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// The next request; none if the client has left, or is silent for the time `wait`.
+    /// The next request; `None` if the client has left, or sends nothing for the time `wait`.
     fn read_head(&mut self, wait: Duration) -> Result<Option<Request>, Refusal> {
         let patience = &self.shared.outlet.patience;
         let mut until = Instant::now() + wait;
@@ -132,7 +133,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Answers `request`; says whether the client may ask again.
+    /// Answers `request`; returns whether the client may send another one.
     fn answer(&mut self, request: &Request) -> bool {
         if request.form == Form::Tunnel && self.opens(&request.target) {
             return true;
@@ -157,7 +158,7 @@ impl<'a> Connection<'a> {
             let status = meter.status();
             gauge.settle(&request.target, status, &meter.finish(moved[0]));
         }
-        // It is settled: what is left is free for the next request.
+        // The cost is known: what is left is free for the next request.
         drop(admitted);
         if let Some(refusal) = refusal {
             self.missed(&request.target, refusal);
@@ -184,8 +185,8 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Passes `request` on and its reply back; says whether client and server go on. Without a
-    /// refusal the client cannot be told any more what went wrong.
+    /// Forwards `request` and its reply; returns whether client and server stay connected. An error
+    /// without a refusal means that the client can no longer get a reply.
     fn pass(
         &mut self,
         request: &Request,
@@ -200,7 +201,7 @@ impl<'a> Connection<'a> {
                 let secret = self.secret(target);
                 let transport = secret.map_or(Transport::Plain, |it| it.credential.transport);
                 let added = secret.map(|it| (it.credential.field.as_str(), it.value.as_str()));
-                // What is to be counted has to be read.
+                // A reply that is counted must not be compressed.
                 let plainly = meter.is_some().then(|| request.uncompressed());
                 let request = plainly.as_ref().unwrap_or(request);
                 server.send(&request.render(transport, added));
@@ -233,8 +234,8 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Whether a tunnel to `target` is one to read: a secret is for that place, and the client does
-    /// not begin to encrypt.
+    /// Whether the proxy reads a tunnel to `target`: the place has a secret, and the client does not
+    /// begin to encrypt.
     fn opens(&mut self, target: &Endpoint) -> bool {
         let granted = decide::granted(target, &self.shared.grants).is_ok();
         if !granted || (self.secret(target).is_none() && !self.is_watched(target)) {
@@ -267,17 +268,17 @@ impl<'a> Connection<'a> {
         true
     }
 
-    /// Whether what is said there is counted.
+    /// Whether the traffic to `target` is counted.
     fn is_watched(&self, target: &Endpoint) -> bool {
         let gauge = self.shared.outlet.gauge.as_ref();
         gauge.is_some_and(|gauge| gauge.reads(target))
     }
 
-    /// What counts the reply to `request`, if anything is to; or why it may not be asked. It waits
-    /// while what is left of the tokens is reserved for another request.
+    /// What counts the reply to `request`, if it is counted; or why the request is refused. It waits
+    /// while the remaining tokens are reserved for another request.
     fn admit(&self, request: &Request) -> Result<Admitted<'a>, Refusal> {
         let shared = self.shared;
-        // Wherever it is: a model is known by how it is asked.
+        // At any place: a model is recognised by the form of the request.
         let Some(gauge) = &shared.outlet.gauge else {
             return Ok(Admitted::default());
         };
@@ -296,7 +297,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Says that nothing came back from `target`.
+    /// Notes that `target` sent no reply.
     fn missed(&self, target: &Endpoint, refusal: &Refusal) {
         let gauge = self.shared.outlet.gauge.as_ref();
         if let Some(gauge) = gauge.filter(|gauge| gauge.is_at(target))
@@ -311,7 +312,7 @@ impl<'a> Connection<'a> {
         secrets.iter().find(|it| it.credential.endpoint == *target)
     }
 
-    /// A connection to the server that `request` is for: the one asked last, or a new one.
+    /// A connection to the server of `request`: that of the last request, or a new one.
     fn server_for(&mut self, request: &Request) -> Result<Peer, Refusal> {
         let target = &request.target;
         decide::granted(target, &self.shared.grants)?;
@@ -325,7 +326,7 @@ impl<'a> Connection<'a> {
             && server.target == *target
             && request.form != Form::Tunnel
             && server.since.elapsed() < FRESH
-            // One that has said something meanwhile, its end included, is not asked again.
+            // A server that sent anything meanwhile, or closed, is not reused.
             && matches!(server.peer.pull(), Ok(false))
         {
             return Ok(server.peer);
@@ -357,7 +358,7 @@ impl<'a> Connection<'a> {
         })
     }
 
-    /// The server at the other end of `stream`, spoken to as its credential says.
+    /// The server at the other end of `stream`, with TLS if its credential says so.
     fn greet(&self, request: &Request, stream: TcpStream) -> Result<Peer, Broken> {
         let secret = self.secret(&request.target);
         let transport = secret.map_or(Transport::Plain, |it| it.credential.transport);
@@ -395,26 +396,26 @@ impl<'a> Connection<'a> {
         });
     }
 
-    /// Says why not, and closes so that it is heard.
+    /// Sends the refusal, and closes the connection so that the client can read it.
     fn refuse(&mut self, refusal: &Refusal) {
         let until = Instant::now() + FAREWELL;
         self.client.send(&refusal.render());
-        let most = self.client.received + LAST_WORDS;
-        let mut told = false;
+        let most = self.client.received + MOST_DRAINED;
+        let mut flushed = false;
         loop {
             if self.client.push().is_err() {
                 return;
             }
-            if self.client.is_flushed() && !told {
+            if self.client.is_flushed() && !flushed {
                 self.client.close_writing();
-                told = true;
+                flushed = true;
             }
-            // A connection that is closed with something unread in it takes the reply along.
+            // If a connection is closed with unread bytes, the client loses the reply.
             self.client.inbox.clear();
             let Ok(moved) = self.client.pull() else {
                 return;
             };
-            if (told && self.client.ended) || self.client.received > most {
+            if (flushed && self.client.ended) || self.client.received > most {
                 return;
             }
             let wanted = [self.client.interest(true)];

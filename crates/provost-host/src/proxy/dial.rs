@@ -1,4 +1,4 @@
-//! Connects to a server, at one of the addresses that were judged.
+//! Connects to a server, at one of the addresses that were checked.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -28,7 +28,7 @@ pub(super) fn dial(
         if left == 0 {
             break;
         }
-        // Everybody gets a fair part of the time that is left.
+        // Each address gets an equal part of the time that is left.
         let share = until.saturating_duration_since(Instant::now()) / left;
         left -= 1;
         match connect(

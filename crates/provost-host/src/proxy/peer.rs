@@ -1,4 +1,4 @@
-//! One end of an exchange: a connection with what was read from it and what is to be written.
+//! One end of an exchange: a connection with its read and write buffers.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -8,10 +8,10 @@ use rustix::event::PollFlags;
 
 use super::tls::Tls;
 
-/// How much is read ahead.
+/// How many bytes are read ahead.
 const ROOM: usize = 32 << 10;
 
-/// How bytes get to the other side.
+/// A plain or an encrypted socket.
 #[derive(Debug)]
 enum Stream {
     Plain(TcpStream),
@@ -22,29 +22,27 @@ enum Stream {
 #[derive(Debug)]
 pub(super) struct Peer {
     stream: Stream,
-    /// What came and nobody has taken yet.
+    /// Bytes that were received and not consumed yet.
     pub(super) inbox: Vec<u8>,
-    /// What is to go.
+    /// Bytes that wait to be written.
     outbox: Vec<u8>,
-    /// Whether the other side has said that nothing more comes.
+    /// Whether the other side has closed its sending half.
     pub(super) ended: bool,
-    /// Whether nothing goes there any more, because nothing is taken.
+    /// Whether the other side reads no more, so that nothing is sent.
     pub(super) left: bool,
-    /// Bytes that came.
     pub(super) received: u64,
-    /// Bytes that went.
     pub(super) sent: u64,
 }
 
 impl Peer {
     pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        // What is passed on has waited once already.
+        // The first sender has collected the bytes already.
         stream.set_nodelay(true)?;
         Ok(Self::of(Stream::Plain(stream)))
     }
 
-    /// A connection that is encrypted; its socket does not block.
+    /// An encrypted connection; its socket must not block.
     pub(super) fn encrypted(tls: Tls) -> Self {
         Self::of(Stream::Tls(Box::new(tls)))
     }
@@ -61,7 +59,7 @@ impl Peer {
         }
     }
 
-    /// Takes in what is there; says whether anything was, the end included.
+    /// Reads what is there; returns whether there was anything, the end included.
     pub(super) fn pull(&mut self) -> io::Result<bool> {
         if self.ended || self.inbox.len() >= ROOM {
             return Ok(false);
@@ -86,7 +84,7 @@ impl Peer {
         }
     }
 
-    /// Has `bytes` written as soon as it goes.
+    /// Queues `bytes` for writing.
     pub(super) fn send(&mut self, bytes: &[u8]) {
         if self.left {
             return;
@@ -94,7 +92,7 @@ impl Peer {
         self.outbox.extend_from_slice(bytes);
     }
 
-    /// Writes what goes now; says whether anything did.
+    /// Writes as much as possible without blocking; returns whether anything was written.
     pub(super) fn push(&mut self) -> io::Result<bool> {
         let written = match &mut self.stream {
             Stream::Tls(tls) if tls.wants_write() => tls.write_waiting().map(|_| None),
@@ -103,7 +101,7 @@ impl Peer {
             Stream::Tls(tls) => tls.write(&self.outbox).map(Some),
         };
         match written {
-            // Bytes that were taken before.
+            // These bytes were taken from the buffer before.
             Ok(None) => Ok(true),
             Ok(Some(0)) => Err(io::ErrorKind::WriteZero.into()),
             Ok(Some(length)) => {
@@ -116,18 +114,18 @@ impl Peer {
         }
     }
 
-    /// Drops what has not gone: there is nobody to take it.
+    /// Drops what was not written: the other side reads no more.
     pub(super) fn give_up(&mut self) {
         self.outbox.clear();
     }
 
-    /// Takes that the other side has left; what is still to go is dropped.
+    /// Notes that the other side has left; drops what was not written.
     pub(super) fn leave(&mut self) {
         self.left = true;
         self.give_up();
     }
 
-    /// Whether everything went.
+    /// Whether everything was written.
     pub(super) fn is_flushed(&self) -> bool {
         self.outbox.is_empty() && !self.wants_write()
     }
@@ -136,15 +134,15 @@ impl Peer {
         matches!(&self.stream, Stream::Tls(tls) if tls.wants_write())
     }
 
-    /// Says that nothing more will go.
+    /// Closes the sending half.
     pub(super) fn close_writing(&self) {
-        // One that is gone need not be told; an encrypted one ends with its reply.
+        // An error means that the other side is gone. An encrypted connection ends with its reply.
         if let Stream::Plain(stream) = &self.stream {
             let _ = stream.shutdown(Shutdown::Write);
         }
     }
 
-    /// What to wait for: bytes if `reading`, and room for what is to go.
+    /// What to poll for: input if `reading`, and output if bytes wait to be written.
     pub(super) fn interest(&self, reading: bool) -> (BorrowedFd<'_>, PollFlags) {
         let mut flags = PollFlags::empty();
         if reading && !self.ended {

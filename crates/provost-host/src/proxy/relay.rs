@@ -1,4 +1,4 @@
-//! Passes messages between a client and a server until one of them is through.
+//! Forwards messages between a client and a server until the exchange ends.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use super::timeouts::{Broken, Stop, Timeouts};
 /// Why an exchange ended before its end.
 #[derive(Debug)]
 pub(super) enum Cut {
-    /// Nothing more can be said to the client: it left, or part of a reply went already.
+    /// The client can get no other reply: it left, or part of a reply was sent already.
     Client,
     /// The client did not send the body it announced.
     Body(FramingError),
@@ -21,31 +21,31 @@ pub(super) enum Cut {
     Server(&'static str),
     /// The reply is not one of HTTP.
     Reply(HeadError),
-    /// More came than was reserved for the reply.
+    /// The reply used more tokens than were reserved for it.
     Spent,
 }
 
-/// What is left of the two connections after an exchange.
+/// Which of the two connections can be used after an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rest {
-    /// Whether the client may ask again.
+    /// Whether the client may send another request.
     pub(super) client: bool,
-    /// Whether the server may be asked again.
+    /// Whether the server may get another request.
     pub(super) server: bool,
 }
 
-/// Two connections and the patience with them.
+/// Two connections and their timeouts.
 pub(super) struct Relay<'a> {
     pub(super) client: &'a mut Peer,
     pub(super) server: &'a mut Peer,
     pub(super) stop: &'a Stop,
     pub(super) patience: &'a Timeouts,
-    /// What reads the reply along.
+    /// Counts the reply while it passes.
     pub(super) meter: Option<&'a mut Meter>,
 }
 
 impl Relay<'_> {
-    /// Passes everything both ways until both sides have ended.
+    /// Forwards all bytes both ways until both sides have ended.
     pub(super) fn tunnel(&mut self) {
         let mut shut = [false; 2];
         loop {
@@ -67,7 +67,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Passes on the rest of a request, `body`, and the whole reply to it.
+    /// Forwards the rest of a request, `body`, and the whole reply to it.
     pub(super) fn exchange(
         &mut self,
         method: &str,
@@ -109,14 +109,14 @@ impl Relay<'_> {
         }
     }
 
-    /// Whether a reply is read to its end although the client has left. Its provider works on, or
-    /// not, and only its last count says what it came to: a client that leaves early, and asks
-    /// again, would otherwise have more served than it may spend.
+    /// Whether a reply is read to its end although the client has left. Only the last count of the
+    /// provider says what the reply cost. Otherwise a client that leaves early, and asks again,
+    /// could use more tokens than its limit.
     fn reads_on(&self) -> bool {
         self.meter.as_ref().is_some_and(|meter| meter.is_bounded())
     }
 
-    /// Passes on what there is of the request; says whether anything moved.
+    /// Forwards what was received of the request; returns whether anything moved.
     fn carry_request(&mut self, question: &mut Question) -> Result<bool, Cut> {
         let mut moved = false;
         if let Question::Body(body) = question
@@ -137,13 +137,13 @@ impl Relay<'_> {
         if let Ok(pushed) = self.server.push() {
             return Ok(moved | pushed);
         }
-        // It may have answered before it left; what it said is still to be read.
+        // The server may have replied before it left, so its reply is still read.
         self.server.give_up();
         *question = Question::Abandoned;
         Ok(true)
     }
 
-    /// Passes on what there is of the reply; says whether anything moved.
+    /// Forwards what was received of the reply; returns whether anything moved.
     fn carry_reply(
         &mut self,
         method: &str,
@@ -180,14 +180,14 @@ impl Relay<'_> {
     }
 }
 
-/// Passes on what there is from one side to the other; says whether anything moved.
+/// Forwards what was received from one side to the other; returns whether anything moved.
 fn carry(from: &mut Peer, to: &mut Peer, shut: &mut bool) -> std::io::Result<bool> {
     let mut moved = false;
     if to.is_flushed() && !*shut {
         moved |= from.pull()?;
         to.send(&std::mem::take(&mut from.inbox));
         if from.ended && to.is_flushed() {
-            // Half a connection can be over while the other half goes on.
+            // One half of a connection can close while the other half stays open.
             to.close_writing();
             *shut = true;
         }
@@ -195,13 +195,13 @@ fn carry(from: &mut Peer, to: &mut Peer, shut: &mut bool) -> std::io::Result<boo
     Ok(moved | to.push()?)
 }
 
-/// How far a request is.
+/// State of a request.
 enum Question {
-    /// Its body is under way.
+    /// Its body is being sent.
     Body(Framing),
-    /// It is through.
+    /// It was sent completely.
     Over,
-    /// The server does not take the rest.
+    /// The server does not read the rest.
     Abandoned,
 }
 
@@ -215,22 +215,22 @@ impl Question {
     }
 }
 
-/// How far a reply is, and who may be talked to again after it.
+/// State of a reply, and which connections can be used after it.
 enum Answer {
-    /// Its head has not come.
+    /// Its head was not received yet.
     Awaited,
-    /// Its body is under way.
+    /// Its body is being received.
     Body {
         body: Framing,
         client: bool,
         server: bool,
     },
-    /// It is through.
+    /// It was received completely.
     Over { client: bool, server: bool },
 }
 
 impl Answer {
-    /// Goes on with what came from `server`, for `client`, who may ask again if `persistent`.
+    /// Processes what `server` sent for `client`, which may send another request if `persistent`.
     fn take(
         &mut self,
         method: &str,
@@ -278,14 +278,14 @@ impl Answer {
         if body.is_over() {
             *self = Self::Over {
                 client: *again,
-                // After bytes that nobody asked for it is not asked again.
+                // A server that sent bytes after its reply is not used again.
                 server: *keeps && server.inbox.is_empty(),
             };
         }
         Ok(())
     }
 
-    /// The server has left; `clean` if it said so and everything it said is passed on.
+    /// The server has left; `clean` if it closed properly and all its bytes were forwarded.
     fn end(&mut self, clean: bool) -> Result<(), Cut> {
         match self {
             Self::Awaited => Err(Cut::Server("broke off")),

@@ -1,7 +1,7 @@
 //! Resolves names, outside the sandbox.
 //!
-//! The system's own program is asked. A statically linked binary has no resolver that knows the
-//! host's configuration (files, caches, search domains), and a child can be ended when it is late.
+//! It runs the system's own program. A statically linked binary has no resolver that knows the
+//! host's configuration (files, caches, search domains), and a child can be killed when it is late.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,13 +26,13 @@ const MOST_OUTPUT: usize = 16 << 10;
 const MOST_ADDRESSES: usize = 16;
 /// How long addresses are kept.
 const KEPT: Duration = Duration::from_mins(1);
-/// How long it is kept that there are none; shorter, because that may be a passing trouble.
+/// How long a failure is kept; shorter, because it may be temporary.
 const KEPT_FAILURE: Duration = Duration::from_secs(3);
 
 /// Finds the addresses of a name.
 pub trait Resolve: fmt::Debug + Send + Sync {
-    /// The addresses of `name`, in the order to try them, if they are found within `patience`; ends
-    /// when `stop` says so.
+    /// The addresses of `name`, in the order to try them, if they are found within `patience`;
+    /// returns early when `stop` fires.
     fn resolve(
         &self,
         name: &Name,
@@ -44,23 +44,23 @@ pub trait Resolve: fmt::Debug + Send + Sync {
 /// Why there are no addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ResolveError {
-    /// Nobody knows the name.
+    /// The name does not exist or has no address.
     #[error("has no address")]
     Unknown,
     /// The answer did not come in time.
     #[error("was not resolved in time")]
     Late,
-    /// The program that resolves is not there or fails.
+    /// The program `getent` is missing or fails.
     #[error("cannot be resolved: `getent` is missing or fails")]
     Failed,
 }
 
 type Known = BTreeMap<String, (Instant, Result<Vec<IpAddr>, ResolveError>)>;
 
-/// Asks `getent ahosts`, and remembers for a short time what it said.
+/// Runs `getent ahosts`, and remembers its answers for a short time.
 #[derive(Debug, Default)]
 pub struct Getent {
-    /// One question at a time: many requests for one name are one question.
+    /// The lock permits one query at a time, so many requests for one name are one query.
     known: Mutex<Known>,
 }
 
@@ -78,7 +78,7 @@ impl Resolve for Getent {
                 return answer.clone();
             }
         }
-        // The time begins here: having waited for others is no reason to be late.
+        // The time starts here: waiting for the lock does not count.
         let answer = ask(name, Instant::now() + patience, stop);
         known.insert(name.as_str().to_owned(), (Instant::now(), answer.clone()));
         answer
@@ -103,7 +103,7 @@ fn ask(name: &Name, until: Instant, stop: &Stop) -> Result<Vec<IpAddr>, ResolveE
     parse(&text?)
 }
 
-/// Everything that `output` says until its end.
+/// Reads `output` to its end.
 fn read(mut output: ChildStdout, until: Instant, stop: &Stop) -> Result<Vec<u8>, ResolveError> {
     let mut text = Vec::new();
     let mut chunk = [0; 4096];
@@ -124,7 +124,7 @@ fn read(mut output: ChildStdout, until: Instant, stop: &Stop) -> Result<Vec<u8>,
     Ok(text)
 }
 
-/// Nothing of it is left.
+/// Kills and reaps the child.
 fn end(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();

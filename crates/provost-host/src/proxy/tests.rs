@@ -1,4 +1,4 @@
-//! A proxy between sockets of this process; what it is like from a sandbox is tested with sandboxes.
+//! A proxy between sockets of this process. `tests/sandboxes` test it from inside a sandbox.
 
 mod counted;
 mod echo;
@@ -19,11 +19,11 @@ use provost_core::net::traffic_log::Traffic;
 use super::timeouts::Stop;
 use super::{Outlet, Proxy, Resolve, ResolveError, Secret, Timeouts};
 
-/// Knows what it was told, and nothing else.
+/// A resolver that knows only these names.
 #[derive(Debug, Default)]
-struct Told(BTreeMap<String, Vec<IpAddr>>);
+struct FixedNames(BTreeMap<String, Vec<IpAddr>>);
 
-impl Resolve for Told {
+impl Resolve for FixedNames {
     fn resolve(&self, name: &Name, _: Duration, _: &Stop) -> Result<Vec<IpAddr>, ResolveError> {
         self.0
             .get(name.as_str())
@@ -32,7 +32,7 @@ impl Resolve for Told {
     }
 }
 
-/// A server whose every connection is served by `serve`; where it is.
+/// Starts a server that serves each connection by `serve`; returns its address.
 fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -88,7 +88,7 @@ impl Stage {
         let address = listener.local_addr().unwrap();
         let grants = grants.iter().map(|text| Endpoint::parse(text).unwrap());
         let mut outlet = Outlet {
-            resolver: Arc::new(Told::default()),
+            resolver: Arc::new(FixedNames::default()),
             ..Outlet::default()
         };
         change(&mut outlet);
@@ -104,7 +104,7 @@ impl Stage {
         stream
     }
 
-    /// Everything that comes back for `text`.
+    /// Everything that the proxy sends back for `text`.
     fn ask(&self, text: &str) -> String {
         let mut stream = self.connect();
         stream.write_all(text.as_bytes()).unwrap();
@@ -113,7 +113,7 @@ impl Stage {
         String::from_utf8_lossy(&reply).into_owned()
     }
 
-    /// What comes back for a request that is the only one.
+    /// The reply to a single request.
     fn get(&self, place: &str) -> String {
         self.ask(&format!(
             "GET http://{place}/x HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n"
@@ -184,22 +184,22 @@ fn a_tunnel_carries_bytes_both_ways_and_half_of_it_can_close() {
 }
 
 #[test]
-fn a_name_is_dialled_at_the_address_that_was_judged() {
+fn a_name_is_dialled_at_the_address_that_was_checked() {
     let port = replies(|_| sized("here")).port();
-    let told = |outlet: &mut Outlet| {
+    let names = |outlet: &mut Outlet| {
         let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
         let names = ["inner.test", "granted.test"].map(|name| (name.to_owned(), vec![loopback]));
-        outlet.resolver = Arc::new(Told(names.into()));
+        outlet.resolver = Arc::new(FixedNames(names.into()));
     };
     let inner = format!("inner.test:{port}");
-    let stage = Stage::with(&[&inner, &format!("nowhere.test:{port}")], told);
+    let stage = Stage::with(&[&inner, &format!("nowhere.test:{port}")], names);
     let reply = stage.get(&inner);
     assert_eq!(status(&reply), "403");
     assert!(reply.contains("loopback address 127.0.0.1"), "{reply}");
     assert_eq!(status(&stage.get(&format!("nowhere.test:{port}"))), "502");
-    // Nobody resolves what is not granted.
+    // What is not granted is not resolved.
     assert_eq!(status(&stage.get(&format!("granted.test:{port}"))), "403");
-    let stage = Stage::with(&[&inner, &format!("127.0.0.1:{port}")], told);
+    let stage = Stage::with(&[&inner, &format!("127.0.0.1:{port}")], names);
     assert!(stage.get(&inner).ends_with("here"));
 }
 
@@ -208,7 +208,7 @@ fn requests_follow_each_other_on_one_connection() {
     let one = replies(|head| sized(head.split(' ').nth(1).unwrap())).to_string();
     let two = replies(|_| sized("two")).to_string();
     let stage = Stage::new(&[&one, &two]);
-    // Three at once, as a client does that does not wait: each is judged on its own.
+    // Three at once, as from a client that does not wait: each is checked on its own.
     let ask = |place: &str, path: &str| {
         format!("GET http://{place}{path} HTTP/1.1\r\nHost: {place}\r\n\r\n")
     };
@@ -341,7 +341,7 @@ fn what_is_malformed_is_refused_and_counted() {
 }
 
 #[test]
-fn nobody_holds_the_proxy_up() {
+fn no_client_blocks_the_proxy() {
     let stage = Stage::with(&["127.0.0.1:1"], |outlet| {
         outlet.patience = Timeouts {
             head: Duration::from_millis(300),
@@ -351,7 +351,7 @@ fn nobody_holds_the_proxy_up() {
         };
     });
     let began = Instant::now();
-    // One that says nothing, and one that goes on saying a little.
+    // One client sends nothing, and one keeps sending a little.
     let mut silent = stage.connect();
     let mut slow = stage.connect();
     let dripping = thread::spawn(move || {
@@ -372,7 +372,7 @@ fn nobody_holds_the_proxy_up() {
 }
 
 #[test]
-fn many_are_served_at_once_and_too_many_are_told() {
+fn many_are_served_at_once_and_too_many_are_refused() {
     let place = replies(|_| sized("here")).to_string();
     let stage = Stage::new(&[&place]);
     thread::scope(|scope| {
@@ -466,13 +466,13 @@ fn a_tunnel_that_is_plain_gets_the_secret_of_its_place_and_leads_nowhere_else() 
     assert!(!reply.contains("dummy"), "{reply}");
     let reply = stage.ask(&format!("{connect}{}\r\n", one(&other)));
     assert!(reply.contains("400 Bad Request"), "{reply}");
-    // What begins to encrypt is passed on as it is, without the secret.
+    // Encrypted bytes are forwarded as they are, without the secret.
     let reply = stage.ask(&format!(
         "{connect}\x16{}Connection: close\r\n\r\n",
         one(&place)
     ));
     assert!(!reply.contains("s3cret"), "{reply}");
-    let told = stage.finish();
+    let traffic = stage.finish();
     let request = (place.clone(), "GET".to_owned(), true, Code::Ok, 1);
-    assert!(told.contains(&request), "{told:?}");
+    assert!(traffic.contains(&request), "{traffic:?}");
 }

@@ -1,4 +1,4 @@
-//! How long is waited for what, and the word that ends all waiting.
+//! Timeouts of the proxy, and the stop signal that ends every wait.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-/// How long a proxy waits for what.
+/// How long a proxy waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     /// For the whole head of a request, from its connection or its first byte on.
@@ -18,9 +18,9 @@ pub struct Timeouts {
     pub connect: Duration,
     /// For the next request of a client.
     pub next: Duration,
-    /// For what is left of the tokens, while it is reserved for another request.
+    /// For the remaining tokens, while they are reserved for another request.
     pub turn: Duration,
-    /// For any byte while something is under way; models think for a long time.
+    /// For any byte during an exchange; models think for a long time.
     pub idle: Duration,
 }
 
@@ -42,9 +42,9 @@ impl Default for Timeouts {
 pub(super) enum Broken {
     /// The proxy is stopped.
     Stopped,
-    /// The time is over.
+    /// The time ran out.
     Late,
-    /// The machine refused.
+    /// A system call failed.
     Failed(io::Error),
 }
 
@@ -54,7 +54,7 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// Becomes readable, by its end, when the proxy is stopped.
+/// A pipe that becomes readable, by its closing, when the proxy is stopped.
 #[derive(Debug)]
 pub struct Stop(OwnedFd);
 
@@ -63,13 +63,13 @@ impl Stop {
         Self(pipe)
     }
 
-    /// Waits for one of `wanted` until `until`, for ever without one.
+    /// Waits for one of `wanted` until `until`; without a time, until the proxy stops.
     pub(super) fn wait(
         &self,
         wanted: &[(BorrowedFd<'_>, PollFlags)],
         until: Option<Instant>,
     ) -> Result<(), Broken> {
-        // One that nothing is wanted of would still wake us when it hangs up.
+        // A descriptor without flags would still wake us when it hangs up.
         let wanted = wanted.iter().filter(|(_, flags)| !flags.is_empty());
         let mut polled: Vec<PollFd<'_>> = std::iter::once(PollFd::new(&self.0, PollFlags::IN))
             .chain(wanted.map(|(descriptor, flags)| PollFd::from_borrowed_fd(*descriptor, *flags)))
@@ -96,7 +96,7 @@ impl Stop {
         self.wait(&[(thing.as_fd(), flags)], None)
     }
 
-    /// Lets a moment pass.
+    /// Waits for a moment.
     pub(super) fn pause(&self) -> Result<(), Broken> {
         let moment = Instant::now() + Duration::from_millis(10);
         match self.wait(&[], Some(moment)) {

@@ -1,6 +1,6 @@
 //! Speaks TLS to a server, for requests that a secret is added to outside the sandbox.
 //!
-//! Only these need it: all other encryption goes through tunnels, from end to end.
+//! Only these need it: all other encryption passes through tunnels, from end to end.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -18,7 +18,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::timeouts::{Broken, Stop};
 
-/// Names a file of certificates in place of those of the system, as other programs have it.
+/// Names a file of certificates to use instead of the system's, as for other programs.
 const VARIABLE: &str = "SSL_CERT_FILE";
 /// Where systems keep the certificates that they trust.
 const FILES: [&str; 4] = [
@@ -28,7 +28,7 @@ const FILES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// The files that may hold the certificates that this machine trusts; the first one there counts.
+/// The files that may hold the certificates that this machine trusts; the first that exists counts.
 pub(super) fn trusted_files() -> Vec<PathBuf> {
     match std::env::var_os(VARIABLE) {
         Some(file) => vec![file.into()],
@@ -36,13 +36,13 @@ pub(super) fn trusted_files() -> Vec<PathBuf> {
     }
 }
 
-/// How servers are spoken to, with the certificates in the first of `files` that is there.
+/// The TLS configuration, with the certificates in the first of `files` that exists.
 pub(super) fn config(files: &[PathBuf]) -> io::Result<Arc<ClientConfig>> {
     let missing = || io::Error::other("there is no file of trusted certificates");
     let file = files.iter().find(|file| file.is_file());
     let bytes = fs::read(file.ok_or_else(missing)?)?;
     let mut roots = RootCertStore::empty();
-    // One that cannot be read vouches for nobody; the others still do.
+    // A certificate that cannot be parsed is skipped.
     let certificates = CertificateDer::pem_slice_iter(&bytes).filter_map(Result::ok);
     roots.add_parsable_certificates(certificates);
     if roots.is_empty() {
@@ -63,7 +63,7 @@ pub(super) fn config(files: &[PathBuf]) -> io::Result<Arc<ClientConfig>> {
 pub(super) struct Tls(StreamOwned<ClientConnection, TcpStream>);
 
 impl Tls {
-    /// Shakes hands with the server at the other end of `stream`, which has to be `host`.
+    /// Does the handshake with the server at the other end of `stream`, which has to be `host`.
     pub(super) fn connect(
         config: &Arc<ClientConfig>,
         host: &Host,
@@ -100,7 +100,7 @@ impl Tls {
         self.0.conn.wants_write()
     }
 
-    /// Writes encrypted bytes that wait, as far as that goes now.
+    /// Writes waiting encrypted bytes, as many as possible without blocking.
     pub(super) fn write_waiting(&mut self) -> io::Result<usize> {
         self.0.conn.write_tls(&mut self.0.sock)
     }

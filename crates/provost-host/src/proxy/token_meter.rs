@@ -1,11 +1,11 @@
-//! Watches over what passes between an agent and its model: tokens, refusals and failures.
+//! Meters the traffic between an agent and its model: tokens, refusals and failures.
 //!
 //! # Invariants
 //!
-//! - Where tokens are limited, a request has all that is left reserved for it until it is settled.
-//!   What it will cost is not known before: the body of a request is not read, and a program may ask
-//!   for more than any limit. So requests that have a model work are forwarded one after the other,
-//!   and what is settled and what is reserved are together never more than the limit.
+//! - Where tokens are limited, a request reserves all remaining tokens until its cost is known.
+//!   The cost is not known before: the body of a request is not read, and a program may ask for
+//!   more than any limit. So requests to a model are forwarded one after the other, and the spent
+//!   and the reserved tokens together never exceed the limit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const AT_FIRST: (u32, Duration) = (2, Duration::from_secs(2));
 /// The same for a model that has answered before.
 const LATER: (u32, Duration) = (5, Duration::from_secs(15));
 
-/// Watches over the traffic with one model.
+/// Meters the traffic with one model.
 #[derive(Debug)]
 pub struct TokenMeter {
     endpoint: Endpoint,
@@ -30,21 +30,21 @@ pub struct TokenMeter {
     most: Option<u64>,
     /// The variable that holds the key.
     variable: Option<String>,
-    /// Whether what passes can be read.
+    /// Whether the traffic can be read.
     readable: bool,
     seen: Mutex<Seen>,
 }
 
-/// What goes with a request that may be forwarded.
+/// A request that may be forwarded: its meter and its reservation.
 #[derive(Debug, Default)]
 pub(super) struct Admitted<'a> {
-    /// What counts the reply, if it is to be counted.
+    /// Counts the reply, if it is to be counted.
     pub(super) meter: Option<Meter>,
-    /// What is reserved for it, until this is dropped.
+    /// The reservation, until this is dropped.
     _turn: Option<Turn<'a>>,
 }
 
-/// All that is left of the limit, reserved for one request.
+/// All remaining tokens, reserved for one request.
 #[derive(Debug)]
 struct Turn<'a>(&'a TokenMeter);
 
@@ -57,28 +57,29 @@ impl Drop for Turn<'_> {
 /// Why a request may not be forwarded.
 #[derive(Debug)]
 pub(super) enum Denied {
-    /// All that is left is reserved for another request, for now.
+    /// All remaining tokens are reserved for another request, for now.
     Reserved(Api),
-    /// Nothing is left, or it could not be counted; in words, and how the client reads errors.
+    /// No token is left, or the request cannot be counted; with the reason, and the API whose form
+    /// of errors the client reads.
     Spent(Option<Api>, String),
 }
 
 #[derive(Debug, Default)]
 struct Seen {
     passed: Passed,
-    /// Whether what is left is reserved for a request that is under way.
+    /// Whether the remaining tokens are reserved for a request.
     reserved: bool,
     /// Whether the model ever answered.
     answered: bool,
     /// Failures in a row, and since when.
     failures: u32,
     since: Option<Instant>,
-    /// What a person should know now.
+    /// Present trouble with the model, for display.
     note: Option<String>,
 }
 
 impl TokenMeter {
-    /// Watches over the model of `agent`, if its place is known.
+    /// Meters the model of `agent`, if its place is known.
     pub fn of(agent: &Adapted) -> Option<Self> {
         let provider = agent.provider.as_ref()?;
         let credential = provider.credential(agent.adapter);
@@ -102,17 +103,17 @@ impl TokenMeter {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it watches over requests to `target`.
+    /// Whether requests to `target` are metered.
     pub(super) fn is_at(&self, target: &Endpoint) -> bool {
         self.endpoint == *target
     }
 
-    /// Whether it reads what is said to `target`.
+    /// Whether the traffic to `target` is read.
     pub(super) fn reads(&self, target: &Endpoint) -> bool {
         self.readable && self.is_at(target)
     }
 
-    /// What counts the reply to `request`; or why it may not be asked.
+    /// The meter for the reply to `request`; or why the request is refused.
     pub(super) fn admit(&self, request: &Request) -> Result<Admitted<'_>, Denied> {
         let purpose = match &request.form {
             Form::Tunnel => Purpose::Unknown,
@@ -129,7 +130,7 @@ impl TokenMeter {
         };
         match purpose {
             Purpose::Free => Ok(Admitted::default()),
-            // Elsewhere it is not the work of a model.
+            // At another place it is not a request to a model.
             Purpose::Unknown if !self.is_at(&request.target) => Ok(Admitted::default()),
             Purpose::Unknown => Err(Denied::Spent(
                 None,
@@ -158,21 +159,21 @@ impl TokenMeter {
         }
     }
 
-    /// Takes that `target` was reached.
+    /// Notes that `target` was reached.
     pub(super) fn reached(&self, target: &Endpoint) {
         if self.is_at(target) {
             self.seen().reached();
         }
     }
 
-    /// Takes what a request to `target` came to, which may not have had a reply.
+    /// Records the status and cost of a request to `target`, which may not have had a reply.
     pub(super) fn settle(&self, target: &Endpoint, status: u16, counted: &Counted) {
         let mut seen = self.seen();
         seen.passed.requests += 1;
         seen.passed.estimated += u64::from(counted.estimated);
         seen.passed.usage = seen.passed.usage.plus(counted.usage);
         if !self.is_at(target) {
-            // Another model that the agent may ask; it can do without.
+            // Another model that the agent may use; its failure does not end the agent.
             return;
         }
         if status != 0 {
@@ -194,7 +195,7 @@ impl TokenMeter {
         format!("the model at {} answered {status}{words}", self.endpoint)
     }
 
-    /// Takes that the model could not be reached.
+    /// Notes that the model could not be reached.
     pub(super) fn failed(&self, reason: &str) {
         let mut seen = self.seen();
         seen.failures += 1;
@@ -208,8 +209,8 @@ impl TokenMeter {
         seen.note = Some(reason);
     }
 
-    /// Takes what the program says about its model, where nothing else is known.
-    pub fn told(&self, complaint: &Complaint) {
+    /// Notes what the program says about its model, where the traffic cannot be read.
+    pub fn note_complaint(&self, complaint: &Complaint) {
         if self.readable {
             return;
         }
@@ -227,7 +228,7 @@ impl TokenMeter {
         }
     }
 
-    /// Whether more was asked for than the agent may spend.
+    /// Whether the agent requested more tokens than its limit.
     pub fn is_overspent(&self) -> bool {
         let seen = self.seen();
         let beyond = self
@@ -236,18 +237,18 @@ impl TokenMeter {
         beyond || seen.passed.refused > 0
     }
 
-    /// What passed so far.
+    /// The traffic so far.
     pub fn passed(&self) -> Passed {
         self.seen().passed.clone()
     }
 
-    /// What a person should know now.
+    /// Present trouble with the model, for display.
     pub fn note(&self) -> Option<String> {
         self.seen().note.clone()
     }
 }
 
-/// Whether a model refuses a key by this status.
+/// Whether this status means that the model refuses the key.
 fn is_refusal(status: u16) -> bool {
     matches!(status, 401 | 403)
 }
@@ -260,7 +261,7 @@ impl Seen {
         self.note = None;
     }
 
-    /// The first one is the cause of those that follow.
+    /// Keeps the first trouble, which is the cause of those that follow.
     fn trouble(&mut self, code: Code, reason: String) {
         let trouble = Trouble { code, reason };
         self.passed.trouble.get_or_insert(trouble);

@@ -32,7 +32,7 @@ pub(crate) fn keyctl() -> Result<(), Errno> {
     answer(unsafe { libc::syscall(libc::SYS_keyctl, GET_KEYRING_ID, SESSION_KEYRING, 0) })
 }
 
-/// Sets up a ring that would do calls past the filter.
+/// Sets up a ring that would make calls past the filter.
 pub(crate) fn io_uring() -> Result<(), Errno> {
     let mut parameters = [0u8; 120];
     // SAFETY: the parameters are as large as the kernel's structure and outlive the call; the ring's
@@ -80,7 +80,7 @@ pub(crate) fn read_memory(pid: i32) -> Result<(), Errno> {
     }
 }
 
-/// Opens the root by its handle, which asks for no path.
+/// Opens the root by its handle, without a path.
 pub(crate) fn open_by_handle() -> Result<(), Errno> {
     // A size, a kind and 128 bytes.
     let mut handle = [0u32; 34];
@@ -110,14 +110,14 @@ pub(crate) fn open_by_handle() -> Result<(), Errno> {
     })
 }
 
-/// Makes a handle by which user space answers for its own missing pages.
+/// Makes a handle by which user space handles its own page faults.
 pub(crate) fn userfault() -> Result<(), Errno> {
     const USER_MODE_ONLY: libc::c_int = 1;
     // SAFETY: the call takes a plain number; the descriptor ends with the process.
     answer(unsafe { libc::syscall(libc::SYS_userfaultfd, USER_MODE_ONLY | libc::O_CLOEXEC) })
 }
 
-/// Signals a process with nothing.
+/// Sends signal 0 to a process.
 pub(crate) fn signal(pid: i32) -> Result<(), Errno> {
     let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
     rustix::process::test_kill_process(pid)

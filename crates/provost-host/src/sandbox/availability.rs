@@ -12,14 +12,14 @@ use super::root::OWN_PROGRAM;
 use super::running::{Control, How};
 use super::{launcher, sys};
 
-/// What this machine has for a tier.
+/// What the kernel of this machine offers a tier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Availability {
     /// The kernel's release.
     pub kernel: String,
     /// The kernel's Landlock version.
     pub landlock_version: i32,
-    /// Whether the limit on processes holds exactly; for root it is rounded up, or not there.
+    /// For root the limit is rounded up, or absent.
     pub process_limit: ProcessLimit,
 }
 
@@ -35,17 +35,16 @@ pub enum ProcessLimit {
     Absent,
 }
 
-/// What stands in the way of a sandbox.
+/// Why a sandbox cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("no sandbox of tier `{tier}`: {}", self.refusal())]
 pub struct Blocker {
-    /// What was asked for.
     pub tier: Tier,
     /// The step that was refused.
     pub stage: String,
     /// What the kernel answered; 0 if it was not asked.
     pub errno: i32,
-    /// What a person can do.
+    /// What the user can do.
     pub remedy: String,
 }
 
@@ -59,7 +58,7 @@ impl Blocker {
     }
 }
 
-/// The Landlock version that a sandbox needs.
+/// The least Landlock version that a sandbox needs.
 pub const LEAST_LANDLOCK: i32 = LEAST_VERSION;
 
 /// The kernel's Landlock version; not positive if it has none.

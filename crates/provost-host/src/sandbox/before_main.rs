@@ -1,8 +1,8 @@
-//! Becomes the nursery of launchers before the standard library gets ready for `main`.
+//! Becomes the fork server before the standard library sets up `main`.
 //!
-//! Getting ready means reading the map of the memory and preparing for overflows of the stack, which
-//! takes as long as the start of a sandbox and is nothing it needs. Where the C library does not
-//! say here what the arguments are, [`super::main_if_launcher`] comes soon enough.
+//! The set-up reads the memory map and prepares for stack overflows. That takes as long as the
+//! start of a sandbox, and the fork server needs none of it. Where the C library does not pass the
+//! arguments here, [`super::main_if_launcher`] does the same later.
 
 #![expect(unsafe_code, reason = "the C library calls this with bare pointers")]
 
@@ -10,12 +10,12 @@ use std::ffi::{CStr, c_char, c_int};
 
 use super::launcher;
 
-/// The C library calls what stands in this section before `main`, with the same arguments.
+/// The C library calls the functions in this section before `main`, with the same arguments.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static EARLY: extern "C" fn(c_int, *const *const c_char) = early;
+static BEFORE_MAIN: extern "C" fn(c_int, *const *const c_char) = before_main;
 
-extern "C" fn early(count: c_int, arguments: *const *const c_char) {
+extern "C" fn before_main(count: c_int, arguments: *const *const c_char) {
     if count < 2 {
         return;
     }

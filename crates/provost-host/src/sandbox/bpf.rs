@@ -1,27 +1,25 @@
-//! Writes programs that the kernel asks about every system call.
+//! Writes seccomp programs, which the kernel runs for every system call.
 //!
 //! The kernel walks a new program once for each call it knows, so a chain of comparisons costs every
-//! sandbox a good part of its start. Here the number is found by halving.
+//! sandbox a good part of its start. Here a binary search finds the number.
 //!
 //! # Invariants
 //!
-//! - Every way through a program ends with an answer.
-//! - Calls of another architecture end the process.
+//! - Every path through a program ends with an answer.
+//! - A call of another architecture kills the process.
 
 use std::collections::BTreeMap;
 
 /// One instruction.
 pub(crate) type Step = libc::sock_filter;
 
-/// What is done about a call.
+/// How a call is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// It happens.
     Allow,
-    /// It fails with this number.
+    /// The call fails with this errno.
     Errno(u32),
-    /// The lower half of an argument decides, which is all the kernel looks at in the calls we ask
-    /// about.
+    /// The lower half of an argument decides; the kernel ignores the upper half in these calls.
     Equal {
         argument: u32,
         /// What it is compared with.
@@ -93,10 +91,10 @@ fn ranges<'a>(
     ranges
 }
 
-/// Finds the range of the loaded number by halving.
+/// Finds the range of the loaded number by binary search.
 fn find(ranges: &[(u32, &Decision)]) -> Vec<Step> {
     match ranges {
-        // Only a caller without ranges gets here, and nobody is let through by mistake.
+        // Only an empty list of ranges gets here; no call is allowed by mistake.
         [] => vec![step(RETURN, KILL)],
         [(_, decision)] => decide(decision),
         _ => {
@@ -133,13 +131,13 @@ fn decide(decision: &Decision) -> Vec<Step> {
     }
 }
 
-/// Goes one of two ways, both of which end with an answer.
+/// Branches; both branches end with an answer.
 fn branch(test: u16, value: u32, then: Vec<Step>, otherwise: Vec<Step>) -> Vec<Step> {
     let test = step(test, value);
     let over = if let Ok(length) = u8::try_from(then.len()) {
         vec![Step { jf: length, ..test }]
     } else {
-        // A test jumps no further than a byte says.
+        // The offset of a conditional jump is one byte.
         let length = u32::try_from(then.len()).unwrap_or(u32::MAX);
         vec![Step { jt: 1, ..test }, step(JUMP, length)]
     };
@@ -160,7 +158,7 @@ fn step(code: u16, value: u32) -> Step {
     }
 }
 
-/// Walks a program as the kernel does.
+/// Runs a program as the kernel does.
 #[cfg(test)]
 pub(crate) fn run(steps: &[Step], architecture: u32, number: u32, arguments: [u64; 6]) -> u32 {
     let (mut at, mut value) = (0, 0);

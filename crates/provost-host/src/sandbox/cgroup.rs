@@ -1,13 +1,13 @@
-//! Control groups: the kernel holds memory and processes of a sandbox exactly, where we may ask it to.
+//! Control groups: the kernel enforces the memory and process limits exactly, where it permits us.
 //!
-//! Only version 2 of them is used, and only a parent that already hands out both controllers: as
-//! root that is mostly the top, for a user a part that was delegated, as `systemd` does.
+//! Only version 2 is used, and only a parent that already enables both controllers: for root that
+//! is mostly the top, for a user a delegated subtree, as `systemd` makes it.
 //!
 //! # Invariants
 //!
-//! - A group bears the name of its driver. One whose driver is dead is emptied and removed by the
-//!   next one that is made beside it.
-//! - Where no group can be made nothing is said: the sandbox is counted all the same.
+//! - The name of a group contains its driver. A driver that makes a group empties and removes the
+//!   groups beside it whose drivers are dead.
+//! - Where no group can be made, no error is reported: [`super::limit_watch`] counts all the same.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -19,11 +19,11 @@ use super::process_identity::ProcessIdentity;
 use super::profile::Limits;
 
 const PREFIX: &str = "provost-box.";
-/// How often, and after which pauses, a group is tried to be removed whose processes are leaving.
+/// How often, and after which pauses, removal of a group is tried while its processes exit.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Who makes a group: numbers of processes mean something in one namespace only.
+/// The process that makes a group. A pid is meaningful in one namespace only.
 struct Driver {
     own: ProcessIdentity,
     space: u64,
@@ -38,7 +38,7 @@ impl Driver {
     }
 }
 
-/// The namespace of process numbers that we live in.
+/// The pid namespace of this process.
 fn space() -> Option<u64> {
     use std::os::unix::fs::MetadataExt as _;
     let facts = fs::metadata("/proc/self/ns/pid").ok()?;
@@ -52,7 +52,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// A group that holds `limits`, if one can be made.
+    /// A group that enforces `limits`, if one can be made.
     pub(crate) fn make(limits: &Limits) -> Option<Self> {
         let own = ProcessIdentity::of(i32::try_from(std::process::id()).ok()?)?;
         Self::make_in(
@@ -76,15 +76,15 @@ impl Group {
         };
         fs::create_dir(&group.path)?;
         group.set("memory.max", limits.memory_bytes)?;
-        // One process that is over the limit ends all of them, so that none goes on half.
+        // If one process exceeds the limit the kernel kills all of them, so that no part remains.
         group.set("memory.oom.group", 1)?;
         group.set("pids.max", limits.processes)?;
-        // Swap is not there on every machine; where it is, it must not make the limit a wish.
+        // Not every machine has swap; where there is some, it must not weaken the limit.
         let _ = group.set("memory.swap.max", 0);
         Ok(group)
     }
 
-    /// Puts a process into the group; what it starts from now on is there, too.
+    /// Puts a process into the group; its later children belong to the group too.
     pub(crate) fn enter(&self, pid: i32) -> io::Result<()> {
         self.set("cgroup.procs", u64::try_from(pid).unwrap_or(0))
     }
@@ -107,14 +107,14 @@ impl Drop for Group {
     }
 }
 
-/// Whether `name` has happened, by the lines of `events`.
+/// Whether `events` counts at least one event `name`.
 fn counts(events: &str, name: &str) -> bool {
     let mut lines = events.lines().filter_map(|line| line.split_once(' '));
     lines.any(|(line, count)| line == name && count.trim() != "0")
 }
 
-/// Where a group for a sandbox can be made: the nearest group above us that hands out both controllers
-/// and that we may write.
+/// Where a group for a sandbox can be made: the nearest ancestor group that enables both
+/// controllers and that this process may write.
 pub fn place() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -146,7 +146,7 @@ fn mounted(mounts: &str) -> Option<(PathBuf, &str)> {
     })
 }
 
-/// Removes what drivers of the namespace `space` left that are dead.
+/// Removes the groups of dead drivers of the pid namespace `space`.
 fn sweep(parent: &Path, space: u64) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;
@@ -169,7 +169,7 @@ fn sweep(parent: &Path, space: u64) {
     }
 }
 
-/// Ends whatever is in the group at `path`, and removes it.
+/// Kills every process of the group at `path`, and removes the group.
 fn remove(path: &Path) {
     for _ in 0..TRIES {
         match fs::remove_dir(path) {
@@ -177,7 +177,7 @@ fn remove(path: &Path) {
                 let _ = fs::write(path.join("cgroup.kill"), "1");
                 std::thread::sleep(PAUSE);
             }
-            // Gone, or not ours to remove; the next driver tries again.
+            // Gone, or not removable by us; the next driver tries again.
             _ => return,
         }
     }

@@ -1,8 +1,8 @@
-//! Ends everything that a process started, where no namespace does it in one stroke.
+//! Kills everything that a process started, where no pid namespace does it in one step.
 //!
-//! A keeper inherits the orphans among its descendants. Killing its children hands it their
-//! children, and so on until nobody is left. Somebody who forks all the time loses this race, because
-//! each round costs the keeper less than a fork costs the runner; a limit is kept all the same.
+//! A subreaper adopts the orphans among its descendants. Killing its children makes their children
+//! its own, and so on until none is left. A process that forks all the time loses this race,
+//! because a round costs the reaper less than a fork costs the process. A time limit applies anyway.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -13,21 +13,21 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use super::running::PATIENCE;
 use crate::process::Status;
 
-/// How long a keeper waits for the next process to die.
+/// How long a reaper waits for the next process to die.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Makes this process a keeper: it inherits the orphans among its descendants.
-pub(crate) fn keep() -> Result<(), Errno> {
+/// Makes this process a subreaper: it adopts the orphans among its descendants.
+pub(crate) fn adopt() -> Result<(), Errno> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
 }
 
-/// Kills every descendant of this process; answers whether all of them are dead.
+/// Kills every descendant of this process; returns whether all of them are dead.
 pub(crate) fn end() -> bool {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let children = children();
         for child in &children {
-            // One that died meanwhile is reaped below; its number is not used again before.
+            // One that died meanwhile is reaped below; the kernel does not reuse its pid before.
             let _ = rustix::process::kill_process(*child, Signal::KILL);
         }
         let mut reaped = false;

@@ -1,6 +1,6 @@
-//! Starts a sandbox: hands the spec to a launcher and waits for the birth of the sandbox.
+//! Starts a sandbox: passes the spec to a launcher and waits until the init of the sandbox exists.
 //!
-//! The payload does not run before its birth is written down.
+//! The payload does not run before the driver has recorded the identity of init.
 
 use std::fs::File;
 use std::io;
@@ -27,31 +27,28 @@ use crate::proxy::{Outlet, Proxy};
 /// What runs in a sandbox.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// The program and its arguments; a program without `/` is looked for along the sandbox's PATH.
+    /// The program and its arguments; a program without `/` is looked up in the sandbox's PATH.
     pub argv: Vec<String>,
-    /// What it can read.
     pub stdin: Stdin,
-    /// The file for what it prints; begun anew.
+    /// The file for standard output; truncated at the start.
     pub stdout: PathBuf,
-    /// The file for what it complains; begun anew.
+    /// The file for standard error; truncated at the start.
     pub stderr: PathBuf,
 }
 
-/// What a payload can read.
+/// Standard input of a payload.
 #[derive(Debug, Clone)]
 pub enum Stdin {
-    /// Nothing.
     Null,
-    /// These bytes. They wait in memory, so a payload that never reads holds nobody up.
+    /// These bytes. They wait in memory, so a payload that never reads blocks no writer.
     Bytes(Vec<u8>),
-    /// What comes through this pipe while it runs.
+    /// This pipe, written while the payload runs.
     Pipe(Arc<OwnedFd>),
-    /// What is typed at this end of a [`super::Terminal`]; it shows both streams then, and no file
-    /// does.
+    /// This end of a [`super::Terminal`]; both output streams go there too, and to no file.
     Terminal(PathBuf),
 }
 
-/// The program that bears the launcher of a sandbox; its `main` calls [`super::main_if_launcher`].
+/// The program of fork server and launcher; its `main` calls [`super::main_if_launcher`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
     pub exe: PathBuf,
@@ -67,9 +64,9 @@ impl Launcher {
 
     /// Starts `command` in a sandbox as `profile` describes it.
     ///
-    /// `on_birth` is told who the init of the sandbox is before the payload runs; if it fails the sandbox is
-    /// ended. The sandbox dies with the thread that calls this, so call it from one that outlives the
-    /// sandbox.
+    /// `on_birth` gets the identity of init before the payload runs; if it fails, the sandbox is
+    /// ended. The sandbox dies with the calling thread, so call this from a thread that outlives
+    /// the sandbox.
     pub fn start(
         &self,
         profile: &Profile,
@@ -79,7 +76,7 @@ impl Launcher {
         self.start_with(profile, command, Outlet::default(), on_birth)
     }
 
-    /// The same, with what the proxy of a sandbox needs from the host.
+    /// Like [`Launcher::start`]; `outlet` is what the sandbox's proxy needs from the host.
     pub fn start_with(
         &self,
         profile: &Profile,
@@ -87,13 +84,13 @@ impl Launcher {
         outlet: Outlet,
         on_birth: impl FnOnce(&ProcessIdentity) -> io::Result<()>,
     ) -> Result<Running, SandboxError> {
-        let (mut running, birth) = patiently(|| self.bear(profile, command))?;
-        running.guard.enter(birth.pid);
+        let (mut running, birth) = patiently(|| self.create(profile, command))?;
+        running.limit_watch.enter(birth.pid);
         on_birth(running.birth.insert(birth)).map_err(SandboxError::Birth)?;
         if let Network::Proxy(grants) = &profile.network {
             let listener = running.go.as_ref().and_then(proxy_listener::receive);
             let Some(listener) = listener else {
-                return Err(refusal(running.next_word(PATIENCE)?));
+                return Err(refusal(running.next_message(PATIENCE)?));
             };
             let proxy = Proxy::start(listener, grants.clone(), outlet);
             running.proxy = Some(proxy.map_err(|source| SandboxError::Machine {
@@ -106,19 +103,19 @@ impl Launcher {
     }
 
     /// Makes the sandbox, whose payload does not run yet.
-    fn bear(
+    fn create(
         &self,
         profile: &Profile,
         command: &Command,
     ) -> Result<(Running, ProcessIdentity), SandboxError> {
         let running = self.spawn(profile, command)?;
-        let birth = match running.next_word(PATIENCE)? {
+        let birth = match running.next_message(PATIENCE)? {
             Some(Message::Born(pid)) => ProcessIdentity::of(pid),
             other => return Err(refusal(other)),
         };
         match birth {
             Some(birth) => Ok((running, birth.keeping(profile.tier))),
-            None => Err(refusal(running.next_word(PATIENCE)?)),
+            None => Err(refusal(running.next_message(PATIENCE)?)),
         }
     }
 
@@ -141,7 +138,7 @@ impl Launcher {
         let stdout = Stream::create(stdout, &command.stdout, limits.output_bytes)?;
         let stderr = Stream::create(stderr, &command.stderr, limits.output_bytes)?;
         let (stdout_of_sandbox, stderr_of_sandbox) = if on_terminal {
-            // The pipes end at once.
+            // The write ends of the pipes close unused, so the pipes end at once.
             let again = || {
                 stdin.try_clone().map_err(|source| SandboxError::Machine {
                     what: "a terminal",
@@ -162,7 +159,7 @@ impl Launcher {
             go_of_init.as_fd(),
             control_of_launcher.as_fd(),
         ];
-        let launcher = fork_server::bear(&self.exe, &passed)?;
+        let launcher = fork_server::spawn_launcher(&self.exe, &passed)?;
         Ok(Running {
             launcher,
             control,
@@ -172,19 +169,19 @@ impl Launcher {
             stdout,
             stderr,
             limits,
-            guard: LimitWatch::new(profile),
+            limit_watch: LimitWatch::new(profile),
             since: Instant::now(),
             over: false,
         })
     }
 }
 
-/// How long a machine that has no process left just now is asked again.
+/// How long [`patiently`] retries while the machine has no free process.
 const CROWDED: Duration = Duration::from_secs(2);
-/// The first pause before it is asked again; each one is twice as long as the one before.
+/// The first pause between two tries; each one is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
-/// Tries again for a while what the machine refused only because it was crowded.
+/// Retries for a while what the machine refused only for lack of processes.
 fn patiently<T>(mut attempt: impl FnMut() -> Result<T, SandboxError>) -> Result<T, SandboxError> {
     let since = Instant::now();
     let mut pause = FIRST_PAUSE;
@@ -199,9 +196,9 @@ fn patiently<T>(mut attempt: impl FnMut() -> Result<T, SandboxError>) -> Result<
     }
 }
 
-/// Why a sandbox was not born, from the launcher's word.
-fn refusal(word: Option<Message>) -> SandboxError {
-    match word {
+/// Why a sandbox was not made, from the launcher's message.
+fn refusal(message: Option<Message>) -> SandboxError {
+    match message {
         Some(Message::Failed(failure)) => failure.into(),
         Some(
             Message::Born(_)
@@ -209,7 +206,7 @@ fn refusal(word: Option<Message>) -> SandboxError {
             | Message::Signalled(_)
             | Message::UsedUp
             | Message::Killed
-            | Message::Undead,
+            | Message::NotReaped,
         )
         | None => SandboxError::LauncherLost,
     }
@@ -237,7 +234,7 @@ fn stdin(stdin: &Stdin) -> Result<OwnedFd, SandboxError> {
     }
 }
 
-/// Opens a terminal without making it our own.
+/// Opens a terminal without making it the controlling one of this process.
 fn terminal(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     rustix::fs::open(path, flags, Mode::empty())
@@ -247,7 +244,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), SandboxError> {
     rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(SandboxError::machine("a pipe"))
 }
 
-/// Two ends that carry packets; writing to a closed one raises no signal.
+/// A pair of packet sockets; writing to a closed one raises no signal.
 pub(crate) fn sockets() -> Result<(OwnedFd, OwnedFd), SandboxError> {
     rustix::net::socketpair(
         AddressFamily::UNIX,
@@ -269,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_crowded_machine_is_asked_again_and_not_for_ever() {
+    fn only_a_lack_of_processes_is_retried_and_not_for_ever() {
         let mut asked = 0;
         let mut twice_crowded = || {
             asked += 1;

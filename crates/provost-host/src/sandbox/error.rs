@@ -1,4 +1,4 @@
-//! Says why there is no sandbox, at which step, and what a person can do about it.
+//! Why a sandbox could not be made: the step that failed, and what the user can do about it.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,45 +20,33 @@ pub enum SandboxError {
         stage: String,
         /// What the kernel answered.
         errno: i32,
-        /// What a person can do about it.
+        /// What the user can do about it.
         hint: String,
     },
-    /// The profile cannot be written down.
+    /// The profile cannot be serialised.
     #[error("the sandbox profile cannot be written as JSON")]
     Profile(#[source] serde_json::Error),
-    /// The launcher is not there or does not run.
+    /// The launcher does not exist or does not run.
     #[error("the launcher `{}` does not run", exe.display())]
-    Launcher {
-        /// What was executed.
-        exe: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The launcher ended without saying how the sandbox ended.
+    Launcher { exe: PathBuf, source: io::Error },
+    /// The launcher ended without a report how the sandbox ended.
     #[error("the launcher was lost before it said how the sandbox ended")]
     LauncherLost,
-    /// The caller could not write down the birth of the sandbox, so the sandbox was ended.
-    #[error("the birth of the sandbox could not be recorded")]
+    /// The caller could not record the init of the sandbox, so the sandbox was ended.
+    #[error("the init process of the sandbox could not be recorded")]
     Birth(#[source] io::Error),
     /// The file of a stream cannot be written.
     #[error("the output file `{}` cannot be written", path.display())]
-    Output {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Output { path: PathBuf, source: io::Error },
     /// A pipe, socket or process of the driver failed.
     #[error("the machine refused {what}")]
     Machine {
-        /// What was asked for.
         what: &'static str,
-        /// Why not.
         source: io::Error,
     },
-    /// Processes of the sandbox did not die in time.
+    /// Processes of the sandbox did not die within the time limit.
     #[error("the sandbox with init process {pid} did not die")]
-    Undead {
+    NotReaped {
         /// The init process, as the host numbers it.
         pid: i32,
     },
@@ -76,11 +64,11 @@ impl SandboxError {
             | Self::Birth(_)
             | Self::Output { .. }
             | Self::Machine { .. }
-            | Self::Undead { .. } => Code::HostFailed,
+            | Self::NotReaped { .. } => Code::HostFailed,
         }
     }
 
-    /// Whether the machine had no process left just now, and may have one in a moment.
+    /// Whether the machine lacked a free process, and may have one in a moment.
     pub(crate) fn is_transient(&self) -> bool {
         let again = Errno::AGAIN.raw_os_error();
         match self {
@@ -92,7 +80,7 @@ impl SandboxError {
             | Self::LauncherLost
             | Self::Birth(_)
             | Self::Output { .. }
-            | Self::Undead { .. } => false,
+            | Self::NotReaped { .. } => false,
         }
     }
 
@@ -101,7 +89,7 @@ impl SandboxError {
         matches!(self, Self::Start { stage, .. } if stage.starts_with(EXEC))
     }
 
-    /// What a person is told about a program that could not be executed.
+    /// The message about a program that could not be executed.
     pub fn exec_words(&self) -> String {
         match self {
             Self::Start { stage, errno, hint } => {
@@ -134,7 +122,7 @@ impl From<SandboxError> for PortError {
     }
 }
 
-/// What the stage of a program that cannot be executed begins with.
+/// The stage of a program that cannot be executed begins with this.
 pub(crate) const EXEC: &str = "exec";
 
 /// A step of the set-up that was refused, as it travels from the sandbox to the driver.
@@ -168,7 +156,7 @@ impl From<Failure> for SandboxError {
     }
 }
 
-/// What the kernel's answer says, without its number.
+/// The text of an errno, without its number.
 pub(crate) fn name(errno: i32) -> String {
     if errno == 0 {
         return "refused".to_owned();
@@ -177,7 +165,7 @@ pub(crate) fn name(errno: i32) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
-/// The kernel's answer as the manual pages call it.
+/// The name of an errno in the manual pages, such as `EPERM`.
 pub fn symbol(errno: i32) -> String {
     const NAMES: [(Errno, &str); 14] = [
         (Errno::PERM, "EPERM"),
@@ -201,7 +189,7 @@ pub fn symbol(errno: i32) -> String {
     known.map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
 }
 
-/// What a person can do about a refusal of `stage`.
+/// What the user can do about a refusal of `stage`.
 pub(crate) fn remedy(stage: &str, errno: i32) -> String {
     let word = stage.split(' ').next().unwrap_or(stage);
     let text = match (word, Errno::from_raw_os_error(errno)) {

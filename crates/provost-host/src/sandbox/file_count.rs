@@ -1,9 +1,9 @@
-//! Counts the files of directories in which somebody else is at work.
+//! Counts the files of directories while other processes write there.
 //!
 //! # Invariants
 //!
-//! - Nothing is followed and nothing is changed; what comes and goes meanwhile is no failure.
-//! - What could not be seen is said.
+//! - No link is followed and nothing is changed; a file that appears or vanishes is no failure.
+//! - The result says whether the count missed something.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,15 +13,15 @@ use std::path::PathBuf;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 
-/// How deep directories are followed: as deep as a capture does, and no deeper than there are
-/// descriptors for.
+/// How deep directories are entered: as deep as a capture does, and no deeper than the number of
+/// descriptors permits.
 const DEEPEST: usize = 128;
 /// The block of `st_blocks`.
 const BLOCK: u64 = 512;
-/// The kind of a file system in memory, as `statfs` names it.
+/// The magic number of tmpfs in `statfs`.
 const TMPFS: u64 = 0x0102_1994;
 
-/// What is in some directories.
+/// The count of some directories.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FileCount {
     /// Files and directories.
@@ -36,7 +36,7 @@ pub(crate) struct FileCount {
     linked: BTreeSet<(u64, u64)>,
 }
 
-/// Counts what is below `roots` until there is more than `most`; nothing if `is_over` meanwhile.
+/// Counts the files below `roots`, up to one more than `most`; `None` once `is_over` returns true.
 pub(crate) fn count(roots: &[PathBuf], most: u64, is_over: &dyn Fn() -> bool) -> Option<FileCount> {
     let mut files = FileCount::default();
     for root in roots {
@@ -111,7 +111,7 @@ impl Walk<'_> {
 impl FileCount {
     fn add(&mut self, stat: &Stat) {
         self.count += 1;
-        // The order in which a directory is listed means nothing, so the marks are added up.
+        // The order of a directory listing is arbitrary, so the marks are added up.
         let parts = [
             stat.st_ino,
             u64::from_ne_bytes(stat.st_ctime.to_ne_bytes()),
@@ -134,9 +134,9 @@ fn mix(number: u64) -> u64 {
     number ^ (number >> 29)
 }
 
-/// What files without a name take on disk that the processes `pids` hold open.
+/// Bytes on disk of deleted files that the processes `pids` hold open.
 ///
-/// Those in memory are bounded elsewhere, unless `roots` are in memory themselves.
+/// Files in memory are limited elsewhere, unless `roots` are in memory themselves.
 pub(crate) fn nameless(pids: &[i32], roots: &[PathBuf]) -> u64 {
     let device = |root: &PathBuf| fs::symlink_metadata(root).ok().map(|facts| facts.dev());
     let devices: BTreeSet<u64> = roots.iter().filter_map(device).collect();
@@ -166,7 +166,7 @@ pub(crate) fn nameless(pids: &[i32], roots: &[PathBuf]) -> u64 {
     bytes
 }
 
-/// The room that is left on the file system of `root`.
+/// Free bytes on the file system of `root`.
 pub(crate) fn room(root: &PathBuf) -> Option<u64> {
     let found = rustix::fs::statvfs(root).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize))

@@ -1,15 +1,15 @@
-//! Bears the launchers of a thread: a process that was executed once and forks one for each sandbox.
+//! Fork server: one pre-executed process for each driver thread, which forks a launcher per sandbox.
 //!
 //! It is a re-exec of the program itself, so that the fork happens in a process with one thread and
-//! an empty environment. To start a program takes longer than all else a launcher does; so the sandboxes
-//! of a thread share that, and nothing else.
+//! an empty environment. Executing a program takes longer than everything else a launcher does. The
+//! sandboxes of a thread share that cost, and nothing else.
 //!
 //! # Invariants
 //!
-//! - A launcher is the driver's child and not the nursery's: it dies with the thread of the driver
-//!   that wanted it, and the driver buries it.
-//! - The nursery reads nothing of what it passes on, and holds none of it once a launcher is born.
-//! - It goes with the thread it serves.
+//! - A launcher is the driver's child and not the fork server's: it dies with the driver thread
+//!   that asked for it, and the driver reaps it.
+//! - The fork server reads nothing of what it passes on, and closes all of it after the fork.
+//! - The fork server dies with the thread it serves.
 
 use std::cell::Cell;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -25,50 +25,53 @@ use super::error::SandboxError;
 use super::launcher::{self, LAUNCHER};
 use super::messages::{self, PASSED};
 use super::process_identity::timespec;
-use super::running::{PATIENCE, reap};
+use super::running::{PATIENCE, reap_launcher};
 use super::sys::{self, Fork};
 
 thread_local! {
-    /// The one of this thread, because a process dies with the thread that started it.
+    /// One for each thread, because a process dies with the thread that started it.
     static OWN: Cell<Option<ForkServer>> = const { Cell::new(None) };
 }
 
-/// A nursery, as its driver has it.
+/// The driver's side of a fork server.
 struct ForkServer {
     exe: PathBuf,
-    /// A child that nobody else waits for, so that its number stays its own.
+    /// A child that only this value waits for, so that the kernel does not reuse its pid.
     process: Pid,
     socket: OwnedFd,
 }
 
-/// Has `exe` become the launcher of a sandbox that gets what is `passed`; see [`serve`].
-pub(crate) fn bear(exe: &Path, passed: &[BorrowedFd<'_>; PASSED]) -> Result<Pid, SandboxError> {
-    let nursery = match OWN.take() {
-        Some(nursery) if nursery.exe == exe && nursery.pass(passed).is_ok() => nursery,
-        // Somebody ended the one there was.
+/// Forks a launcher from `exe` and gives it the descriptors `passed`; see [`serve`].
+pub(crate) fn spawn_launcher(
+    exe: &Path,
+    passed: &[BorrowedFd<'_>; PASSED],
+) -> Result<Pid, SandboxError> {
+    let server = match OWN.take() {
+        Some(server) if server.exe == exe && server.pass(passed).is_ok() => server,
+        // There is none yet, it is another program's, or it was killed.
         _ => {
-            let nursery = ForkServer::start(exe)?;
-            // A program that is no launcher may have left already.
-            nursery
+            let server = ForkServer::start(exe)?;
+            // A program that is no launcher may have exited already.
+            server
                 .pass(passed)
                 .map_err(|_| SandboxError::LauncherLost)?;
-            nursery
+            server
         }
     };
-    let launcher = nursery.answer()?;
-    OWN.set(Some(nursery));
+    let launcher = server.answer()?;
+    OWN.set(Some(server));
     Ok(launcher)
 }
 
 impl ForkServer {
     fn start(exe: &Path) -> Result<Self, SandboxError> {
-        let (socket, socket_of_nursery) = sockets()?;
-        // Its descriptors are placed by the standard library, so none leaks into a process that
-        // another thread starts meanwhile; its environment is empty, so no secret gets near a sandbox.
+        let (socket, socket_of_server) = sockets()?;
+        // The standard library places the descriptors, so none leaks into a process that another
+        // thread starts meanwhile. The environment is empty, so no secret gets near a sandbox.
         let child = Command::new(exe)
             .arg(LAUNCHER)
             .env_clear()
-            .stdin(socket_of_nursery)
+            .stdin(socket_of_server)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -88,7 +91,7 @@ impl ForkServer {
         messages::send(&self.socket, b"sandbox", passed)
     }
 
-    /// The launcher that was born.
+    /// The pid of the launcher that the fork server forked.
     fn answer(&self) -> Result<Pid, SandboxError> {
         let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
         let ready = loop {
@@ -114,22 +117,23 @@ impl ForkServer {
 impl Drop for ForkServer {
     fn drop(&mut self) {
         let _ = rustix::process::kill_process(self.process, Signal::KILL);
-        reap(self.process);
+        reap_launcher(self.process);
     }
 }
 
-/// Is the nursery until the driver lets go of it; returns in every launcher, with what was passed.
+/// Runs the fork server until the driver closes its socket. Returns only in a launcher that was
+/// forked, with the descriptors for it.
 pub(crate) fn serve() -> Result<[OwnedFd; PASSED], Errno> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The driver's parents may have left some open, and a sandbox holds nothing of the host.
+    // The driver's parents may have left descriptors open; a sandbox gets none of the host's.
     sys::close_inherited()?;
-    // The keyboard's signals are for the driver, who decides.
+    // Signals from the keyboard go to the driver alone, which decides.
     let _ = rustix::process::setsid();
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     launcher::release_streams()?;
     loop {
         let (_, descriptors) = messages::receive(&socket)?;
-        // The end of the socket has none.
+        // A closed socket yields an empty packet without descriptors.
         let passed = <[OwnedFd; PASSED]>::try_from(descriptors).map_err(|_| Errno::BADMSG)?;
         let answer = match sys::clone_into(libc::CLONE_PARENT) {
             Ok(Fork::Child) => return Ok(passed),

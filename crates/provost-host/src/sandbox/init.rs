@@ -1,4 +1,4 @@
-//! The first process of a sandbox: makes its walls, starts the payload, reaps, and takes all with it.
+//! The first process of a sandbox: sets up its restrictions, starts the payload, and reaps.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -18,23 +18,23 @@ use super::profile::{Network, Profile, lacks};
 use super::sys;
 use super::{launcher, memory_use, network, payload, proxy_listener, root};
 
-/// How long a machine that has no process left is asked again, and how often.
+/// How long, and after which pauses, init retries while the machine has no free process.
 const CROWDED: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What init has from the launcher.
+/// What init inherits from the launcher.
 pub(crate) struct Inheritance {
-    /// Takes [`Message`]s, one a line; the first one counts.
+    /// Init writes [`Message`]s here, one a line; only the first one counts.
     pub(crate) status: OwnedFd,
-    /// Gives the driver's word that the payload may start, and takes the listener of a proxy.
+    /// Carries [`super::messages::GO`] from the driver, and the listener of a proxy to it.
     pub(crate) go: OwnedFd,
-    /// The driver's user.
+    /// The driver's user id.
     pub(crate) user: u32,
-    /// The driver's group.
+    /// The driver's group id.
     pub(crate) group: u32,
 }
 
-/// Is init until the payload ends; then the kernel kills whatever is left.
+/// Runs init until the payload ends; then the kernel kills every process that is left.
 pub(crate) fn run(spec: &Spec, inheritance: &Inheritance) -> ! {
     let status = &inheritance.status;
     match set_up(spec, inheritance).and_then(|()| start(spec)) {
@@ -54,8 +54,9 @@ pub(crate) fn run(spec: &Spec, inheritance: &Inheritance) -> ! {
     sys::leave(0)
 }
 
-/// Whether the sandbox has as many processes as it may, counting the payload that just ended: then one
-/// more was refused, and programs seldom say why they failed.
+/// Whether the sandbox has as many processes as it may, counting the payload that just ended.
+///
+/// The kernel has then refused another one, and programs seldom say that this is why they failed.
 fn is_full(profile: &Profile) -> bool {
     if profile.processes != Processes::Own {
         return false;
@@ -71,7 +72,7 @@ fn is_full(profile: &Profile) -> bool {
     tasks as u64 + 1 >= profile.limits.processes
 }
 
-/// Starts the payload, and says why not if it did not become its program.
+/// Starts the payload; fails if its program could not be executed.
 pub(crate) fn start(spec: &Spec) -> Result<i32, Failure> {
     let mut refused = None;
     let deadline = Instant::now() + CROWDED;
@@ -81,7 +82,7 @@ pub(crate) fn start(spec: &Spec) -> Result<i32, Failure> {
             127
         });
         match forked {
-            // The machine may have no process left just now.
+            // The machine may lack a free process only for a moment.
             Err(Errno::AGAIN) if Instant::now() < deadline => std::thread::sleep(PAUSE),
             forked => break forked.map_err(Failure::at("fork"))?,
         }
@@ -95,7 +96,7 @@ fn set_up(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
     if launcher_is_gone(&inheritance.status).map_err(Failure::at("death signal"))? {
         sys::leave(1);
     }
-    let walls = || {
+    let set_up = || {
         map_ids(spec, inheritance)?;
         root::build(&spec.profile)?;
         if lacks!(spec.profile, HostName) {
@@ -104,9 +105,9 @@ fn set_up(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
         rustix::system::sethostname(b"sandbox").map_err(Failure::at("hostname"))
     };
     if lacks!(spec.profile, Network) {
-        walls()?;
+        set_up()?;
     } else {
-        network::enter_beside(walls)?;
+        network::enter_beside(set_up)?;
         if spec.profile.network != Network::Deny {
             sys::loopback_up().map_err(Failure::at("loopback"))?;
         }
@@ -114,16 +115,17 @@ fn set_up(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
     if matches!(spec.profile.network, Network::Proxy(_)) {
         proxy_listener::open(&inheritance.go).map_err(Failure::at("proxy"))?;
     }
-    memory_use::hand_over(&inheritance.go).map_err(Failure::at("account"))?;
-    // What init holds, the pipes above all, is not for the payload.
+    memory_use::hand_over(&inheritance.go).map_err(Failure::at("memory lists"))?;
+    // The payload must not reach the descriptors of init, above all the pipes.
     if !lacks!(spec.profile, Init) {
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
             .map_err(Failure::at("dumpable"))?;
     }
-    wait_for_word(&inheritance.go)
+    wait_for_go(&inheritance.go)
 }
 
-/// Whether nobody reads the status any more: the launcher died before it could be a reason to die.
+/// Whether the read end of the status pipe is closed. Notices a launcher that died before init set
+/// its death signal.
 pub(crate) fn launcher_is_gone(status: &OwnedFd) -> Result<bool, Errno> {
     let now = Timespec {
         tv_sec: 0,
@@ -134,7 +136,7 @@ pub(crate) fn launcher_is_gone(status: &OwnedFd) -> Result<bool, Errno> {
     Ok(polled[0].revents().contains(PollFlags::ERR))
 }
 
-/// Maps the user inside to the driver's user; everybody else does not exist.
+/// Maps the user inside to the driver's user; no other user exists inside.
 fn map_ids(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
     let Inheritance { user, group, .. } = *inheritance;
     if lacks!(spec.profile, Users) {
@@ -163,8 +165,8 @@ fn map_ids(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits until the driver has written down that this sandbox exists.
-pub(crate) fn wait_for_word(go: impl AsFd + Copy) -> Result<(), Failure> {
+/// Waits until the driver has recorded that this sandbox exists.
+pub(crate) fn wait_for_go(go: impl AsFd + Copy) -> Result<(), Failure> {
     let mut word = [0; 8];
     loop {
         match rustix::io::read(go, &mut word) {
@@ -176,7 +178,7 @@ pub(crate) fn wait_for_word(go: impl AsFd + Copy) -> Result<(), Failure> {
     }
 }
 
-/// Reaps every process until the payload has ended, and says how.
+/// Reaps every process until the payload has ended; returns how it ended.
 fn reap(payload: i32) -> Message {
     loop {
         let (pid, status) = match rustix::process::wait(WaitOptions::empty()) {
@@ -205,6 +207,6 @@ pub(crate) fn ending(status: WaitStatus) -> Option<Message> {
 pub(crate) fn report(status: impl AsFd, message: &Message) {
     let mut line = message.render();
     line.push(b'\n');
-    // Without a launcher there is nobody to tell, and init is dying already.
+    // If the launcher is gone, no process reads this, and init is dying already.
     let _ = rustix::io::write(status, &line);
 }

@@ -1,7 +1,7 @@
-//! Tries one by one what a sandbox of tier `namespaces` stands on.
+//! Tries one by one the kernel features that a sandbox of tier `namespaces` needs.
 //!
-//! A process of its own makes each kind of namespace, and inside one the things that container
-//! engines like to refuse. Nothing of it is left afterwards.
+//! A separate process makes each kind of namespace, and inside one the mounts that container
+//! engines often refuse. Nothing is left of them afterwards.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -26,27 +26,25 @@ use super::probe::RUNGS;
 use super::profile::Profile;
 use super::sys::{self, Fork};
 
-/// Something a sandbox stands on, and what the kernel said about it.
+/// A kernel feature that a sandbox needs, and the kernel's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rung {
-    /// What was tried.
     pub name: String,
-    /// What the kernel answered; 0 if it is there.
+    /// The kernel's answer; 0 if the feature works.
     pub errno: i32,
 }
 
 impl Rung {
-    /// Whether it is there.
     pub fn holds(&self) -> bool {
         self.errno == 0
     }
 
-    /// The kernel's answer as the manual pages call it.
+    /// The name of the errno in the manual pages.
     pub fn answer(&self) -> String {
         symbol(self.errno)
     }
 
-    /// What a person can do.
+    /// What the user can do.
     pub fn remedy(&self) -> String {
         let stage = match self.name.as_str() {
             OWN_PROC => "proc",
@@ -59,18 +57,18 @@ impl Rung {
     }
 }
 
-/// The rung of a `/proc` that shows only the sandbox.
+/// A `/proc` that shows only the sandbox.
 pub const OWN_PROC: &str = "own /proc";
-/// The rung of the file system that the root of a sandbox is made on.
+/// The file system that holds the root of a sandbox.
 pub const MEMORY: &str = "file system in memory";
-/// The rung of workspaces that cost nothing.
+/// What overlay workspaces need.
 pub const LAYERS: &str = "overlay in memory";
 
 const USERS: &str = "user namespace";
 const PROCESSES: &str = "process namespace";
 const MOUNTS: &str = "mount namespace";
 
-/// The rungs that the rung `name` stands on.
+/// The features that the feature `name` depends on.
 pub fn below(name: &str) -> &'static [&'static str] {
     match name {
         USERS => &[],
@@ -80,7 +78,7 @@ pub fn below(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// A directory of every machine, to hang something up where nobody else sees it.
+/// A directory of every machine, as a mount point in a private mount namespace.
 const ANYWHERE: &str = "/tmp";
 
 const KINDS: [(&str, libc::c_int); 6] = [
@@ -95,10 +93,10 @@ const KINDS: [(&str, libc::c_int); 6] = [
 type Work = fn() -> Result<(), Errno>;
 const INSIDE: [(&str, Work); 3] = [(OWN_PROC, proc), (MEMORY, memory), (LAYERS, layers)];
 
-/// Every rung of this machine, with `launcher` as the program that tries them.
+/// Every feature on this machine, with `launcher` as the program that tries them.
 pub fn rungs(launcher: &Launcher) -> Result<Vec<Rung>, SandboxError> {
     let machine = |source| SandboxError::Machine {
-        what: "a look at its namespaces",
+        what: "a check of its namespaces",
         source,
     };
     let output = std::process::Command::new(&launcher.exe)
@@ -111,9 +109,9 @@ pub fn rungs(launcher: &Launcher) -> Result<Vec<Rung>, SandboxError> {
     serde_json::from_slice(&output.stdout).map_err(|error| machine(error.into()))
 }
 
-/// Whose processes a sandbox of tier `namespaces` sees here; asked of the kernel once a process.
+/// Whose processes a sandbox of tier `namespaces` sees here; found out once per process.
 ///
-/// Where something lies over a part of `/proc`, the kernel may refuse a new one.
+/// Where something is mounted over a part of `/proc`, the kernel may refuse a new one.
 pub fn processes() -> Processes {
     static FOUND: OnceLock<Processes> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -125,7 +123,7 @@ pub fn processes() -> Processes {
         debug_assert_eq!(own.tier, Tier::Namespaces, "only it has a /proc");
         match Launcher::own().trial(own) {
             Err(SandboxError::Start { stage, .. }) if stage == "proc" => Processes::Outer,
-            // Any other refusal is for the real sandbox to tell.
+            // The real sandbox reports any other refusal.
             Ok(()) | Err(_) => Processes::Own,
         }
     })
@@ -139,8 +137,8 @@ fn is_masked(mounts: &str) -> bool {
         .any(|target| target != "/proc/sys/fs/binfmt_misc")
 }
 
-/// Tries everything and prints it; for a process with one thread.
-pub(super) fn climb() -> i32 {
+/// Tries every feature and prints the results; for a process with one thread.
+pub(super) fn try_all() -> i32 {
     let kinds = KINDS
         .iter()
         .map(|(name, kind)| (*name, *kind, nothing as Work));

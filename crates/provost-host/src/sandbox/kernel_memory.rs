@@ -1,12 +1,12 @@
-//! Memory that the kernel holds for a sandbox and that its processes need not have mapped: files
-//! without a name in memory, and what waits in sockets and pipes.
+//! Memory that the kernel holds for a sandbox and that no process need have mapped: memory files
+//! without a name, and bytes that wait in sockets and pipes.
 //!
 //! # Invariants
 //!
 //! - What processes hold open is counted exactly, each file and each socket once.
-//! - What no descriptor leads to (descriptors on their way through a socket, shared mappings whose
-//!   pages are not in use, processes that do not let us look) is said, and is measured by what the
-//!   machine has lost since the sandbox began.
+//! - Some memory has no descriptor here: descriptors in transit through a socket, shared mappings
+//!   whose pages are not in use, processes that we may not read. The result says so, and such
+//!   memory is estimated by what the machine has lost since the sandbox began.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use rustix::fs::MemfdFlags;
 
 /// The block of `st_blocks`.
 const BLOCK: u64 = 512;
-/// What a pipe takes at least where a user has many.
+/// The least that a pipe takes where a user has many.
 const PIPE: u64 = 8 << 10;
 
 /// The device of files in memory that have no name, shared mappings and System V memory included.
@@ -25,7 +25,7 @@ pub(crate) fn device() -> Option<u64> {
     rustix::fs::fstat(file).ok().map(|facts| facts.st_dev)
 }
 
-/// What the machine could still give away, in bytes; nothing if it does not say.
+/// Memory that is available on the machine, in bytes; `None` if the kernel does not say.
 pub(crate) fn available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text
@@ -35,21 +35,21 @@ pub(crate) fn available() -> Option<u64> {
     Some(kib.saturating_mul(1024))
 }
 
-/// What the descriptors of some processes lead to.
+/// What the descriptors of some processes refer to.
 #[derive(Debug, Default)]
 pub(crate) struct KernelMemory {
     /// Files in memory without a name, and what each takes.
     pub(crate) files: BTreeMap<u64, u64>,
     pub(crate) sockets: BTreeSet<u64>,
     pipes: BTreeSet<u64>,
-    /// Whether there may be more that no descriptor here leads to.
+    /// Whether there may be memory without a descriptor here.
     unseen: bool,
     /// The device of the files.
     device: Option<u64>,
 }
 
 impl KernelMemory {
-    /// Looks through the descriptors of `pids`; `device` is that of files in memory.
+    /// Reads the descriptors of `pids`; `device` is that of files in memory.
     pub(crate) fn of(pids: &[i32], device: Option<u64>) -> Self {
         let mut held = Self {
             device,
@@ -95,8 +95,8 @@ impl KernelMemory {
             .fold(pipes, |sum, bytes| sum.saturating_add(*bytes))
     }
 
-    /// What `pid` has mapped without the files of these, in parts if others share it; nothing if it
-    /// cannot be looked into.
+    /// What `pid` has mapped beside these files; shared pages count in part. `None` if the kernel
+    /// does not let us read it.
     pub(crate) fn mapped_beside(&self, pid: i32) -> Option<u64> {
         let mappings = mappings(pid)?;
         let others = mappings.iter().filter(|mapping| !self.is_of(mapping));
@@ -108,7 +108,7 @@ impl KernelMemory {
         self.device == Some(mapping.device) && self.files.contains_key(&mapping.file)
     }
 
-    /// The most that `pids` can have beside it, by what hides.
+    /// The most memory that `pids` can hide beside what was counted.
     pub(crate) fn most_beside(&self, pids: &[i32]) -> u64 {
         if self.unseen || pids.iter().any(|pid| passes_descriptors(*pid)) {
             return u64::MAX;
@@ -132,7 +132,7 @@ fn numbered(link: &str, prefix: &str) -> Option<u64> {
     link.strip_prefix(prefix)?.strip_suffix(']')?.parse().ok()
 }
 
-/// Whether descriptors are on their way through a socket of `pid`.
+/// Whether descriptors are in transit through a socket of `pid`.
 fn passes_descriptors(pid: i32) -> bool {
     let Ok(open) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else {
         return is_alive(pid);
@@ -145,13 +145,12 @@ fn passes_descriptors(pid: i32) -> bool {
     open.any(|entry| fs::read_to_string(entry.path()).is_ok_and(waits))
 }
 
-/// Whether `pid` still has memory and descriptors; one that ended has none, also before its parent
-/// asked for its status.
+/// Whether `pid` still has memory and descriptors; a zombie has none.
 fn is_alive(pid: i32) -> bool {
     let Ok(text) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
     };
-    // The name before it may hold anything.
+    // The program name before the state may contain any character.
     let state = text
         .rsplit(") ")
         .next()
@@ -165,9 +164,9 @@ struct Mapping {
     device: u64,
     file: u64,
     size: u64,
-    /// What of it is in use by this process.
+    /// Bytes of it that are in use by this process.
     resident: u64,
-    /// The same, divided by those who share it, with what is swapped out.
+    /// The same, divided by the processes that share it, with what is swapped out.
     share: u64,
 }
 

@@ -1,8 +1,8 @@
-//! The wall of Landlock: nothing is written but where the profile says, nothing outside is reached.
+//! Landlock rules: writes only where the profile permits them, no access to anything outside.
 //!
-//! In tier `namespaces` it repeats in another mechanism what the mounts say already, and adds what
-//! they cannot: no device nodes, no signals and no abstract sockets across the sandbox, no TCP where there
-//! is no network. In tier `landlock` it is the only wall around files, and holds reading too.
+//! In tier `namespaces` they repeat what the mounts enforce already, and add what mounts cannot: no
+//! device nodes, no signals and no abstract sockets across the sandbox, no TCP without a network.
+//! In tier `landlock` they are the only restriction on files, and restrict reading too.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
@@ -53,7 +53,7 @@ fn rules(profile: &Profile, abi: ABI) -> Result<RulesetCreated, Failure> {
     match profile.tier {
         Tier::Namespaces => {
             rules = beneath(rules, "/", AccessFs::from_read(abi))?;
-            // Nothing can be made there: the directory is on the read-only root.
+            // No file can be made there: the directory is on the read-only root.
             rules = beneath(rules, "/dev", device)?;
         }
         Tier::Landlock => {

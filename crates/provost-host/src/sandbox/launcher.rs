@@ -1,11 +1,12 @@
-//! The process between driver and sandbox: makes the namespaces and buries their init.
+//! The process between driver and sandbox: makes the namespaces and reaps their init.
 //!
-//! It is forked by a nursery, has one thread and an empty environment, and lives as long as the sandbox.
+//! The fork server forks it. It has one thread and an empty environment, and lives as long as the
+//! sandbox.
 //!
 //! # Invariants
 //!
-//! - When it reports an end, every process of the sandbox is dead. Mounts and handles, which no process
-//!   can use any more, are taken down after the report, because nobody has to wait for that.
+//! - When it reports an end, every process of the sandbox is dead. Mounts and handles, which no
+//!   process can use, are removed after the report, so that the driver does not wait for that.
 //! - When the driver closes its end of the control socket or dies, the sandbox is killed.
 
 use std::fs::File;
@@ -27,7 +28,7 @@ use super::profile::{Profile, lacks};
 use super::reaper;
 use super::sys::{self, Fork};
 
-/// The first argument of a nursery of launchers.
+/// The first argument of a fork server.
 pub(crate) const LAUNCHER: &str = "__sandbox";
 /// The first argument of a self-test probe.
 pub(crate) const PROBE: &str = "__probe";
@@ -39,9 +40,9 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS;
 
-/// Becomes the nursery of launchers or the probe if the arguments say so, and then never returns.
+/// Becomes the fork server or the probe if the arguments say so, and then never returns.
 ///
-/// To be called before anything else in `main`: a nursery must have one thread.
+/// To be called before anything else in `main`: the fork server must have one thread.
 pub fn main_if_launcher() {
     let Some(first) = std::env::args_os().nth(1) else {
         return;
@@ -55,8 +56,8 @@ pub fn main_if_launcher() {
     }
 }
 
-/// Is the nursery, and in its children the launcher until its sandbox is dead. Uses nothing that `main`
-/// would have to set up.
+/// Runs the fork server, and in its children the launcher until its sandbox is dead. Uses nothing
+/// that `main` would have to set up.
 pub(crate) fn become_launcher() -> ! {
     let code = i32::from(fork_server::serve().and_then(run).is_err());
     sys::leave(code)
@@ -64,7 +65,7 @@ pub(crate) fn become_launcher() -> ! {
 
 fn run([spec, stdin, stdout, stderr, go, control]: [OwnedFd; PASSED]) -> Result<(), Errno> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // What one sandbox does with its session is nothing to another.
+    // No two sandboxes share a session.
     rustix::process::setsid()?;
     for (stream, number) in [stdin, stdout, stderr].into_iter().zip(0..) {
         sys::place(stream, number)?;
@@ -101,13 +102,13 @@ fn is_child_of(driver: i32) -> bool {
         == Some(driver)
 }
 
-/// Makes the sandbox, follows it, and says how it ended once all of it is dead.
+/// Makes the sandbox, waits for it, and reports how it ended once all its processes are dead.
 fn launch(spec: &Spec, control: OwnedFd, go: OwnedFd) -> Result<(), Errno> {
     let (status, status_of_init) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let inheritance = inherited(&spec.profile, status_of_init, go);
     match sys::clone_into(namespaces(&spec.profile)) {
         Ok(Fork::Child) => {
-            // These are the launcher's alone: their closing is a signal.
+            // Only the launcher holds these: their closing is a signal.
             drop((status, control));
             init::run(spec, &inheritance);
         }
@@ -134,27 +135,27 @@ fn namespaces(profile: &Profile) -> libc::c_int {
     left_out.fold(NAMESPACES, |all, (_, kind)| all & !kind)
 }
 
-/// What init gets; from here on this process has no groups that are not named.
+/// What init inherits. Drops the supplementary groups of this process where it may.
 pub(crate) fn inherited(profile: &Profile, status: OwnedFd, go: OwnedFd) -> Inheritance {
     let inheritance = Inheritance {
         status,
         go,
-        // Inside a new namespace nobody has a number until the map is written.
+        // Inside a new user namespace no user has an id until the map is written.
         user: rustix::process::geteuid().as_raw(),
         group: rustix::process::getegid().as_raw(),
     };
-    // Groups that are not mapped still open files; who may drop them does.
+    // Groups that are not mapped still give access to files, so they are dropped where permitted.
     if !lacks!(profile, Groups) {
         let _ = rustix::thread::set_thread_groups(&[]);
     }
     inheritance
 }
 
-/// Follows the sandbox to its end, and passes on its last word once all of it is dead.
+/// Waits for the end of the sandbox, and passes on its last message once all of it is dead.
 fn accompany(pid: i32, control: &OwnedFd, status: &File) -> Result<(), Errno> {
     let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
     let init = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-    // Held until after the last word, so that init need not take them down before it is dead.
+    // Held until after the last message, so that init need not unmount them before it is dead.
     let _mounts = sys::mounts_of(init.as_fd());
     let born = Message::Born(pid.as_raw_nonzero().into());
     messages::send(control, &born.render(), &[])?;
@@ -163,20 +164,20 @@ fn accompany(pid: i32, control: &OwnedFd, status: &File) -> Result<(), Errno> {
         rustix::process::pidfd_send_signal(&init, Signal::KILL)
     })?;
     // An init that is dead has no living process in its namespace.
-    let last = last_word(status)?;
+    let last = last_message(status)?;
     messages::send(control, &last.render(), &[])?;
     rustix::process::waitpid(Some(pid), WaitOptions::empty()).map(drop)
 }
 
-/// What a dead init said first; if nothing, it was killed.
-pub(crate) fn last_word(mut status: &File) -> Result<Message, Errno> {
-    let mut words = Vec::new();
-    status.read_to_end(&mut words).map_err(|_| Errno::IO)?;
-    let first = words.split(|byte| *byte == b'\n').next();
+/// The first message of a dead init; [`Message::Killed`] if it sent none.
+pub(crate) fn last_message(mut status: &File) -> Result<Message, Errno> {
+    let mut lines = Vec::new();
+    status.read_to_end(&mut lines).map_err(|_| Errno::IO)?;
+    let first = lines.split(|byte| *byte == b'\n').next();
     Ok(first.and_then(Message::parse).unwrap_or(Message::Killed))
 }
 
-/// Lets go of the payload's streams, so that their end is the sandbox's end.
+/// Closes the payload's streams in this process, so that they end when the sandbox ends.
 pub(crate) fn release_streams() -> Result<(), Errno> {
     let null = File::options()
         .read(true)

@@ -1,10 +1,10 @@
-//! Watches over a sandbox at work: its memory, its processes, its files, and whether it gets anywhere.
+//! Watches the limits of a running sandbox: memory, processes, files, and time without progress.
 //!
 //! # Invariants
 //!
-//! - Looking costs a small part of one processor: after each look follows a pause many times as
-//!   long. A limit can be passed for that long, and the sandbox is ended at the next look.
-//! - A sandbox that ends within a tick is never looked at, and pays nothing.
+//! - Checks cost a small part of one processor: a pause many times as long follows each check.
+//!   A sandbox can exceed a limit for that long; the next check ends it.
+//! - A sandbox that ends within a tick is never checked, and costs nothing.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -24,21 +24,21 @@ use super::process_memory::ProcessList;
 use super::profile::{Limits, Mount, Profile};
 use super::running::How;
 
-/// How often processes are looked at, if that is cheap.
-const CREW_PAUSE: Duration = Duration::from_millis(200);
-/// How often files are looked at, if that is cheap.
+/// The shortest pause between two checks of the processes.
+const PROCESSES_PAUSE: Duration = Duration::from_millis(200);
+/// The shortest pause between two checks of the files.
 const FILES_PAUSE: Duration = Duration::from_millis(500);
-/// How many times as long as a look the pause after it is.
+/// How many times as long as a check the pause after it is at least.
 const PAUSE_FACTOR: u32 = 20;
 
 /// The watch over one sandbox.
 #[derive(Debug)]
 pub(crate) struct LimitWatch {
-    post: WatchedSandbox,
-    stillness: Inactivity,
-    patrol: Option<WatchThread>,
+    sandbox: WatchedSandbox,
+    inactivity: Inactivity,
+    thread: Option<WatchThread>,
     group: Option<Group>,
-    account: Option<MemoryUse>,
+    memory: Option<MemoryUse>,
 }
 
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ struct WatchedSandbox {
     roots: Vec<PathBuf>,
 }
 
-/// A thread that looks, and what it has seen.
+/// The thread that checks, and what it has found.
 #[derive(Debug)]
 struct WatchThread {
     seen: Arc<Seen>,
@@ -64,7 +64,7 @@ struct Seen {
 #[derive(Debug, Clone, Copy, Default)]
 struct Found {
     breach: Option<How>,
-    /// When the last look at the files began, and the mark of what it saw.
+    /// When the last check of the files began, and the mark of what it saw.
     files: Option<(Instant, u64)>,
 }
 
@@ -81,28 +81,28 @@ impl LimitWatch {
         };
         let roots = profile.mounts.iter().filter_map(root).collect();
         Self {
-            post: WatchedSandbox {
+            sandbox: WatchedSandbox {
                 limits: profile.limits,
                 roots,
             },
-            stillness: Inactivity::default(),
-            patrol: None,
+            inactivity: Inactivity::default(),
+            thread: None,
             group: None,
-            account: None,
+            memory: None,
         }
     }
 
-    /// Has the kernel hold the limits of the sandbox of `init` too, where it can.
+    /// Puts the sandbox of `init` into a control group too, where one can be made.
     pub(crate) fn enter(&mut self, init: i32) {
-        if self.post.limits.grouped {
-            let group = Group::make(&self.post.limits);
+        if self.sandbox.limits.grouped {
+            let group = Group::make(&self.sandbox.limits);
             self.group = group.filter(|group| group.enter(init).is_ok());
         }
     }
 
-    /// Begins to count the memory of a sandbox of `tier` whose init speaks through `go`.
+    /// Starts to count the memory of a sandbox of `tier`; `go` is the socket to its init.
     pub(crate) fn count(&mut self, tier: Tier, go: Option<OwnedFd>) {
-        self.account = Some(MemoryUse::open(tier, go));
+        self.memory = Some(MemoryUse::open(tier, go));
     }
 
     /// Whether the kernel ended the sandbox because of its memory.
@@ -110,48 +110,49 @@ impl LimitWatch {
         self.group.as_ref().is_some_and(Group::ran_out_of_memory)
     }
 
-    /// Why the sandbox of `init` has to end, which began at `since` and has said so much; the first
-    /// call begins the watch.
+    /// The limit that the sandbox of `init` has exceeded, if any. It began at `since`; `said` counts
+    /// its output. The first call starts the watch.
     pub(crate) fn breach(
         &mut self,
         init: i32,
         since: Instant,
         said: u64,
     ) -> Result<Option<How>, SandboxError> {
-        if self.patrol.is_none() {
-            let account = self.account.take();
-            let account = account.unwrap_or_else(|| MemoryUse::open(Tier::Namespaces, None));
-            self.patrol = Some(WatchThread::start(self.post.clone(), account, init)?);
+        if self.thread.is_none() {
+            let memory = self.memory.take();
+            let memory = memory.unwrap_or_else(|| MemoryUse::open(Tier::Namespaces, None));
+            self.thread = Some(WatchThread::start(self.sandbox.clone(), memory, init)?);
         }
-        let Found { breach, files } = match &self.patrol {
-            Some(patrol) => *patrol.seen.found(),
+        let Found { breach, files } = match &self.thread {
+            Some(thread) => *thread.seen.found(),
             None => Found::default(),
         };
         if breach.is_some() {
             return Ok(breach);
         }
-        self.stillness.hear(since.elapsed(), said);
+        self.inactivity.hear(since.elapsed(), said);
         if let Some((at, mark)) = files {
-            self.stillness
+            self.inactivity
                 .look(at.saturating_duration_since(since), mark);
         }
-        let quiet = self.post.limits.no_progress_seconds;
-        let quiet = quiet.is_some_and(|most| self.stillness.lasting() >= Duration::from_secs(most));
+        let quiet = self.sandbox.limits.no_progress_seconds;
+        let quiet =
+            quiet.is_some_and(|most| self.inactivity.lasting() >= Duration::from_secs(most));
         Ok(quiet.then_some(How::NoProgress))
     }
 }
 
 impl WatchThread {
     fn start(
-        post: WatchedSandbox,
-        mut account: MemoryUse,
+        sandbox: WatchedSandbox,
+        mut memory: MemoryUse,
         init: i32,
     ) -> Result<Self, SandboxError> {
         let seen = Arc::new(Seen::default());
         let own = Arc::clone(&seen);
         let thread = std::thread::Builder::new()
             .name("sandbox-guard".to_owned())
-            .spawn(move || post.patrol(init, &mut account, &own))
+            .spawn(move || sandbox.watch(init, &mut memory, &own))
             .map_err(|source| SandboxError::Machine {
                 what: "the watch over a sandbox",
                 source,
@@ -168,7 +169,7 @@ impl Drop for WatchThread {
         self.seen.over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It has nothing to say any more.
+            // Its result is not needed.
             let _ = thread.join();
         }
     }
@@ -197,7 +198,7 @@ impl NextLook {
         }
     }
 
-    /// The time of the look that is due now.
+    /// The present time, if a check is due.
     fn due(&self) -> Option<Instant> {
         let now = Instant::now();
         (now >= self.next).then_some(now)
@@ -210,45 +211,46 @@ impl NextLook {
 }
 
 impl WatchedSandbox {
-    /// Looks again and again until the watch is over or something was found.
-    fn patrol(&self, init: i32, account: &mut MemoryUse, seen: &Seen) {
+    /// Checks again and again until the watch is over or a limit is exceeded.
+    fn watch(&self, init: i32, memory: &mut MemoryUse, seen: &Seen) {
         let room = self.room();
-        let (mut crews, mut files) = (NextLook::new(CREW_PAUSE), NextLook::new(FILES_PAUSE));
-        let mut crew = ProcessList::default();
+        let mut processes_look = NextLook::new(PROCESSES_PAUSE);
+        let mut files_look = NextLook::new(FILES_PAUSE);
+        let mut processes = ProcessList::default();
         while !seen.is_over() {
             let mut breach = None;
-            if let Some(began) = crews.due() {
-                // A machine that tells nothing for a moment is asked again.
-                crew = ProcessList::of(init).unwrap_or_default();
-                breach = self.crew_breach(&crew, account);
-                crews.done(began);
+            if let Some(began) = processes_look.due() {
+                // If the kernel gives no list this time, the next check asks again.
+                processes = ProcessList::of(init).unwrap_or_default();
+                breach = self.process_breach(&processes, memory);
+                processes_look.done(began);
             }
             if breach.is_none()
                 && self.counts_files()
-                && let Some(began) = files.due()
+                && let Some(began) = files_look.due()
             {
-                breach = self.look_at_files(&crew, room, began, seen);
-                files.done(began);
+                breach = self.look_at_files(&processes, room, began, seen);
+                files_look.done(began);
             }
             if breach.is_some() {
                 seen.found().breach = breach;
                 return;
             }
             let next = if self.counts_files() {
-                crews.next.min(files.next)
+                processes_look.next.min(files_look.next)
             } else {
-                crews.next
+                processes_look.next
             };
             std::thread::park_timeout(next.saturating_duration_since(Instant::now()));
         }
     }
 
-    fn crew_breach(&self, crew: &ProcessList, account: &mut MemoryUse) -> Option<How> {
+    fn process_breach(&self, processes: &ProcessList, memory: &mut MemoryUse) -> Option<How> {
         let limits = &self.limits;
-        if crew.tasks >= limits.processes {
+        if processes.tasks >= limits.processes {
             return Some(How::ProcessLimit);
         }
-        let beyond = account.is_beyond(crew, limits.memory_bytes);
+        let beyond = memory.is_beyond(processes, limits.memory_bytes);
         beyond.then_some(How::MemoryLimit)
     }
 
@@ -261,7 +263,7 @@ impl WatchedSandbox {
 
     fn look_at_files(
         &self,
-        crew: &ProcessList,
+        processes: &ProcessList,
         room: u64,
         began: Instant,
         seen: &Seen,
@@ -272,10 +274,10 @@ impl WatchedSandbox {
             return Some(How::InodeLimit);
         }
         if let Some(most) = self.limits.disk_bytes {
-            let nameless = file_count::nameless(&crew.pids, &self.roots);
+            let nameless = file_count::nameless(&processes.pids, &self.roots);
             let lost = room.saturating_sub(self.room());
-            // What hides from the count is measured by what the disk has lost, which may be
-            // somebody else's doing, so it counts only if something hides.
+            // Files that the count missed are estimated by what the disk has lost. Another program
+            // may have used it, so the estimate counts only if the count missed something.
             let hidden = if files.unseen { lost } else { 0 };
             if files.bytes.saturating_add(nameless).max(hidden) > most {
                 return Some(How::DiskLimit);
@@ -285,7 +287,7 @@ impl WatchedSandbox {
         None
     }
 
-    /// The room on the disk of the workspace.
+    /// Free bytes on the file system of the workspace.
     fn room(&self) -> u64 {
         self.roots.first().and_then(file_count::room).unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! Says which limits of a contract a sandbox is held to.
+//! Maps the limits of a contract to the limits of a sandbox.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::cgroup;
 use super::profile::Limits;
 
 impl Limits {
-    /// Holds the sandbox to `asked`, and to a wall clock of `wall`.
+    /// Applies the limits `asked`, and a wall clock limit of `wall`.
     pub fn hold(&mut self, wall: Duration, asked: &Asked) {
         self.wall_seconds = wall.as_secs();
         self.no_progress_seconds = Some(asked.no_progress.as_secs());
@@ -21,8 +21,8 @@ impl Limits {
         self.output_kill_bytes = asked.output_bytes;
     }
 
-    /// Bounds memory. Scratch directories are memory that belongs to no process, so they may hold
-    /// as much once more, at most.
+    /// Limits memory. Scratch directories are memory that belongs to no process; they may hold at
+    /// most the same amount in addition.
     pub fn hold_memory(&mut self, bytes: u64) {
         self.memory_bytes = bytes;
         self.grouped = true;
@@ -30,7 +30,7 @@ impl Limits {
     }
 }
 
-/// What holds the limits here that not every machine can hold exactly, by their names.
+/// The mechanism that enforces each limit that not every machine can enforce exactly, by name.
 pub fn means() -> BTreeMap<String, String> {
     let grouped = cgroup::place().is_some();
     let memory = if grouped { "control group" } else { "counted" };

@@ -1,4 +1,4 @@
-//! Says whether a sandbox has more memory than it may, wherever that is.
+//! Decides whether a sandbox uses more memory than its limit, wherever that memory is counted.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -13,25 +13,25 @@ use super::kernel_memory::{self, KernelMemory};
 use super::process_memory::ProcessList;
 use super::{messages, socket_memory};
 
-/// What memory is counted by.
+/// What the memory of one sandbox is counted with.
 #[derive(Debug)]
 pub(crate) struct MemoryUse {
     /// The device of files in memory.
     device: Option<u64>,
-    /// The most that the machine could give away since the sandbox began: others may give memory
-    /// back meanwhile.
+    /// The most memory that was available since the sandbox began: other programs may free memory
+    /// meanwhile.
     available: Option<u64>,
     sockets: Sockets,
-    /// How many times in a row something may have been hidden beyond the limit.
+    /// How many checks in a row found that hidden memory may exceed the limit.
     suspicions: u32,
 }
 
-/// So many looks in a row have to find that something may hide: descriptors that are passed on and
-/// processes that begin or end hide for a moment, while other programs of the machine take memory.
+/// How many checks in a row have to suspect hidden memory. Descriptors in transit and processes
+/// that begin or end hide memory for a moment, while other programs of the machine take some.
 const SUSPICIONS: u32 = 5;
 
-/// Where the kernel lists System V objects, each with the columns that are memory and the bytes
-/// that one of it stands for.
+/// Where the kernel lists System V objects, each with the columns that count memory and the bytes
+/// of one unit.
 const OBJECTS: [(&str, &[usize], u64); 3] = [
     // The pages of a segment that are in use, and those that are swapped out.
     ("/proc/sysvipc/shm", &[14, 15], 1),
@@ -41,23 +41,23 @@ const OBJECTS: [(&str, &[usize], u64); 3] = [
     ("/proc/sysvipc/sem", &[3], 128),
 ];
 
-/// What init opens in the namespaces of the sandbox, because such lists are of those who open them.
+/// Lists that init opens: each shows the namespaces of the process that opened it.
 #[derive(Debug, Default)]
 struct Lists {
-    /// What sockets are asked for through.
+    /// The netlink socket that lists sockets.
     sockets: Option<OwnedFd>,
     /// The lists of [`OBJECTS`], in their order.
     objects: Vec<File>,
 }
 
-/// Opens the lists of the namespaces that init is in, and hands them to the driver through `go`.
+/// Opens the lists of the namespaces that init is in, and sends them to the driver through `go`.
 pub(crate) fn hand_over(go: &OwnedFd) -> Result<(), Errno> {
     let mut lists = vec![socket_memory::open()?];
     for (path, ..) in OBJECTS {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(list) => lists.push(list),
-            // A kernel without such objects.
+            // The kernel has no such objects.
             Err(Errno::NOENT) => break,
             Err(errno) => return Err(errno),
         }
@@ -87,21 +87,21 @@ fn rows(text: &str, columns: &[usize]) -> Vec<(u64, u64)> {
     text.lines().skip(1).filter_map(row).collect()
 }
 
-/// How the sockets and objects of the sandbox are asked for.
+/// How the sockets and objects of the sandbox are listed.
 #[derive(Debug)]
 enum Sockets {
-    /// Init hands over what they are asked for through, when it gets there.
+    /// Init has yet to send the lists through this socket.
     Expected(OwnedFd),
-    /// They are those of namespaces.
+    /// The lists of the sandbox's own namespaces.
     Own(Lists),
-    /// They are some sockets of this namespace.
+    /// The sandbox's sockets are among those of the host's namespace.
     Shared(OwnedFd),
-    /// The kernel does not tell.
+    /// The kernel does not list them.
     Unknown,
 }
 
 impl MemoryUse {
-    /// Counts for a sandbox of `tier` whose init speaks through `go`.
+    /// Counts for a sandbox of `tier`; `go` is the socket to its init.
     pub(crate) fn open(tier: Tier, go: Option<OwnedFd>) -> Self {
         let sockets = match (tier, go) {
             (Tier::Namespaces, Some(go)) => Sockets::Expected(go),
@@ -116,9 +116,9 @@ impl MemoryUse {
         }
     }
 
-    /// Whether `crew` has more than `most` bytes.
-    pub(crate) fn is_beyond(&mut self, crew: &ProcessList, most: u64) -> bool {
-        let mut held = KernelMemory::of(&crew.pids, self.device);
+    /// Whether `processes` use more than `most` bytes.
+    pub(crate) fn is_beyond(&mut self, processes: &ProcessList, most: u64) -> bool {
+        let mut held = KernelMemory::of(&processes.pids, self.device);
         let waiting = self.waiting(&held);
         let objects = self.objects(&mut held);
         let beside = held.bytes().saturating_add(waiting).saturating_add(objects);
@@ -128,14 +128,14 @@ impl MemoryUse {
             (Some(before), Some(now)) => before.saturating_sub(now),
             _ => u64::MAX,
         };
-        if crew.mapped().saturating_add(beside) <= most && lost <= most {
+        if processes.mapped().saturating_add(beside) <= most && lost <= most {
             self.suspicions = 0;
             return false;
         }
-        let counted = crew.shared(&held).saturating_add(beside);
-        // What hides is at most what the machine has lost, which may be the doing of others, so it
-        // counts only as far as something can hide, and for as long as it does.
-        let hidden = || held.most_beside(&crew.pids);
+        let counted = processes.shared(&held).saturating_add(beside);
+        // Hidden memory is at most what the machine has lost. Other programs may have taken that, so
+        // it counts only as far as memory can be hidden, and only while it can.
+        let hidden = || held.most_beside(&processes.pids);
         let suspected = lost > most && counted.saturating_add(hidden()) > most;
         self.suspicions = if suspected { self.suspicions + 1 } else { 0 };
         counted > most || self.suspicions >= SUSPICIONS
@@ -159,7 +159,7 @@ impl MemoryUse {
         bytes.unwrap_or(0)
     }
 
-    /// Bytes in queues and semaphores of the sandbox; its segments are put with the files of `held`.
+    /// Bytes in queues and semaphores of the sandbox; adds its segments to the files of `held`.
     fn objects(&mut self, held: &mut KernelMemory) -> u64 {
         let Sockets::Own(lists) = &mut self.sockets else {
             return 0;
@@ -167,7 +167,7 @@ impl MemoryUse {
         let mut sum = 0_u64;
         for (list, (path, columns, size)) in lists.objects.iter_mut().zip(OBJECTS) {
             let mut text = String::new();
-            // A list that cannot be read for a moment is read again.
+            // A list that cannot be read is read again by the next check.
             let _ = list.seek(SeekFrom::Start(0));
             let _ = list.read_to_string(&mut text);
             for (number, count) in rows(&text, columns) {
@@ -183,7 +183,7 @@ impl MemoryUse {
     }
 }
 
-/// The descriptors that wait in `go`, if some do.
+/// The descriptors that wait in `go`, if there are any.
 fn received(go: &OwnedFd) -> Option<Vec<OwnedFd>> {
     let now = Timespec {
         tv_sec: 0,

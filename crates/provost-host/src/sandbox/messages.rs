@@ -1,9 +1,9 @@
-//! The words between driver, launcher and init.
+//! The messages between driver, fork server, launcher and init.
 //!
-//! The nursery gets one packet a sandbox, with descriptors: the spec, the payload's three streams, the go
-//! socket and the launcher's control socket; it answers with the launcher's number. Out of the control
-//! socket come [`Message`]s. When the driver's end closes, whatever lives is killed. The go socket
-//! leads from the driver straight to init.
+//! The fork server gets one packet for each sandbox, with descriptors: the spec, the payload's three
+//! streams, the go socket and the launcher's control socket. It answers with the launcher's pid.
+//! The launcher sends [`Message`]s through the control socket. When the driver's end closes, every
+//! process of the sandbox is killed. The go socket connects the driver directly to init.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::error::Failure;
 use super::profile::Profile;
 
-/// The driver's word that the payload may start.
+/// The driver's message that the payload may start.
 pub(crate) const GO: &[u8] = b"go";
 /// How many descriptors a launcher gets.
 pub(crate) const PASSED: usize = 6;
@@ -31,40 +31,40 @@ const LONGEST: usize = 16 << 10;
 /// What the launcher is asked to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    /// The driver, to notice that it died before the launcher could ask for its death signal.
+    /// The driver's pid, to notice that it died before the launcher set its death signal.
     pub(crate) driver: i32,
     pub(crate) profile: Profile,
     pub(crate) argv: Vec<String>,
-    /// Whether its input is a terminal, which becomes its own.
+    /// Whether standard input is a terminal, which becomes the payload's controlling terminal.
     #[serde(default)]
     pub(crate) terminal: bool,
-    /// Where directories may be made that are gone with the sandbox.
+    /// Where to make directories that are removed with the sandbox.
     pub(crate) temporary: PathBuf,
 }
 
-/// What the launcher says.
+/// What the launcher reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
-    /// Init exists, with this number on the host.
+    /// Init exists, with this pid on the host.
     Born(i32),
     /// A step of the set-up was refused; nothing ran.
     Failed(Failure),
-    /// The payload ended by itself.
+    /// The payload returned this code.
     Exited(i32),
-    /// The payload was ended by a signal.
+    /// A signal ended the payload.
     Signalled(i32),
     /// The payload failed when the sandbox had used up its processes.
     UsedUp,
     /// Init was killed.
     Killed,
     /// The sandbox is over, but not all of its processes are dead.
-    Undead,
+    NotReaped,
 }
 
 impl Message {
     pub(crate) fn render(&self) -> Vec<u8> {
-        // Strings and integers always have a rendering.
+        // Strings and integers can always be serialised.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
@@ -73,7 +73,7 @@ impl Message {
     }
 }
 
-/// Bytes that nobody can change any more, to be read from the start.
+/// A sealed memory file with `bytes`, which no process can change; read from the start.
 pub(crate) fn sealed(name: &str, bytes: &[u8]) -> Result<OwnedFd, Errno> {
     let file = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut rest = bytes;
@@ -107,7 +107,7 @@ pub(crate) fn send(
     Ok(())
 }
 
-/// Receives one packet with its descriptors; an empty one is the end.
+/// Receives one packet with its descriptors; an empty one means that the other end closed.
 pub(crate) fn receive(socket: impl AsFd) -> Result<(Vec<u8>, Vec<OwnedFd>), Errno> {
     let mut bytes = vec![0; LONGEST];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PASSED))];

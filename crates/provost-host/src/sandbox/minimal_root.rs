@@ -1,9 +1,9 @@
-//! The least a program needs: the system's programs, a made-up `/etc`, private scratch space.
+//! The least a program needs: the system's programs, a generated `/etc`, private scratch space.
 //!
 //! # Invariants
 //!
 //! - Of the host's `/etc` only loader, certificate and language configuration is there.
-//! - No home of the host, no socket of the host, no device that holds anything.
+//! - No home of the host, no socket of the host, no device that stores data.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ pub const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 /// The user and group inside.
 pub(crate) const INSIDE_ID: u32 = 1000;
 
-/// What is kept of `/etc`, where the host has it.
+/// The parts of the host's `/etc` that are visible inside.
 const ETC: [&str; 8] = [
     "/etc/alternatives",
     "/etc/ld.so.cache",
@@ -42,7 +42,7 @@ const HOSTS: &str = "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n";
 const NSSWITCH: &str = "passwd: files\ngroup: files\nshadow: files\nhosts: files\n";
 
 impl Profile {
-    /// The minimal root in a sandbox of `tier`, on the rungs that this machine has.
+    /// The minimal root in a sandbox of `tier`, with the kernel features that this machine has.
     pub fn of_tier(tier: Tier) -> Self {
         Self {
             tier,
@@ -52,7 +52,7 @@ impl Profile {
             },
             network: match tier {
                 Tier::Namespaces => Network::Loopback,
-                // It has no network of its own.
+                // This tier has no network namespace.
                 Tier::Landlock => Network::Deny,
             },
             ..Self::minimal()
@@ -91,7 +91,7 @@ fn environment() -> BTreeMap<String, String> {
         ("LANG", "C.UTF-8"),
         ("LOGNAME", "agent"),
         ("PATH", SYSTEM_PATH),
-        // Byte code beside the sources would count as work of the agent.
+        // Byte code beside the sources would count as the agent's change.
         ("PYTHONDONTWRITEBYTECODE", "1"),
         ("TMPDIR", "/tmp"),
         ("USER", "agent"),
@@ -132,7 +132,7 @@ fn etc() -> Vec<Mount> {
             content,
         });
     }
-    // The zone is a link into `/usr`; where it is a copy the sandbox uses UTC.
+    // The time zone is a link into `/usr`; where it is a copy the sandbox uses UTC.
     if let Ok(to) = fs::read_link("/etc/localtime") {
         mounts.push(Mount::Symlink {
             target: "/etc/localtime".into(),
@@ -193,7 +193,7 @@ fn language_configuration() -> Vec<PathBuf> {
     paths
 }
 
-/// The few small files at `path` as made-up ones: cheaper than a mount in each start of a sandbox.
+/// Copies of the few small files at `path`: cheaper than a mount at each start of a sandbox.
 fn copies(path: &Path) -> Option<Vec<Mount>> {
     const MOST: usize = 4;
     const LARGEST: u64 = 8 << 10;
@@ -218,7 +218,7 @@ fn copies(path: &Path) -> Option<Vec<Mount>> {
     Some(copies)
 }
 
-/// A path that is at the same place inside.
+/// Mounts a path of the host at the same path inside.
 fn read_only(path: &Path) -> Mount {
     Mount::ReadOnly {
         source: path.into(),

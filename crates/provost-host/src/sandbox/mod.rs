@@ -1,16 +1,16 @@
-//! Sandboxes: programs run behind walls of the kernel, and nothing of them outlives their end.
+//! Sandboxes: programs run under restrictions of the kernel, and no process outlives its sandbox.
 //!
-//! A driver [`Launcher::start`]s a sandbox: a re-exec of the program bears the launcher, which makes
-//! the namespaces and their init; init builds the root and starts the payload. One sandbox is one
-//! payload with everything it starts.
+//! A driver starts a sandbox with [`Launcher::start`]. The fork server, a re-exec of the program,
+//! forks the launcher, which makes the namespaces and their init. Init builds the root and starts
+//! the payload. One sandbox is one payload with everything it starts. See `docs/sandbox.md`.
 //!
 //! # Invariants
 //!
 //! - What a [`Profile`] does not name does not exist inside; the environment starts empty.
-//! - Two mechanisms of the kernel stand behind each wall where there are two: mounts and Landlock,
-//!   network namespace and seccomp. A wall that cannot be built means no sandbox.
+//! - Two mechanisms of the kernel enforce a restriction where there are two: mounts and Landlock,
+//!   network namespace and seccomp. If one cannot be set up, there is no sandbox.
 //! - The sandbox dies with its payload, its launcher and its driver.
-//! - `unsafe` is in `sys`, `early`, `terminal`, and in the attempts of the probe to get out.
+//! - `unsafe` is in `sys`, `before_main`, `terminal`, and in `attempts`, the calls of the probe.
 
 mod attempts;
 mod availability;
@@ -67,7 +67,7 @@ pub use kernel_features::{LAYERS, MEMORY, OWN_PROC, Rung, below, processes, rung
 pub use launcher::main_if_launcher;
 pub use limits::means;
 pub use minimal_root::{HOME, SYSTEM_PATH};
-pub use process_identity::{ProcessIdentity, bury};
+pub use process_identity::{ProcessIdentity, reap};
 pub use profile::{Limits, Mount, Network, Profile};
 pub use running::{Control, Ended, How, Progress, Running};
 pub use scratch::Scratch;

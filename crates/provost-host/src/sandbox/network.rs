@@ -1,7 +1,7 @@
-//! The network namespace of a sandbox, made while init does something else.
+//! Makes the network namespace of a sandbox in a second thread, while init builds the root.
 //!
-//! Of all namespaces the kernel takes longest for this one, about as long as init for the whole
-//! file system, and neither needs the other.
+//! The kernel takes longer for this namespace than for the others: about as long as init for the
+//! whole file system. Neither needs the other.
 //!
 //! # Invariants
 //!
@@ -18,13 +18,13 @@ use rustix::thread::LinkNameSpaceType;
 use super::error::Failure;
 use super::sys;
 
-/// What the second thread needs: it makes two system calls.
+/// Stack of the second thread, which makes two system calls.
 const STACK: usize = 64 << 10;
 
 /// Does `work`, and moves this process into a network namespace of its own.
 pub(crate) fn enter_beside(work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
     let place = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // By a handle, because `work` changes what paths mean.
+    // By a handle, because `work` changes the root.
     let processes = rustix::fs::open("/proc", place, Mode::empty()).map_err(Failure::at("proc"))?;
     let network = thread::scope(|scope| {
         let maker = thread::Builder::new()

@@ -2,10 +2,10 @@
 //!
 //! # Invariants
 //!
-//! - No layer is named by a text that the kernel would take apart: each one is the current directory
-//!   when its turn comes.
-//! - What marks removals is an attribute that an ordinary user may set (`userxattr`); the kernel hides
-//!   and renames what the payload sets by such names, so it cannot forge one.
+//! - No layer is named by text that the kernel would parse: each one is the current directory when
+//!   the kernel is given it.
+//! - Removals are marked by an attribute that an ordinary user may set (`userxattr`). The kernel
+//!   hides and renames what the payload sets by such names, so it cannot forge one.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use super::error::Failure;
 use super::root::SCAFFOLD;
 
-/// A mount of the layers that hangs nowhere yet; leaves the current directory at the root.
+/// A detached mount of the layers; leaves the current directory at the root.
 pub(super) fn merge(
     lowers: &[PathBuf],
     upper: &Path,
@@ -33,7 +33,7 @@ pub(super) fn merge(
     let mounted = || {
         rustix::process::chdir("/")?;
         rustix::mount::fsconfig_set_flag(&context, "userxattr")?;
-        // An index would tie the upper layer to the very files below it, which may be made anew.
+        // An index would tie the upper layer to the inodes below it, which may be recreated.
         rustix::mount::fsconfig_set_string(&context, "index", "off")?;
         rustix::mount::fsconfig_create(&context)?;
         rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)

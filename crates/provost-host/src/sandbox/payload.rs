@@ -1,4 +1,5 @@
-//! The last steps before the payload runs: no descriptor, no privilege, and the inner walls.
+//! The last steps before the payload runs: closes descriptors, drops privileges, and installs
+//! Landlock and seccomp.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,10 +16,10 @@ use super::messages::Spec;
 use super::profile::{Limits, Profile, lacks};
 use super::{landlock_rules, seccomp_filter, sys};
 
-/// What message queues of one user may hold: what the kernel allows where nobody says otherwise.
+/// What the message queues of one user may hold: the kernel's default.
 const MESSAGE_BYTES: u64 = 800 << 10;
 
-/// Becomes the payload; returns only to say why not.
+/// Executes the payload; returns only if that fails.
 pub(crate) fn run(spec: &Spec) -> Failure {
     match narrow(&spec.profile, spec.terminal) {
         Ok(()) => execute(spec),
@@ -73,7 +74,7 @@ fn set_limits(limits: &Limits) -> Result<(), Errno> {
         (Resource::Msgqueue, MESSAGE_BYTES),
     ];
     for (resource, value) in limits {
-        // Nobody may raise a limit the driver itself is under.
+        // No process may raise a limit above that of the driver.
         let most = rustix::process::getrlimit(resource).maximum;
         let value = most.map_or(value, |most| most.min(value));
         let limit = Rlimit {
@@ -92,8 +93,8 @@ fn drop_capabilities(profile: &Profile) -> Result<(), Errno> {
             match rustix::thread::remove_capability_from_bounding_set(capability) {
                 // The kernel does not know this one.
                 Ok(()) | Err(Errno::INVAL) => {}
-                // Outside a namespace of ours only root may drop it. Nobody else can gain one from
-                // it, as no program gains privileges any more.
+                // Outside a user namespace of ours only root may drop it. Another user cannot gain a
+                // capability from it, because of `no_new_privs`.
                 Err(Errno::PERM) if profile.tier == Tier::Landlock && !is_root() => break,
                 Err(errno) => return Err(errno),
             }
@@ -112,7 +113,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Executes the program, which is looked for along the sandbox's own PATH.
+/// Executes the program, which is looked up in the sandbox's own PATH.
 fn execute(spec: &Spec) -> Failure {
     let Some(program) = spec.argv.first() else {
         return Failure::at(format!("{EXEC} nothing"))(Errno::INVAL);
@@ -137,7 +138,7 @@ fn execute(spec: &Spec) -> Failure {
         };
         match sys::execute(&place, &argv, &env) {
             Errno::NOENT | Errno::NOTDIR => {}
-            // Like every shell: a directory or an unreadable file on the way is passed over.
+            // Like every shell: a directory or an unreadable file in the PATH is skipped.
             Errno::ACCESS => answer = Errno::ACCESS,
             errno => return failed(errno),
         }

@@ -1,9 +1,9 @@
-//! The payload of the self-test: tries to get out, and says what happened.
+//! The payload of the self-test: tries to get out of the sandbox, and reports what happened.
 //!
 //! # Invariants
 //!
-//! - Every one of [`trials`] is reported, in that order, whatever became of those before.
-//! - What it changes inside it removes again; outside it changes nothing even if it can.
+//! - Every one of [`trials`] is reported, in that order, whatever the earlier results.
+//! - The probe undoes what it changes inside; outside it changes nothing even if it can.
 
 mod files;
 mod kernel;
@@ -28,14 +28,14 @@ use super::{kernel_features, program_search};
 pub(crate) const NOTHING: &str = "nothing";
 /// Argument of a probe that looks for the programs that follow.
 pub(crate) const FIND: &str = "find";
-/// Argument of a process outside that tries what namespaces are made of.
+/// Argument of a process outside that tries the kernel features.
 pub(crate) const RUNGS: &str = "rungs";
 /// Argument of a process outside that waits to be attacked until its standard input ends.
 pub(crate) const VICTIM: &str = "victim";
-/// The variable in the victim's environment that nobody inside may read.
+/// The variable in the victim's environment that no process inside may read.
 pub(crate) const CANARY: &str = "PROVOST_CANARY";
 
-/// What the probe needs to know about the outside to try to reach it.
+/// Targets outside the sandbox that the probe tries to reach.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
     pub(crate) secret: PathBuf,
@@ -50,7 +50,7 @@ pub(crate) struct Task {
     pub(crate) victim: i32,
     /// Whether the driver may not drop its groups.
     pub(crate) keeps_groups: bool,
-    /// Directories of the host that may not be there.
+    /// Directories of the host that must not be visible inside.
     pub(crate) hidden: Vec<Hidden>,
     pub(crate) tier: Tier,
     pub(crate) network: Network,
@@ -60,7 +60,7 @@ pub(crate) struct Task {
     pub(crate) read_only: Vec<PathBuf>,
 }
 
-/// A directory of the host: something else may be at its path.
+/// A directory of the host. Another directory may be at its path inside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hidden {
     pub(crate) path: PathBuf,
@@ -68,24 +68,24 @@ pub(crate) struct Hidden {
     pub(crate) inode: u64,
 }
 
-/// What became of one attempt.
+/// Result of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
     pub name: String,
-    /// The walls in its way, the one that answers first.
+    /// The restrictions that must stop it; the one that answers first comes first.
     pub walls: Vec<Wall>,
-    /// What was tried, in words.
+    /// What was tried, as text for a reader.
     pub tried: String,
-    /// Whether the walls held.
+    /// Whether the restrictions held.
     pub held: bool,
-    /// What the kernel answered, if it refused.
+    /// The kernel's answer, if it refused.
     pub errno: Option<i32>,
-    /// What was seen.
+    /// What the probe saw.
     pub note: String,
 }
 
-/// What an attempt saw.
+/// What one attempt saw.
 #[derive(Debug)]
 struct Outcome {
     held: bool,
@@ -118,7 +118,7 @@ impl Outcome {
         Self::denied(result.map_err(io::Error::from))
     }
 
-    /// Holds if the filter answered, and not the thing the call was about.
+    /// Holds if the seccomp filter answered, and not the target of the call.
     fn filtered(result: Result<(), Errno>) -> Self {
         let filtered = result == Err(Errno::PERM);
         let seen = Self::refused(result);
@@ -128,7 +128,7 @@ impl Outcome {
         }
     }
 
-    /// Holds if all of them do; says what the first said that did not, or the last.
+    /// Holds if all of them do; has the note of the first that did not, or of the last.
     fn all(outcomes: impl IntoIterator<Item = Self>) -> Self {
         let mut seen = Self::seen(true, "nothing was there to try");
         for outcome in outcomes {
@@ -149,7 +149,7 @@ pub(crate) struct Trial {
     attempt: fn(&Task) -> Outcome,
 }
 
-/// Every attempt. A report without one of them does not hold.
+/// Every attempt. A report that lacks one of them does not hold.
 ///
 /// The descriptors come first: later attempts may leave some of their own.
 pub(crate) fn trials() -> impl Iterator<Item = &'static Trial> {
@@ -165,7 +165,7 @@ pub(crate) fn run(argument: &str) -> i32 {
     match argument {
         NOTHING => 0,
         FIND => program_search::look(std::env::args().skip(3)),
-        RUNGS => kernel_features::climb(),
+        RUNGS => kernel_features::try_all(),
         VICTIM => i32::from(io::stdin().read_to_end(&mut Vec::new()).is_err()),
         task => match serde_json::from_str(task) {
             Ok(task) => i32::from(report(&task).is_err()),

@@ -1,4 +1,4 @@
-//! Names a process of the host so that it cannot be mistaken for a later one, and ends it.
+//! Identifies a process of the host so that it cannot be mistaken for a later one, and ends it.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -12,23 +12,21 @@ use serde::{Deserialize, Serialize};
 use super::error::SandboxError;
 use crate::process::{BOOT, Status};
 
-/// A process: its number can come again, number, start time and start of the machine together
-/// cannot.
+/// A process. The kernel reuses pids; pid, start time and boot id together never occur twice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
-    /// The number.
     pub pid: i32,
-    /// When it started, in clock ticks since the machine did.
+    /// When it started, in clock ticks since boot.
     pub start_time: u64,
-    /// Which start of the machine that was.
+    /// The boot id of the machine.
     pub boot: String,
-    /// What the sandbox is made of whose init it is.
+    /// The tier of the sandbox whose init it is.
     #[serde(default)]
     pub tier: Tier,
 }
 
 impl ProcessIdentity {
-    /// Looks the process up; `None` if there is none, or only its remains.
+    /// Looks the process up; `None` if there is none, or only a zombie.
     pub fn of(pid: i32) -> Option<Self> {
         let status = Status::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)?;
         let boot = fs::read_to_string(BOOT).ok()?.trim().to_owned();
@@ -48,14 +46,14 @@ impl ProcessIdentity {
 
 /// Ends what a crashed driver left: kills the process if it is still the same one, and waits.
 ///
-/// Returns whether there was anything to kill. A pid namespace is empty once its init is gone, so
-/// afterwards no process of that sandbox is left. Without a namespace init itself ends all the others as
-/// soon as driver or launcher is gone, and leaves last, so it is only waited for.
-pub fn bury(birth: &ProcessIdentity, timeout: Duration) -> Result<bool, SandboxError> {
+/// Returns whether there was a process to kill. A pid namespace is empty once its init is gone, so
+/// afterwards no process of that sandbox is left. Without a namespace, init itself kills all the
+/// others as soon as driver or launcher is gone, and exits last, so this only waits for it.
+pub fn reap(birth: &ProcessIdentity, timeout: Duration) -> Result<bool, SandboxError> {
     let Some(pid) = Pid::from_raw(birth.pid) else {
         return Ok(false);
     };
-    // The handle first: it stays with this process even if the number is used again.
+    // The handle first: it stays with this process even if the pid is reused.
     let process = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
         Ok(process) => process,
         Err(Errno::SRCH | Errno::INVAL) => return Ok(false),
@@ -76,7 +74,7 @@ pub fn bury(birth: &ProcessIdentity, timeout: Duration) -> Result<bool, SandboxE
         let left = deadline.saturating_duration_since(Instant::now());
         let mut polled = [PollFd::new(&process, PollFlags::IN)];
         match rustix::event::poll(&mut polled, Some(&timespec(left))) {
-            Ok(0) => return Err(SandboxError::Undead { pid: birth.pid }),
+            Ok(0) => return Err(SandboxError::NotReaped { pid: birth.pid }),
             Ok(_) => return Ok(true),
             Err(Errno::INTR) => {}
             Err(errno) => return Err(SandboxError::machine("waiting for a process")(errno)),
@@ -84,7 +82,7 @@ pub fn bury(birth: &ProcessIdentity, timeout: Duration) -> Result<bool, SandboxE
     }
 }
 
-/// A duration as the kernel takes it.
+/// Converts a duration; one that is too long becomes the longest there is.
 pub(crate) fn timespec(duration: Duration) -> Timespec {
     Timespec::try_from(duration).unwrap_or(Timespec {
         tv_sec: i64::MAX,

@@ -1,6 +1,6 @@
-//! Counts the processes of a sandbox and their memory, by what the kernel tells about every process.
+//! Lists the processes of a sandbox and counts their memory, from `/proc`.
 //!
-//! A count is a moment's: what lived only between two of them was never there.
+//! A list is a snapshot: a process that lived only between two of them is in neither.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,14 +12,14 @@ use crate::process::Status;
 /// The processes of a sandbox.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessList {
-    /// Their numbers on the host, init first.
+    /// Their pids on the host, init first.
     pub(crate) pids: Vec<i32>,
     /// Processes and threads.
     pub(crate) tasks: u64,
 }
 
 impl ProcessList {
-    /// `init` and everybody it is an ancestor of; orphans of a sandbox belong to its init.
+    /// `init` and its descendants; orphans of a sandbox are children of its init.
     pub(crate) fn of(init: i32) -> io::Result<Self> {
         let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
         let mut threads = BTreeMap::new();
@@ -28,7 +28,7 @@ impl ProcessList {
             let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
                 continue;
             };
-            // One that is gone again is none.
+            // A process that ended meanwhile is skipped.
             let stat = fs::read(format!("/proc/{pid}/stat")).ok();
             let Some(status) = stat.and_then(|stat| Status::parse(&stat)) else {
                 continue;
@@ -36,26 +36,26 @@ impl ProcessList {
             children.entry(status.parent).or_default().push(pid);
             threads.insert(pid, status.threads);
         }
-        let mut crew = Self::default();
+        let mut processes = Self::default();
         let mut next = vec![init];
         while let Some(pid) = next.pop() {
             if let Some(threads) = threads.remove(&pid) {
-                crew.pids.push(pid);
-                crew.tasks += threads;
+                processes.pids.push(pid);
+                processes.tasks += threads;
                 next.extend(children.remove(&pid).unwrap_or_default());
             }
         }
-        Ok(crew)
+        Ok(processes)
     }
 
-    /// Bytes that processes have mapped, with what is swapped out. What they share counts for each
-    /// of them.
+    /// Bytes that the processes have mapped, with what is swapped out. Shared memory counts for each
+    /// process.
     pub(crate) fn mapped(&self) -> u64 {
         self.pids.iter().map(|pid| mapped(*pid)).sum()
     }
 
-    /// The same where what is shared counts once, and without the files of `held`, which are
-    /// counted by themselves. Finding out has its price.
+    /// The same, but shared memory counts once, and the files of `held` do not count. This is
+    /// slower than [`Self::mapped`].
     pub(crate) fn shared(&self, held: &KernelMemory) -> u64 {
         let exact = |pid: &i32| {
             let shared = if held.files.is_empty() {
@@ -73,7 +73,7 @@ fn mapped(pid: i32) -> u64 {
     read(pid, "status", ["VmRSS:", "VmSwap:"]).unwrap_or(0)
 }
 
-/// The sum of two lines of a file about a process, in bytes; nothing if it cannot be read.
+/// The sum of two lines of a file about a process, in bytes; `None` if it cannot be read.
 fn read(pid: i32, file: &str, lines: [&str; 2]) -> Option<u64> {
     let text = fs::read(format!("/proc/{pid}/{file}")).ok()?;
     Some(sum(&String::from_utf8_lossy(&text), lines))
@@ -106,29 +106,32 @@ mod tests {
     }
 
     #[test]
-    fn a_crew_is_everybody_below_its_init() {
+    fn a_list_has_every_descendant_of_init() {
         let mut shell = Command::new("sh")
             .args(["-c", "sleep 60 & (sleep 60 & wait) & read word"])
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
         let init = i32::try_from(shell.id()).unwrap();
-        let mut crew = ProcessList::default();
+        let mut processes = ProcessList::default();
         for _ in 0..200 {
-            crew = ProcessList::of(init).unwrap();
-            if crew.tasks == 4 {
+            processes = ProcessList::of(init).unwrap();
+            if processes.tasks == 4 {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        let memory = (crew.mapped(), crew.shared(&KernelMemory::default()));
-        for pid in crew.pids.iter().rev() {
+        let memory = (
+            processes.mapped(),
+            processes.shared(&KernelMemory::default()),
+        );
+        for pid in processes.pids.iter().rev() {
             let pid = rustix::process::Pid::from_raw(*pid).unwrap();
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
         shell.wait().unwrap();
-        assert_eq!(crew.tasks, 4, "{crew:?}");
-        assert_eq!(crew.pids[0], init);
+        assert_eq!(processes.tasks, 4, "{processes:?}");
+        assert_eq!(processes.pids[0], init);
         assert!(memory.1 > 0 && memory.1 < memory.0, "{memory:?}");
         assert_eq!(ProcessList::of(init).unwrap().tasks, 0);
     }

@@ -1,4 +1,4 @@
-//! Says what a sandbox holds: plain data, written down and hashed with the evidence.
+//! The profile of a sandbox: plain data that is recorded and hashed with the evidence.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,28 +10,25 @@ use serde::{Deserialize, Serialize};
 
 use super::error::SandboxError;
 
-/// Everything a sandbox lets in. What is not named here does not exist inside.
+/// Everything that a sandbox contains. What is not named here does not exist inside.
 ///
-/// Beside it every sandbox has its own `/proc`, the five harmless devices in `/dev`, and the launcher's
-/// own binary, all read-only.
+/// Beside it every sandbox has its own `/proc`, the five harmless devices in `/dev`, and the
+/// launcher's own binary, all read-only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// What the walls are made of.
     pub tier: Tier,
-    /// Whose processes are seen in `/proc`.
+    /// Whose processes `/proc` shows.
     pub processes: Processes,
-    /// What is mounted, in this order; a later mount may lie inside an earlier one.
+    /// Applied in this order; a later mount may lie inside an earlier one.
     pub mounts: Vec<Mount>,
     /// Where the payload starts.
     pub workdir: PathBuf,
     /// The whole environment of the payload.
     pub env: BTreeMap<String, String>,
-    /// What of the network exists.
     pub network: Network,
-    /// When the sandbox is ended.
     pub limits: Limits,
-    /// Walls left out, to see that the self-test notices.
+    /// Restrictions that are left out, to check that the self-test notices.
     #[cfg(feature = "holes")]
     #[serde(default)]
     pub holes: std::collections::BTreeSet<super::wall::Wall>,
@@ -69,23 +66,22 @@ pub enum Mount {
     /// Makes something inside an earlier [`Mount::Writable`] or [`Mount::Overlay`] read-only.
     ///
     /// It must exist, and its path may not lead through a symbolic link: an agent wrote in there
-    /// before, and must not choose what is mounted. Of a symbolic link the link itself stays, not
-    /// what it leads to. A directory above it can still be renamed away, which is for the diff gate
-    /// to see.
+    /// before, and must not choose what is mounted. Of a symbolic link the link itself is
+    /// protected, not its target. A directory above it can still be renamed away; the diff gate
+    /// sees that.
     Protect {
         /// In the sandbox.
         target: PathBuf,
     },
-    /// A private directory in memory that is gone with the sandbox.
+    /// A private directory in memory that ends with the sandbox.
     Scratch {
         /// In the sandbox.
         target: PathBuf,
     },
-    /// A made-up file, read-only.
+    /// A generated file, read-only.
     File {
         /// In the sandbox.
         target: PathBuf,
-        /// What it holds.
         content: String,
     },
     /// A symbolic link.
@@ -134,7 +130,7 @@ impl Mount {
     }
 }
 
-/// What of the network a sandbox has; the host's is never there.
+/// The network of a sandbox, which never includes the host's own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
@@ -142,7 +138,7 @@ pub enum Network {
     Deny,
     /// A loopback interface of the sandbox's own.
     Loopback,
-    /// The same, and on it a proxy that leads to these places; see [`Profile::grant`].
+    /// The same, and on it a proxy to these places; see [`Profile::grant`].
     Proxy(Vec<Endpoint>),
 }
 
@@ -160,12 +156,12 @@ pub struct Limits {
     pub no_progress_seconds: Option<u64>,
     /// Memory that all processes use together.
     pub memory_bytes: u64,
-    /// Whether the kernel is asked to hold memory and processes, which delays the start of the sandbox
-    /// by milliseconds; where it cannot, and besides, they are counted.
+    /// Whether a control group enforces memory and processes too, which delays the start of the
+    /// sandbox by milliseconds. The driver counts them in any case.
     pub grouped: bool,
-    /// What everything that can be written on the host takes there.
+    /// Bytes on disk of everything that the sandbox may write on the host.
     pub disk_bytes: Option<u64>,
-    /// Files and directories of everything that can be written on the host.
+    /// Files and directories in everything that the sandbox may write on the host.
     pub inodes: Option<u64>,
     /// Processes and threads at a time; a sandbox that has used up all of them is ended.
     pub processes: u64,
@@ -214,14 +210,14 @@ impl Profile {
         self.tier.holes(self.processes)
     }
 
-    /// Whether a test left out this wall.
+    /// Whether a test left out this restriction.
     #[cfg(feature = "holes")]
     pub(crate) fn lacks(&self, wall: super::wall::Wall) -> bool {
         self.holes.contains(&wall)
     }
 }
 
-/// Whether a test left out a wall; never outside tests.
+/// Whether a test left out a restriction; never outside tests.
 macro_rules! lacks {
     ($profile:expr, $wall:ident) => {{
         #[cfg(feature = "holes")]
@@ -259,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_tells_profiles_apart_and_survives_a_round_trip() {
+    fn the_digest_differs_between_profiles_and_survives_a_round_trip() {
         let profile = Profile::minimal();
         let text = serde_json::to_string(&profile).unwrap();
         let again: Profile = serde_json::from_str(&text).unwrap();

@@ -1,4 +1,4 @@
-//! Looks from inside a sandbox whether programs could be started there.
+//! Finds out from inside a sandbox whether programs could be started there.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -16,9 +16,9 @@ use super::root::OWN_PROGRAM;
 use super::running::{Control, How};
 use super::scratch::Scratch;
 
-/// How long the look may take, in seconds.
+/// Time limit of the search, in seconds.
 const SECONDS: u64 = 20;
-/// How much of a script is read for its first line.
+/// How many bytes of a script are read for its first line.
 const FIRST_LINE: u64 = 256;
 
 impl Launcher {
@@ -58,7 +58,7 @@ impl Launcher {
         let found: Vec<Option<Lack>> =
             serde_json::from_slice(&text).map_err(|error| machine(error.into()))?;
         if ended.how != How::Exited(0) || found.len() != programs.len() {
-            return Err(machine(io::Error::other("the look was cut short")));
+            return Err(machine(io::Error::other("the search was cut short")));
         }
         Ok(found)
     }
@@ -66,12 +66,12 @@ impl Launcher {
 
 fn machine(source: io::Error) -> SandboxError {
     SandboxError::Machine {
-        what: "a look for programs",
+        what: "a search for programs",
         source,
     }
 }
 
-/// Looks for `programs` along the PATH of this process, and prints what they lack.
+/// Looks up `programs` in the PATH of this process, and prints what they lack.
 pub(super) fn look(programs: impl Iterator<Item = String>) -> i32 {
     let path = std::env::var("PATH").unwrap_or_default();
     let lacks: Vec<Option<Lack>> = programs.map(|program| lack(&program, &path)).collect();
@@ -80,7 +80,7 @@ pub(super) fn look(programs: impl Iterator<Item = String>) -> i32 {
     i32::from(written.and_then(|()| out.flush()).is_err())
 }
 
-/// What keeps `program` from being started, as the payload of a sandbox looks for it.
+/// What keeps `program` from being started; the lookup is that of a payload.
 fn lack(program: &str, path: &str) -> Option<Lack> {
     let places: Vec<PathBuf> = if program.contains('/') {
         vec![program.into()]

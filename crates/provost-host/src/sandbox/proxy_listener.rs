@@ -1,9 +1,9 @@
-//! The way out of a sandbox that has one: a listener inside, served from outside.
+//! The listener of the proxy: made inside the sandbox, served from outside.
 //!
-//! Init makes the listener in the namespace of the sandbox and hands it to the driver. A socket stays
-//! in the namespace it was made in, so whoever serves it needs no bridge, no address of the host
-//! and no privilege. There is no route and no resolver inside: what does not go through the proxy
-//! fails at once.
+//! Init makes the listener in the namespace of the sandbox and sends it to the driver. A socket
+//! stays in the namespace it was made in, so the proxy needs no bridge, no address of the host and
+//! no privilege. There is no route and no resolver inside: what does not go through the proxy fails
+//! at once.
 
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -18,11 +18,11 @@ use super::process_identity::timespec;
 use super::profile::{Network, Profile};
 use super::running::PATIENCE;
 
-/// Where the proxy is inside.
+/// Address of the proxy inside the sandbox.
 pub(crate) const PROXY: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 3128);
-/// How many may wait to be accepted.
+/// How many connections may wait to be accepted.
 const WAITING: i32 = 1024;
-/// Every spelling that some client looks for; those in lower case are the older ones.
+/// Every spelling that clients read; those in lower case are the older ones.
 const VARIABLES: [&str; 6] = [
     "ALL_PROXY",
     "HTTPS_PROXY",
@@ -31,7 +31,7 @@ const VARIABLES: [&str; 6] = [
     "http_proxy",
     "https_proxy",
 ];
-/// What clients are told to reach without the proxy: the sandbox's own loopback.
+/// What clients reach without the proxy: the sandbox's own loopback.
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 impl Profile {
@@ -41,7 +41,7 @@ impl Profile {
         for name in VARIABLES {
             self.env.insert(name.to_owned(), proxy.clone());
         }
-        // A name that is granted means the host's loopback, which only the proxy leads to.
+        // A granted name means the host's loopback, which only the proxy reaches.
         let granted = |own: &str| {
             let same = |host: &Host| host.to_string().trim_matches(['[', ']']) == own;
             places.iter().any(|place| same(&place.host))
@@ -50,14 +50,14 @@ impl Profile {
         for name in ["NO_PROXY", "no_proxy"] {
             self.env.insert(name.to_owned(), own.join(","));
         }
-        // Node looks at none of these unless it is told to.
+        // Node reads none of these unless this variable is set.
         let node = ("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned());
         self.env.extend([node]);
         self.network = Network::Proxy(places);
     }
 }
 
-/// Makes the listener, and hands it to the driver at the other end of `go`.
+/// Makes the listener, and sends it to the driver at the other end of `go`.
 pub(crate) fn open(go: &OwnedFd) -> Result<(), Errno> {
     let listener = rustix::net::socket_with(
         AddressFamily::INET,
@@ -70,7 +70,7 @@ pub(crate) fn open(go: &OwnedFd) -> Result<(), Errno> {
     messages::send(go, b"listener", &[listener.as_fd()])
 }
 
-/// The listener that init made; none if init died over something, which it then says elsewhere.
+/// The listener that init made; `None` if init failed, which it reports through the launcher.
 pub(crate) fn receive(go: &OwnedFd) -> Option<TcpListener> {
     let mut polled = [PollFd::new(go, PollFlags::IN)];
     while let Err(Errno::INTR) = rustix::event::poll(&mut polled, Some(&timespec(PATIENCE))) {}
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_told_of_the_proxy_in_every_spelling() {
+    fn the_environment_names_the_proxy_in_every_spelling() {
         let profile = granted(&["api.example.com:443"]);
         for name in VARIABLES {
             assert_eq!(profile.env[name], "http://127.0.0.1:3128", "{name}");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_granted_loopback_is_asked_for_at_the_proxy() {
+    fn a_granted_loopback_is_reached_through_the_proxy() {
         let bypass = |place| granted(&[place]).env["NO_PROXY"].clone();
         assert_eq!(bypass("127.0.0.1:8080"), "localhost,::1");
         assert_eq!(bypass("localhost:8080"), "127.0.0.1,::1");
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_tells_grants_apart() {
+    fn the_digest_differs_between_grants() {
         let digest = |place| granted(&[place]).digest().unwrap();
         assert_ne!(digest("a.example:1"), digest("a.example:2"));
     }

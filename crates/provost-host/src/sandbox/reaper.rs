@@ -1,12 +1,12 @@
-//! Keeps a sandbox that has no namespaces: two processes inherit whatever the payload leaves, and end it.
+//! Reaps a sandbox without namespaces: two processes adopt the payload's orphans, and kill them.
 //!
-//! The launcher is the outer keeper, init the inner one. A pid namespace would do this in one stroke;
-//! here each of the two notices when the other or the driver is gone, and ends everybody.
+//! The launcher is the outer reaper, init the inner one. A pid namespace would do this in one step.
+//! Here each of the two notices when the other or the driver is gone, and kills all the others.
 //!
 //! # Invariants
 //!
-//! - Init leaves last, after every process of the sandbox, unless somebody outside kills it; then the
-//!   launcher ends its orphans before it reports.
+//! - Init exits last, after every process of the sandbox, unless a process outside kills it; then
+//!   the launcher kills its orphans before it reports.
 //! - The scratch directory is gone before the end is reported.
 
 use std::fs::File;
@@ -24,7 +24,7 @@ use super::launcher::{self, inherited};
 use super::messages::{self, Message, Spec};
 use super::scratch::Scratch;
 use super::sys::{self, Fork};
-use super::without_mounts::settle;
+use super::without_mounts::rewrite;
 
 /// How often orphans are reaped.
 const ROUND: Timespec = Timespec {
@@ -32,19 +32,21 @@ const ROUND: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// Is the outer keeper: makes the sandbox, follows it, and says how it ended once all of it is dead.
+/// Runs the outer reaper: makes the sandbox, waits for it, and reports how it ended once all its
+/// processes are dead.
 pub(crate) fn launch(spec: Spec, control: OwnedFd, go: OwnedFd) -> Result<(), Errno> {
-    // Init lets go of it: its closing tells the driver that the launcher is gone.
+    // Init closes its copy: the driver takes the closing as a sign that the launcher is gone.
     let mut control = Some(control);
-    // The end of the control socket tells that the driver is gone; dying with it would leave others.
+    // The launcher notices the driver's death by the control socket. Dying with the driver would
+    // leave other processes behind.
     rustix::process::set_parent_process_death_signal(None)?;
-    descendants::keep()?;
+    descendants::adopt()?;
     let made = Scratch::make(&spec.temporary).map_err(Failure::io("place for scratch"));
     let last = made.and_then(|scratch| {
-        let last = settle(spec, &scratch).map(|spec| accompany(&spec, &scratch, &mut control, go));
+        let last = rewrite(spec, &scratch).map(|spec| accompany(&spec, &scratch, &mut control, go));
         let dead = descendants::end();
         scratch.remove();
-        last.map(|last| if dead { last } else { Message::Undead })
+        last.map(|last| if dead { last } else { Message::NotReaped })
     });
     let last = last.unwrap_or_else(Message::Failed);
     let control = control.ok_or(Errno::BADF)?;
@@ -89,18 +91,21 @@ fn begin(
     }
 }
 
-/// Waits until init is dead; when the driver is gone or closes its end, init is told to end all.
+/// Waits until init is dead. When the driver is gone or closes its end, init gets the signal to
+/// kill all the others.
 fn follow(init: &OwnedFd, control: &OwnedFd, status: File) -> Result<Message, Errno> {
     let mut status = Some(status);
     launcher::follow(init, control, || {
-        // Nobody reads what init says any more, which is its word to end all.
+        // The closed status pipe is the signal for init to kill all the others.
         status = None;
         Ok(())
     })?;
-    status.map_or(Ok(Message::Killed), |status| launcher::last_word(&status))
+    status.map_or(Ok(Message::Killed), |status| {
+        launcher::last_message(&status)
+    })
 }
 
-/// Is the inner keeper until everything the payload started is dead.
+/// Runs the inner reaper until everything the payload started is dead.
 fn run(spec: &Spec, inheritance: &Inheritance, scratch: &Scratch) -> ! {
     let status = &inheritance.status;
     let last = match set_up(inheritance).and_then(|()| init::start(spec)) {
@@ -114,26 +119,26 @@ fn run(spec: &Spec, inheritance: &Inheritance, scratch: &Scratch) -> ! {
     if init::launcher_is_gone(status).unwrap_or(true) {
         scratch.remove();
     }
-    init::report(status, if dead { &last } else { &Message::Undead });
+    init::report(status, if dead { &last } else { &Message::NotReaped });
     sys::leave(0)
 }
 
 fn set_up(inheritance: &Inheritance) -> Result<(), Failure> {
-    // Until there is a payload, dying with the launcher leaves nobody behind.
+    // Until there is a payload, dying with the launcher leaves no process behind.
     let die = rustix::process::set_parent_process_death_signal;
     die(Some(Signal::KILL)).map_err(Failure::at("death signal"))?;
     if init::launcher_is_gone(&inheritance.status).map_err(Failure::at("death signal"))? {
         sys::leave(1);
     }
-    descendants::keep().map_err(Failure::at("keeper"))?;
-    // What init holds, the pipes above all, is not for the payload.
+    descendants::adopt().map_err(Failure::at("subreaper"))?;
+    // The payload must not reach the descriptors of init, above all the pipes.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(Failure::at("dumpable"))?;
-    init::wait_for_word(&inheritance.go)?;
+    init::wait_for_go(&inheritance.go)?;
     die(None).map_err(Failure::at("death signal"))
 }
 
-/// Reaps until the payload has ended, and says how; nothing if the launcher wants all to end.
+/// Reaps until the payload has ended, and returns how; `None` if the launcher wants all to end.
 fn wait(payload: i32, status: &OwnedFd) -> Option<Message> {
     let pid = Pid::from_raw(payload)?;
     let handle = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()?;

@@ -25,11 +25,11 @@ use super::overlay;
 use super::profile::{Mount, Profile, lacks};
 use super::sys;
 
-/// The devices a sandbox has; none of them remembers anything.
+/// The devices a sandbox has; none of them stores data.
 pub(super) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
-/// Where the program itself is inside.
+/// Path of the program itself inside.
 pub(crate) const OWN_PROGRAM: &str = "/run/provost/self";
-/// Where the new root hangs while it is built: no source of a mount lies below.
+/// Mount point of the new root while it is built: no source of a mount lies below.
 pub(super) const SCAFFOLD: &str = "/proc";
 
 const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
@@ -37,7 +37,7 @@ const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
     .union(MountAttrFlags::MOUNT_ATTR_NODEV);
 const WRITABLE: MountAttrFlags =
     MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
-// A read-only mount still lets a device be written to; what it refuses is changing the node.
+// A read-only mount still permits writes to a device; it refuses changes of the node.
 const DEVICE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
     .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
@@ -53,10 +53,10 @@ pub(crate) fn build(profile: &Profile) -> Result<(), Failure> {
     let proc = process_tree(profile).map_err(Failure::at("proc"))?;
     let mut root = Root::new(profile)?;
     root.devices()?;
-    root.place(&proc, Path::new("/proc"), Owner::Box)
+    root.place(&proc, Path::new("/proc"), Owner::Sandbox)
         .map_err(Failure::at("proc"))?;
     sys::mount_attributes(program.as_fd(), READ_ONLY, true)
-        .and_then(|()| root.place(&program, Path::new(OWN_PROGRAM), Owner::Box))
+        .and_then(|()| root.place(&program, Path::new(OWN_PROGRAM), Owner::Sandbox))
         .map_err(Failure::at("program"))?;
     for (at, mount) in profile.mounts.iter().enumerate() {
         root.mount(mount, &profile.mounts[..at])?;
@@ -64,18 +64,18 @@ pub(crate) fn build(profile: &Profile) -> Result<(), Failure> {
     root.enter()
 }
 
-/// Whose directory something is put into.
+/// Who owns the directory that an entry is put into.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// The sandbox's: what is missing is made.
-    Box,
-    /// The host's: nothing is made.
+    /// The sandbox: missing directories are made.
+    Sandbox,
+    /// The host: nothing is made.
     Host,
 }
 
 struct Root {
     tree: OwnedFd,
-    /// Directories of the sandbox, to look each one up once.
+    /// Open directories of the sandbox, so that each one is looked up once.
     directories: BTreeMap<PathBuf, OwnedFd>,
     read_only: MountAttrFlags,
     device: MountAttrFlags,
@@ -114,7 +114,7 @@ impl Root {
     fn devices(&mut self) -> Result<(), Failure> {
         for name in DEVICES {
             let path = Path::new("/dev").join(name);
-            self.bind(&path, &path, self.device, Owner::Box)?;
+            self.bind(&path, &path, self.device, Owner::Sandbox)?;
         }
         let links = [
             ("/dev/fd", "/proc/self/fd"),
@@ -143,7 +143,7 @@ impl Root {
         let owner = if around.is_some_and(Mount::is_of_host) {
             Owner::Host
         } else {
-            Owner::Box
+            Owner::Sandbox
         };
         let (step, made) = match mount {
             Mount::ReadOnly { source, .. } => {
@@ -176,7 +176,7 @@ impl Root {
     ) -> Result<(), Failure> {
         let at = |path: &Path| format!("mount {}", path.display());
         if source.starts_with(SCAFFOLD) {
-            // The half-built root of the sandbox hangs there.
+            // The half-built root of the sandbox is mounted there.
             return Err(Failure::at(at(source))(Errno::INVAL));
         }
         let tree = clone_tree(CWD, source).map_err(Failure::at(at(source)))?;
@@ -194,14 +194,14 @@ impl Root {
                 let above = self.open(parent(target))?;
                 rustix::mount::move_mount(tree, "", above, name, flags)?;
             }
-            Owner::Box => {
+            Owner::Sandbox => {
                 let kind = FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode);
                 let above = self.directory(parent(target))?;
                 make_stand_in(kind, above, name)?;
                 rustix::mount::move_mount(tree, "", above, name, flags)?;
             }
         }
-        // Directories below are hidden now.
+        // The mount hides the directories below.
         self.directories
             .retain(|directory, _| !directory.starts_with(target));
         Ok(())
@@ -218,7 +218,7 @@ impl Root {
 
     /// A directory of the root itself that stays writable when the root becomes read-only.
     ///
-    /// A file system of its own would be made and taken down with every sandbox.
+    /// A separate file system would cost a mount and an unmount for every sandbox.
     fn scratch(&mut self, target: &Path, owner: Owner) -> Result<(), Errno> {
         if owner == Owner::Host {
             return Err(Errno::NOTSUP);
@@ -275,7 +275,7 @@ impl Root {
         rustix::fs::openat2(&self.tree, target, flags, Mode::empty(), resolution)
     }
 
-    /// Pivots into the root and lets go of the host's.
+    /// Pivots into the root and unmounts the host's.
     fn enter(self) -> Result<(), Failure> {
         sys::mount_attributes(self.tree.as_fd(), self.read_only, false)
             .map_err(Failure::at("root read-only"))?;
@@ -289,7 +289,7 @@ impl Root {
     }
 }
 
-/// An empty directory or file for something to be mounted over.
+/// An empty directory or file as a mount point.
 fn make_stand_in(kind: FileType, above: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
     let made = if kind == FileType::Directory {
         rustix::fs::mkdirat(above, name, Mode::from_raw_mode(0o755))
@@ -316,10 +316,10 @@ fn own_program() -> Result<OwnedFd, Errno> {
     }
 }
 
-/// The processes of the sandbox; those around it where the kernel refuses that, or a test left it out.
+/// A `/proc` of the sandbox; the outer one where the kernel refuses that, or a test left it out.
 fn process_tree(profile: &Profile) -> Result<OwnedFd, Errno> {
     let attributes = READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    // Without a pid namespace of its own nobody may mount a new one.
+    // Without a pid namespace of its own a process may not mount a new one.
     let outer = profile.processes == Processes::Outer;
     if outer || lacks!(profile, Proc) || lacks!(profile, Processes) {
         let tree = clone_tree(CWD, Path::new("/proc"))?;
@@ -335,9 +335,9 @@ fn process_tree(profile: &Profile) -> Result<OwnedFd, Errno> {
     Ok(tree)
 }
 
-/// Bounds the number of processes for the kernels (6.14 on) that count them in each namespace.
+/// Limits the number of processes on kernels (6.14 on) that count them in each namespace.
 ///
-/// The resource limit alone does not hold a driver that runs as root.
+/// The resource limit alone has no effect for a driver that runs as root.
 fn limit_processes(proc: BorrowedFd<'_>, processes: u64) {
     const SMALLEST: u64 = 301;
     const LARGEST: u64 = 4 << 20;
@@ -356,7 +356,7 @@ fn tmpfs(size: u64) -> Result<OwnedFd, Errno> {
     rustix::mount::fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, WRITABLE)
 }
 
-/// A copy of the mounts at `path` that hangs nowhere yet.
+/// A detached copy of the mounts at `path`.
 fn clone_tree(directory: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
     let mut flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -375,7 +375,7 @@ fn name(target: &Path) -> &OsStr {
     target.file_name().unwrap_or(OsStr::new("."))
 }
 
-/// Whether a target is absolute, not the root itself, and climbs nowhere.
+/// Whether a target is absolute, not the root itself, and without `..`.
 fn is_plain(target: &Path) -> bool {
     let mut parts = target.components();
     parts.next() == Some(Component::RootDir)

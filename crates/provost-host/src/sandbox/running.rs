@@ -1,10 +1,11 @@
-//! A sandbox at work: reads its streams, minds its limits, and ends it.
+//! A running sandbox: reads its streams, enforces its limits, and ends it.
 //!
 //! # Invariants
 //!
 //! - When [`Running::wait`] returns, or a [`Running`] is dropped, every process of the sandbox is dead.
 //! - Nothing waits without a limit.
-//! - A launcher that is still leaving is not waited for: a later sandbox, or the driver's end, buries it.
+//! - The driver does not wait for a launcher that is still exiting: a later sandbox, or the end of
+//!   the driver, reaps it.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
@@ -22,22 +23,22 @@ use serde::{Deserialize, Serialize};
 use super::error::SandboxError;
 use super::limit_watch::LimitWatch;
 use super::messages::{self, GO, Message};
-use super::process_identity::{ProcessIdentity, bury, timespec};
+use super::process_identity::{ProcessIdentity, reap, timespec};
 use super::profile::Limits;
 use super::streams::{Stream, StreamFacts};
 use crate::proxy::Proxy;
 
-/// How often the watch of [`Running::wait`] is asked.
+/// How often [`Running::wait`] calls its watch.
 const TICK: Duration = Duration::from_millis(100);
 /// How long a killed sandbox may take to die.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A sandbox that was started. Dropping it ends it.
 ///
-/// Its streams are read, and its limits kept, only by [`Running::wait`]: call it at once.
+/// Only [`Running::wait`] reads its streams and enforces its limits: call it at once.
 #[derive(Debug)]
 pub struct Running {
-    /// A child of this process that nobody else waits for, so that its number stays its own.
+    /// A child of this process that only this value waits for, so that its pid is not reused.
     pub(crate) launcher: Pid,
     pub(crate) control: OwnedFd,
     pub(crate) go: Option<OwnedFd>,
@@ -46,29 +47,28 @@ pub struct Running {
     pub(crate) stdout: Stream,
     pub(crate) stderr: Stream,
     pub(crate) limits: Limits,
-    pub(crate) guard: LimitWatch,
+    pub(crate) limit_watch: LimitWatch,
     pub(crate) since: Instant,
     pub(crate) over: bool,
 }
 
-/// How far a sandbox is.
+/// What a running sandbox has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Since the payload started.
     pub wall: Duration,
-    /// What it has written to its standard output.
+    /// What it has written to standard output.
     pub stdout_bytes: u64,
-    /// What it has written to its standard error.
+    /// What it has written to standard error.
     pub stderr_bytes: u64,
 }
 
-/// What a watch wants.
+/// What a watch asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// Go on.
     Continue,
-    /// Go on; this number stands for what was said so far, because the watch can tell work from
-    /// waiting.
+    /// Continue; this number counts what the agent said so far, because the watch can distinguish
+    /// work from waiting.
     Said(u64),
     /// End the sandbox.
     Cancel,
@@ -84,7 +84,7 @@ pub struct Ended {
     pub stdout: StreamFacts,
     /// Its standard error.
     pub stderr: StreamFacts,
-    /// What it asked of the network.
+    /// Its requests to the network.
     #[serde(default)]
     pub network: Vec<Traffic>,
 }
@@ -115,22 +115,22 @@ pub enum How {
     NoProgress,
 }
 
-/// What came from the launcher.
+/// What one read of the control socket gave.
 enum LauncherReport {
-    /// No word yet.
+    /// No message yet.
     Nothing,
-    /// No word any more.
+    /// The launcher closed its end.
     Lost,
-    Word(Message),
+    Said(Message),
 }
 
 impl Running {
-    /// The init of the sandbox, as the host knows it.
+    /// The init of the sandbox, with its pid on the host.
     pub fn birth(&self) -> Option<&ProcessIdentity> {
         self.birth.as_ref()
     }
 
-    /// The same sandbox, of whose streams no secrets are kept; `known` ones in any spelling.
+    /// Removes secrets from the kept streams; those in `known` in any encoding.
     #[must_use]
     pub fn scrubbed(mut self, known: &Known) -> Self {
         self.stdout.scrub(known.clone());
@@ -138,9 +138,9 @@ impl Running {
         self
     }
 
-    /// Follows the sandbox to its end; `watch` is asked about ten times a second.
+    /// Waits until the sandbox ends; calls `watch` about ten times a second.
     ///
-    /// A sandbox that was told to end has ended that way, even if its payload returned meanwhile.
+    /// Once an end was requested, its reason is the result, even if the payload returned meanwhile.
     pub fn wait(
         mut self,
         watch: &mut dyn FnMut(Progress) -> Control,
@@ -150,7 +150,7 @@ impl Running {
         let last = loop {
             if ending.is_none() {
                 if let Some(how) = self.reason_to_end(watch, &mut asked)? {
-                    self.tell_to_end();
+                    self.request_end();
                     ending = Some((how, Instant::now()));
                 }
             } else if ending.is_some_and(|(_, since)| since.elapsed() > PATIENCE) {
@@ -158,32 +158,32 @@ impl Running {
             }
             let left =
                 Duration::from_secs(self.limits.wall_seconds).saturating_sub(self.since.elapsed());
-            let heard = if ending.is_some() {
+            let report = if ending.is_some() {
                 // What a dying sandbox still prints does not count: the pipes fill up and hold it.
                 self.listen(TICK)?
             } else {
                 self.step(left.min(TICK))?
             };
-            match heard {
+            match report {
                 LauncherReport::Nothing => {}
                 LauncherReport::Lost => break None,
-                LauncherReport::Word(word) => break Some(word),
+                LauncherReport::Said(message) => break Some(message),
             }
         };
         let wall = self.since.elapsed();
         self.over = true;
         if last.is_none() {
-            self.bury()?;
+            self.ensure_dead()?;
         }
         let (stdout, stderr) = (self.stdout.finish()?, self.stderr.finish()?);
         let how = match (ending, last) {
             (_, Some(Message::Failed(failure))) => return Err(failure.into()),
-            (_, Some(Message::Undead)) => {
+            (_, Some(Message::NotReaped)) => {
                 let pid = self.birth.as_ref().map_or(0, |birth| birth.pid);
-                return Err(SandboxError::Undead { pid });
+                return Err(SandboxError::NotReaped { pid });
             }
             (Some((how, _)), _) => how,
-            (None, _) if self.guard.ran_out_of_memory() => How::MemoryLimit,
+            (None, _) if self.limit_watch.ran_out_of_memory() => How::MemoryLimit,
             (None, Some(Message::Exited(code))) => How::Exited(code),
             (None, Some(Message::Signalled(signal))) => How::Signalled(signal),
             (None, Some(Message::UsedUp)) => How::ProcessLimit,
@@ -225,13 +225,13 @@ impl Running {
                 Control::Said(said) => said,
             };
             if let Some(birth) = &self.birth {
-                return self.guard.breach(birth.pid, self.since, said);
+                return self.limit_watch.breach(birth.pid, self.since, said);
             }
         }
         Ok(None)
     }
 
-    /// Waits a little for output or a word of the launcher.
+    /// Waits up to `timeout` for output or a message of the launcher.
     fn step(&mut self, timeout: Duration) -> Result<LauncherReport, SandboxError> {
         let pipes = [&self.stdout, &self.stderr].map(Stream::pipe);
         let mut polled: Vec<PollFd<'_>> = std::iter::once(&self.control)
@@ -239,33 +239,33 @@ impl Running {
             .map(|descriptor| PollFd::new(descriptor, PollFlags::IN))
             .collect();
         poll(&mut polled, timeout)?;
-        let spoke = !polled[0].revents().is_empty();
+        let has_message = !polled[0].revents().is_empty();
         drop(polled);
-        if spoke {
-            return self.hear();
+        if has_message {
+            return self.receive();
         }
         self.stdout.read()?;
         self.stderr.read()?;
         Ok(LauncherReport::Nothing)
     }
 
-    /// Waits for a word of the launcher.
+    /// Waits up to `timeout` for a message of the launcher.
     fn listen(&self, timeout: Duration) -> Result<LauncherReport, SandboxError> {
         let mut polled = [PollFd::new(&self.control, PollFlags::IN)];
         poll(&mut polled, timeout)?;
         if polled[0].revents().is_empty() {
             return Ok(LauncherReport::Nothing);
         }
-        self.hear()
+        self.receive()
     }
 
-    /// The launcher's next word; `None` if there is none in time.
-    pub(crate) fn next_word(&self, timeout: Duration) -> Result<Option<Message>, SandboxError> {
+    /// The launcher's next message; `None` if there is none in time.
+    pub(crate) fn next_message(&self, timeout: Duration) -> Result<Option<Message>, SandboxError> {
         let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.listen(left)? {
-                LauncherReport::Word(word) => return Ok(Some(word)),
+                LauncherReport::Said(message) => return Ok(Some(message)),
                 LauncherReport::Lost => return Ok(None),
                 LauncherReport::Nothing if left.is_zero() => return Ok(None),
                 LauncherReport::Nothing => {}
@@ -273,10 +273,10 @@ impl Running {
         }
     }
 
-    fn hear(&self) -> Result<LauncherReport, SandboxError> {
+    fn receive(&self) -> Result<LauncherReport, SandboxError> {
         match messages::receive(&self.control) {
-            Ok((word, _)) => {
-                Ok(Message::parse(&word).map_or(LauncherReport::Lost, LauncherReport::Word))
+            Ok((packet, _)) => {
+                Ok(Message::parse(&packet).map_or(LauncherReport::Lost, LauncherReport::Said))
             }
             Err(Errno::CONNRESET) => Ok(LauncherReport::Lost),
             Err(Errno::INTR) => Ok(LauncherReport::Nothing),
@@ -292,36 +292,36 @@ impl Running {
             // A sandbox that is dead already is noticed while waiting.
             let _ = messages::send(go, GO, &[]);
         }
-        self.guard.count(tier, go);
+        self.limit_watch.count(tier, go);
     }
 
-    fn tell_to_end(&self) {
+    fn request_end(&self) {
         // A launcher that is gone has taken the sandbox with it.
         let _ = rustix::net::shutdown(&self.control, Shutdown::Write);
     }
 
-    /// Makes sure that a sandbox whose launcher did not say so is dead.
-    fn bury(&mut self) -> Result<(), SandboxError> {
-        // Also ends init, by its death signal; burying waits for that.
+    /// Kills the launcher and waits until init is dead, if the launcher did not report it.
+    fn ensure_dead(&mut self) -> Result<(), SandboxError> {
+        // Also kills init, by its death signal; `reap` waits for that.
         let _ = rustix::process::kill_process(self.launcher, Signal::KILL);
         let birth = self.birth.as_ref();
-        birth.map_or(Ok(()), |birth| bury(birth, PATIENCE).map(drop))
+        birth.map_or(Ok(()), |birth| reap(birth, PATIENCE).map(drop))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.over {
-            let _ = self.bury();
+            let _ = self.ensure_dead();
         }
-        reap(self.launcher);
+        reap_launcher(self.launcher);
     }
 }
 
-/// Buries `launcher`, which has said its last word or is killed, as soon as it has left.
+/// Waits without blocking for `launcher`, which sent its last message or was killed.
 ///
-/// That is now, or when a later sandbox ends: the kernel takes a while to clear away after it.
-pub(crate) fn reap(launcher: Pid) {
+/// If it has not exited yet, a later call reaps it: the kernel takes a while to tear it down.
+pub(crate) fn reap_launcher(launcher: Pid) {
     static LEAVING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
     let mut leaving = LEAVING.lock().unwrap_or_else(PoisonError::into_inner);
     leaving.push(launcher);
@@ -329,7 +329,7 @@ pub(crate) fn reap(launcher: Pid) {
     leaving.retain(|pid| matches!(has_left(*pid), Ok(None)));
 }
 
-/// Polls; a signal ends it early, with nothing ready.
+/// Polls; a signal makes it return early, with nothing ready.
 fn poll(polled: &mut [PollFd<'_>], timeout: Duration) -> Result<(), SandboxError> {
     match rustix::event::poll(polled, Some(&timespec(timeout))) {
         Ok(_) => Ok(()),

@@ -1,7 +1,7 @@
-//! A private directory on disk that is gone with its sandbox.
+//! A private directory on disk that is removed with its sandbox.
 //!
-//! Whoever keeps it holds a lock on it, so that the next sandbox finds out which ones were left behind by a
-//! keeper that was killed or a machine that lost its power, and removes them.
+//! Its owner holds a lock on it. The next sandbox recognises by the free lock what a killed owner
+//! or a power failure left behind, and removes it.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
@@ -15,10 +15,10 @@ use crate::workspace;
 
 /// How the names of such directories begin.
 const PREFIX: &str = "provost-scratch-";
-/// A directory that is younger is left alone.
+/// A younger directory is not removed.
 const NEW: Duration = Duration::from_mins(1);
 
-/// The directory; [`Scratch::remove`] takes it away.
+/// The directory; [`Scratch::remove`] removes it.
 #[derive(Debug)]
 pub struct Scratch {
     root: PathBuf,
@@ -28,7 +28,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes a directory below `root`, and removes what others left there.
+    /// Makes a directory below `root`, and removes those that dead owners left there.
     pub fn make(root: &Path) -> io::Result<Self> {
         let root = root.canonicalize()?;
         sweep(&root);
@@ -56,7 +56,7 @@ impl Scratch {
         Ok(path)
     }
 
-    /// Takes it away. What cannot be removed stays for the next sandbox to try.
+    /// Removes the directory. What cannot be removed, the next sandbox tries to remove.
     pub fn remove(&self) {
         let _ = workspace::remove(&self.root, &self.path);
     }
@@ -66,13 +66,13 @@ fn private(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-/// Removes the directories whose keepers are dead. Nothing depends on it, so nothing fails.
+/// Removes the directories whose owners are dead. Nothing depends on it, so errors are ignored.
 fn sweep(root: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let named = entry.file_name().to_string_lossy().starts_with(PREFIX);
         let ours = |found: &fs::Metadata| {
-            // One that was only just made may not be locked yet.
+            // A new directory may not be locked yet.
             let age = found.modified().map(|time| time.elapsed());
             let old = matches!(age, Ok(Ok(age)) if age > NEW);
             old && found.is_dir() && found.uid() == user

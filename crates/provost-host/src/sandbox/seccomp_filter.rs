@@ -1,14 +1,14 @@
-//! The wall of seccomp: system calls that widen what a process can reach are refused.
+//! The seccomp filter: refuses system calls that widen what a process can reach.
 //!
 //! # Invariants
 //!
 //! - Internet sockets exist only where the profile has a network, other families never: some of
 //!   them, such as vsock, are not confined by a network namespace.
-//! - No new user namespace: `clone3`, whose flags a filter cannot see, is answered as unknown, so
-//!   that the C library falls back to `clone`.
-//! - No set-user-id or set-group-id bit is set: `openat2`, whose mode a filter cannot see, is unknown
-//!   too.
-//! - Calls of another architecture end the process; those of x32 are unknown.
+//! - No new user namespace: `clone3`, whose flags a filter cannot see, fails with ENOSYS, so that
+//!   the C library falls back to `clone`.
+//! - No set-user-id or set-group-id bit is set: `openat2`, whose mode a filter cannot see, fails
+//!   with ENOSYS too.
+//! - A call of another architecture kills the process; those of x32 fail with ENOSYS.
 
 mod lone;
 mod modes;
@@ -28,8 +28,8 @@ const UNKNOWN: Decision = Decision::Errno(libc::ENOSYS.unsigned_abs());
 
 /// The same number on every architecture.
 const CLONE3: u32 = 435;
-/// Marks the calls of x32. They share the architecture's name, so a list of numbers would not see
-/// them. No other call has a number that high.
+/// Marks the calls of x32. They share the architecture's number, so a list of call numbers would
+/// miss them. No other call has a number that high.
 const X32_BIT: u32 = 0x4000_0000;
 
 /// Refused whatever their arguments.
@@ -47,7 +47,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
-    // Keeps pages of a process in a pipe after it has let go of them, where nobody counts them.
+    // Keeps pages in a pipe after the process has unmapped them, where no count finds them.
     libc::SYS_vmsplice,
     // Keys are not confined by a namespace.
     libc::SYS_keyctl,
@@ -142,7 +142,7 @@ fn no_user_namespace() -> Decision {
     }
 }
 
-/// Writing into the input of a terminal types for whoever sits there.
+/// A write into the input of a terminal would type in the user's name.
 fn no_terminal_input() -> Decision {
     let requests = [libc::TIOCSTI, libc::TIOCLINUX];
     Decision::Equal {
@@ -186,7 +186,7 @@ fn sockets(network: &Network) -> Decision {
     }
 }
 
-/// The number of a call or a request as the kernel sees it. One that does not fit is never asked for.
+/// The number of a call or a request as the kernel sees it. One that does not fit never occurs.
 fn number(value: impl TryInto<u32>) -> u32 {
     value.try_into().unwrap_or(u32::MAX)
 }

@@ -1,13 +1,13 @@
-//! Tries to get out of a sandbox before anybody else does.
+//! The self-test: a probe tries to get out of a sandbox before an agent runs in it.
 //!
-//! A probe runs through the same profile as the payload and attacks things that [`Outside`] put up
-//! for it; then the host looks whether anything reached them.
+//! The probe runs with the same profile as the payload and attacks targets that [`Outside`] set up;
+//! then the host checks whether anything reached them.
 //!
 //! # Invariants
 //!
 //! - A report holds only if every probe is in it and held; a missing or garbled one never holds.
 //! - The probe runs with the mounts, network and limits of the payload.
-//! - A report is bound to the kernel, the start of the machine, the launcher and the profile.
+//! - A report is bound to the kernel, the boot of the machine, the launcher and the profile.
 
 mod host_targets;
 mod private_file;
@@ -44,25 +44,23 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
-    /// What the walls are made of.
     pub tier: Tier,
-    /// Whose processes are seen inside.
+    /// Whose processes are visible inside.
     pub processes: Processes,
-    /// What was tried and what became of it.
+    /// Every attempt with its result.
     pub probes: Vec<Probe>,
-    /// What it was found on.
     pub ground: Ground,
 }
 
-/// What a report is about: on anything else it says nothing.
+/// What a report is valid for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ground {
     /// The kernel's release.
     pub kernel: String,
-    /// Which start of the machine.
+    /// The boot id of the machine.
     pub boot: String,
-    /// The user who drives.
+    /// The user id of the driver.
     pub user: u32,
     /// SHA-256 of the launcher's program.
     pub launcher: String,
@@ -71,7 +69,7 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// What a self-test of `profile` would stand on now.
+    /// What a self-test of `profile` would be valid for now.
     pub fn of(launcher: &Launcher, profile: &Profile) -> Result<Self, SandboxError> {
         let boot = fs::read_to_string(BOOT).map_err(machine)?;
         Ok(Self {
@@ -85,7 +83,7 @@ impl Ground {
 }
 
 impl Report {
-    /// Whether every probe there has to be is there and held, but for the holes of the tier.
+    /// Whether every required probe is in the report and held, except for the holes of the tier.
     pub fn held(&self) -> bool {
         let wanted = trials().map(|trial| trial.name).chain([UNTOUCHED]);
         self.probes
@@ -95,7 +93,7 @@ impl Report {
             && self.leaks().next().is_none()
     }
 
-    /// The probes that did not hold, and that no hole of the tier accounts for.
+    /// The probes that did not hold and that no hole of the tier explains.
     pub fn leaks(&self) -> impl Iterator<Item = &Probe> {
         let excused = |probe: &&Probe| self.tier.excuses(self.processes, &probe.name);
         let open = self.probes.iter().filter(|probe| !probe.held);
@@ -110,14 +108,14 @@ fn machine(source: io::Error) -> SandboxError {
     }
 }
 
-/// Sends a probe through `profile` and reports what it could do.
+/// Runs a probe in a sandbox of `profile` and reports what it could do.
 pub fn run(
     launcher: &Launcher,
     profile: &Profile,
     outside: &Outside,
 ) -> Result<Report, SandboxError> {
     let task = outside.task(profile).map_err(machine)?;
-    let profile = &opened(profile, task.tcp);
+    let profile = &widened(profile, task.tcp);
     let task = serde_json::to_string(&task).map_err(SandboxError::Profile)?;
     let program = if lacks!(profile, Root) {
         let program = fs::canonicalize(&launcher.exe).map_err(machine)?;
@@ -132,7 +130,7 @@ pub fn run(
         stderr: outside.directory().join("complaints"),
     };
     let mut patient = profile.clone();
-    // A probe says nothing before its end.
+    // A probe prints nothing before its end.
     patient.limits.no_progress_seconds = None;
     let running = launcher.start(&patient, &command, |_| Ok(()))?;
     let ended = running.wait(&mut |progress| {
@@ -156,8 +154,8 @@ pub fn run(
     })
 }
 
-/// The profile, with the one place granted that a probe asks for if a test left out that wall.
-fn opened(profile: &Profile, place: SocketAddr) -> Profile {
+/// The profile; if a test left out the grants, with the one place granted that a probe asks for.
+fn widened(profile: &Profile, place: SocketAddr) -> Profile {
     let mut opened = profile.clone();
     if lacks!(profile, Grants)
         && let Network::Proxy(grants) = &mut opened.network

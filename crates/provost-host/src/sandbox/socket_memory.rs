@@ -1,8 +1,8 @@
-//! What waits in the sockets of a network namespace, by what the kernel tells about each.
+//! Counts the bytes that wait in the sockets of a network namespace, by `sock_diag`.
 //!
-//! Init makes the socket that is asked through, because a socket stays in the namespace it was made
-//! in, and hands it to the driver. Sockets that are on their way through another socket, and those
-//! whose process is gone, are listed as well.
+//! Init makes the netlink socket, because a socket stays in the namespace it was made in, and sends
+//! it to the driver. The kernel also lists sockets in transit through another socket, and those
+//! whose process is gone.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -19,15 +19,15 @@ const DUMP: u16 = 0x301;
 /// The message that ends a list, and the one that says why there is none.
 const DONE: u16 = 3;
 const ERROR: u16 = 2;
-/// The length of the head of a message.
+/// The length of a netlink header.
 const HEAD: usize = 16;
-/// How long an answer is waited for that the kernel gives at once.
+/// How long to wait for an answer; the kernel gives it at once.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The families that are asked for beside unix sockets, each with TCP and UDP.
+/// The families that are queried beside unix sockets, each with TCP and UDP.
 const INTERNET: [i32; 2] = [libc::AF_INET, libc::AF_INET6];
 const PROTOCOLS: [i32; 2] = [libc::IPPROTO_TCP, libc::IPPROTO_UDP];
 
-/// Makes the socket to ask through, for the network namespace of this process.
+/// Makes the netlink socket for the network namespace of this process.
 pub(crate) fn open() -> Result<OwnedFd, Errno> {
     rustix::net::socket_with(
         AddressFamily::NETLINK,
@@ -37,8 +37,8 @@ pub(crate) fn open() -> Result<OwnedFd, Errno> {
     )
 }
 
-/// Bytes that wait in the sockets of the namespace, of those in `only` if it names any; nothing if
-/// the kernel does not say.
+/// Bytes that wait in the sockets of the namespace, or only in those of `only`; `None` if the kernel
+/// does not say.
 pub(crate) fn waiting(socket: &OwnedFd, only: Option<&BTreeSet<u64>>) -> Option<u64> {
     rustix::net::sockopt::set_socket_timeout(socket, Timeout::Recv, Some(PATIENCE)).ok()?;
     let mut sum = dump(socket, &unix_request(), &UNIX, only)?;
@@ -52,13 +52,13 @@ pub(crate) fn waiting(socket: &OwnedFd, only: Option<&BTreeSet<u64>>) -> Option<
     Some(sum)
 }
 
-/// Where the kernel puts what it says about a socket.
+/// Layout of the kernel's message about a socket.
 struct Layout {
-    /// The length of what comes before the attributes.
+    /// The length of the part before the attributes.
     fixed: usize,
-    /// Where the number of the socket stands.
+    /// Offset of the socket's inode number.
     number: usize,
-    /// The attribute that holds the numbers about memory.
+    /// The attribute with the memory counters.
     memory: u16,
 }
 
@@ -104,7 +104,7 @@ fn request(body: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Asks for a list, and adds up what waits in every socket of it.
+/// Requests a list, and adds up what waits in its sockets.
 fn dump(
     socket: &OwnedFd,
     request: &[u8],

@@ -1,5 +1,5 @@
-//! Keeps what a payload prints: the beginning and the end, with a line between them if the middle is
-//! missing, and without secrets if somebody knows some.
+//! Keeps what a payload prints: the beginning and the end, with a line between them if the middle
+//! is missing, and without the secrets that the driver knows.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -47,24 +47,24 @@ pub(crate) struct Stream {
     path: PathBuf,
     kept: Kept<File>,
     chunk: Vec<u8>,
-    /// How much has come.
+    /// Bytes read so far.
     total: u64,
-    /// Takes out what must not be kept.
+    /// Removes what must not be kept.
     scrubber: Option<Scrubbed>,
 }
 
-/// A stream without secrets. What is not kept anyway is not looked at: a flood must be read quickly.
+/// A stream without secrets. Bytes that are not kept are not searched: a flood must be read quickly.
 #[derive(Debug)]
 struct Scrubbed {
     known: Known,
     scrubber: Scrubber,
-    /// What came last, once the beginning is full.
+    /// The last bytes, once the beginning is full.
     late: VecDeque<u8>,
-    /// How much came between the two.
+    /// Bytes between the two.
     skipped: u64,
 }
 
-/// How much more of the end is looked at than is kept, so that no secret is cut at its beginning.
+/// How many more bytes of the end are searched than kept, so that no secret loses its beginning.
 const MARGIN: usize = 128 << 10;
 
 impl Scrubbed {
@@ -88,7 +88,7 @@ impl Scrubbed {
         Ok(())
     }
 
-    /// Gives the rest to `kept`; answers how many secrets were taken out.
+    /// Gives the rest to `kept`; returns how many secrets were removed.
     fn finish<W: io::Write>(&mut self, kept: &mut Kept<W>) -> io::Result<u64> {
         let mut removed = 0;
         if self.skipped > 0 {
@@ -105,7 +105,7 @@ impl Scrubbed {
 }
 
 impl Stream {
-    /// Begins the file at `path` anew.
+    /// Truncates the file at `path`.
     pub(crate) fn create(pipe: OwnedFd, path: &Path, limit: u64) -> Result<Self, SandboxError> {
         let file = File::create(path).map_err(|source| SandboxError::Output {
             path: path.into(),
@@ -122,22 +122,22 @@ impl Stream {
         })
     }
 
-    /// Keeps neither `known` values nor what shows by itself that it is a secret.
+    /// Keeps neither `known` values nor text that has the shape of a secret.
     pub(crate) fn scrub(&mut self, known: Known) {
         self.scrubber = Some(Scrubbed::new(known));
     }
 
-    /// What to poll; nothing once the stream has ended.
+    /// What to poll; `None` once the stream has ended.
     pub(crate) fn pipe(&self) -> Option<&OwnedFd> {
         self.pipe.as_ref()
     }
 
-    /// How much has come so far.
+    /// Bytes read so far.
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
 
-    /// Takes what there is without waiting; answers whether there may be more.
+    /// Reads what is there without waiting; returns whether there may be more.
     pub(crate) fn read(&mut self) -> Result<bool, SandboxError> {
         let Some(pipe) = &self.pipe else {
             return Ok(false);
@@ -163,7 +163,7 @@ impl Stream {
         }
     }
 
-    /// Takes the rest, and says what the file holds. The writers must be dead.
+    /// Reads the rest; returns what the file holds. The writers must be dead.
     pub(crate) fn finish(&mut self) -> Result<StreamFacts, SandboxError> {
         while self.read()? {}
         let rest = match &mut self.scrubber {
@@ -185,12 +185,12 @@ impl Stream {
     }
 }
 
-/// How much of a stream of which `limit` bytes are kept can be read while it comes.
+/// How many bytes of a stream, of which `limit` are kept, can be read while it grows.
 pub fn head(limit: u64) -> u64 {
     limit - (limit / 2).min(LONGEST_TAIL)
 }
 
-/// The beginning as it comes, the end when it is known.
+/// Writes the beginning as it arrives, and the end once it is known.
 #[derive(Debug)]
 struct Kept<W> {
     file: W,

@@ -14,9 +14,8 @@ use rustix::thread::UnshareFlags;
 
 /// Which of the two processes is running after a fork.
 pub(crate) enum Fork {
-    /// The old one; the new one's number.
+    /// With the pid of the child.
     Parent(i32),
-    /// The new one.
     Child,
 }
 
@@ -41,14 +40,14 @@ pub(crate) fn fork() -> Result<Fork, Errno> {
     forked(pid.into())
 }
 
-/// Runs `life` in a child that shares this process's memory, and waits until the child has become
-/// another program or has left. Cheaper than a fork, which copies all page tables first.
+/// Runs `life` in a child that shares this process's memory, and waits until the child has executed
+/// another program or exited. Cheaper than a fork, which copies all page tables first.
 ///
-/// What `life` stores is seen here afterwards; what it returns is the child's exit code.
+/// This process sees afterwards what `life` stores; its return value is the child's exit code.
 pub(crate) fn spawn(mut life: &mut dyn FnMut() -> i32) -> Result<i32, Errno> {
     extern "C" fn begin(life: *mut libc::c_void) -> libc::c_int {
         // SAFETY: the pointer is to the reference below, whose owner is suspended until this child
-        // is gone, so that nobody else uses it.
+        // is gone, so that no other code uses it.
         let life = unsafe { &mut *life.cast::<&mut dyn FnMut() -> i32>() };
         life()
     }
@@ -82,7 +81,7 @@ pub(crate) fn leave(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Becomes `program`; returns only to say why not.
+/// Executes `program`; returns only if that fails.
 pub(crate) fn execute(program: &CStr, argv: &[CString], env: &[CString]) -> Errno {
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
         let ends = [std::ptr::null()];
@@ -137,7 +136,7 @@ pub(crate) fn mount_attributes(
 pub(crate) fn mounts_of(process: BorrowedFd<'_>) -> Option<OwnedFd> {
     // SAFETY: the request takes no argument and answers with a new descriptor or an error.
     let handle = unsafe { libc::ioctl(process.as_raw_fd(), libc::PIDFD_GET_MNT_NAMESPACE, 0) };
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     (handle >= 0).then(|| unsafe { OwnedFd::from_raw_fd(handle) })
 }
 
@@ -158,9 +157,9 @@ pub(crate) fn close_inherited() -> Result<(), Errno> {
     if result == 0 { Ok(()) } else { Err(last()) }
 }
 
-/// Has every descriptor from 3 on closed by the next `exec`.
+/// Marks every descriptor from 3 on to be closed by the next `exec`.
 pub(crate) fn close_on_exec() -> Result<(), Errno> {
-    // SAFETY: marks descriptors only; none is closed while somebody here owns it.
+    // SAFETY: marks descriptors only; none is closed while this process owns it.
     let result = unsafe {
         libc::syscall(
             libc::SYS_close_range,
@@ -176,7 +175,7 @@ pub(crate) fn close_on_exec() -> Result<(), Errno> {
 pub(crate) fn reset_signals() {
     for signal in 1..=64 {
         // SAFETY: the default action involves no code of ours. The two signals that cannot be
-        // changed, and those the C library keeps, answer with an error nobody needs.
+        // changed, and those the C library keeps, answer with an error that does not matter.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     // SAFETY: an all-zero set is a valid value that `sigemptyset` then fills in.
@@ -195,7 +194,7 @@ pub(crate) fn loopback_up() -> Result<(), Errno> {
     if socket < 0 {
         return Err(last());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     // SAFETY: an all-zero request is valid: an empty name and no flags.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -208,7 +207,7 @@ pub(crate) fn loopback_up() -> Result<(), Errno> {
     if result == 0 { Ok(()) } else { Err(last()) }
 }
 
-/// Has the kernel ask `program` about every system call from here on.
+/// Installs `program` as a seccomp filter for every later system call.
 pub(crate) fn filter_calls(program: &[libc::sock_filter]) -> Result<(), Errno> {
     let program = libc::sock_fprog {
         len: u16::try_from(program.len()).map_err(|_| Errno::TOOBIG)?,

@@ -16,7 +16,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Asks the kernel for one.
+    /// Asks the kernel for a new terminal.
     pub fn open() -> io::Result<Self> {
         let near = File::options()
             .read(true)
@@ -37,12 +37,12 @@ impl Terminal {
         Ok(Self { near, far })
     }
 
-    /// The end of whoever looks at it.
+    /// The end of the driver.
     pub fn near(&self) -> &File {
         &self.near
     }
 
-    /// Where the end of the payload is.
+    /// Path of the payload's end.
     pub fn far(&self) -> &Path {
         &self.far
     }

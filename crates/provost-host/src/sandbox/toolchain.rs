@@ -1,9 +1,9 @@
-//! Finds the toolchains along somebody's PATH, so that a sandbox has them too.
+//! Finds the toolchains in a user's PATH, so that a sandbox has them too.
 //!
 //! # Invariants
 //!
-//! - Everything is read-only and at the path it has on the host, because toolchains hold such paths.
-//! - Of a home only directories of programs are there: never the home itself, never a credential.
+//! - Everything is read-only and at its path on the host, because toolchains contain such paths.
+//! - Of a home only directories of programs are mounted: never the home itself, never a credential.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use super::profile::{Mount, Profile};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Toolchain {
     pub mounts: Vec<Mount>,
-    /// How they are found, PATH among them.
+    /// The variables by which they are found, PATH among them.
     pub env: BTreeMap<String, String>,
 }
 
@@ -53,7 +53,7 @@ const MANAGERS: [&str; 17] = [
 const PROGRAMS: [&str; 2] = [".local/bin", "bin"];
 /// Of Cargo's home: programs and sources, not `credentials.toml` and not `config.toml`.
 const CARGO: [&str; 3] = ["bin", "registry", "git"];
-/// Places no toolchain is taken from: other file systems, and what changes under our feet.
+/// Directories that no toolchain is taken from: other file systems, and those that change often.
 const NEVER: [&str; 8] = [
     "/boot", "/dev", "/mnt", "/proc", "/run", "/sys", "/tmp", "/var",
 ];
@@ -109,7 +109,7 @@ struct Finder {
 }
 
 impl Finder {
-    /// Takes what the programs in `directory` need; answers whether they are there then.
+    /// Adds what the programs in `directory` need; returns whether they are mounted then.
     fn take(&mut self, directory: &Path) -> bool {
         if directory.starts_with(&self.cargo) {
             self.rust();
@@ -140,7 +140,7 @@ impl Finder {
         self.has(directory)
     }
 
-    /// Whether nothing is taken from there.
+    /// Whether nothing may be taken from there.
     fn is_never(&self, directory: &Path) -> bool {
         let never = NEVER.iter().any(|never| directory.starts_with(never));
         never && !directory.starts_with(&self.home)
@@ -156,8 +156,8 @@ impl Finder {
         }
     }
 
-    /// Takes the toolchains that the programs in `directory` choose from, which lies in nobody's home
-    /// of Cargo: they look for them in the user's home, or beside, as in images of containers.
+    /// Adds the toolchains that the rustup programs in `directory` choose from, if it is in no
+    /// Cargo home. They look in the user's home, or beside themselves, as in container images.
     fn rustup_of(&mut self, directory: &Path) {
         self.add(directory.to_owned());
         let home = directory.parent().filter(|_| directory.ends_with("bin"));
@@ -171,7 +171,7 @@ impl Finder {
         if let Some(rustup) = found.filter(|place| self.add(place.clone())) {
             self.set("RUSTUP_HOME", &rustup);
         }
-        // What was fetched before is found without the network.
+        // Crates that were fetched before are found without the network.
         if let Some(home) = home.filter(|home| home.join("registry").is_dir()) {
             for part in CARGO {
                 self.add(home.join(part));
@@ -196,7 +196,7 @@ impl Finder {
         }
     }
 
-    /// Software that was unpacked somewhere: the whole package below `/opt`, else its programs.
+    /// Unpacked software: the whole package below `/opt`, else its programs.
     fn of_machine(&mut self, directory: &Path) {
         let package = directory.parent().filter(|_| directory.ends_with("bin"));
         let package = package
@@ -205,7 +205,7 @@ impl Finder {
         self.links(directory);
     }
 
-    /// Takes what the links in `directory` lead to: a package with a `bin`, or a single program.
+    /// Adds the targets of links in `directory`: a package with a `bin`, or a single program.
     fn links(&mut self, directory: &Path) {
         let Ok(entries) = fs::read_dir(directory) else {
             return;
@@ -263,7 +263,7 @@ impl Finder {
     }
 
     fn finish(mut self) -> Toolchain {
-        // An outer tree before what lies in it, which it then stands for.
+        // An outer tree comes before the inner ones, which it includes.
         self.trees.sort();
         let mut mounts: Vec<Mount> = Vec::new();
         for tree in self.trees {
@@ -281,7 +281,7 @@ impl Finder {
     }
 }
 
-/// Whether a path is absolute, text, and climbs nowhere.
+/// Whether a path is absolute, UTF-8, and without `..`.
 fn is_plain(path: &Path) -> bool {
     let mut parts = path.components();
     path.to_str().is_some()
@@ -310,7 +310,7 @@ mod tests {
     }
 
     fn home(files: &[&str]) -> tempfile::TempDir {
-        // Not the usual place for such: nothing of `/tmp` is ever taken.
+        // Not below `/tmp`: nothing is ever taken from there.
         let home = tempfile::tempdir().unwrap();
         for file in files {
             let path = home.path().join(file);
@@ -352,7 +352,7 @@ mod tests {
             ),
             ("go", &["go/bin"], &["go/bin", "go/pkg/mod"]),
             ("the home itself", &["", ".", ".ssh"], &[]),
-            ("somebody's own", &["work/bin"], &[]),
+            ("a directory of the user", &["work/bin"], &[]),
         ];
         for (name, path, wanted) in cases {
             assert_eq!(mounts(home.path(), path), wanted, "{name}");
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(found.env["CARGO_HOME"], at("local/cargo"));
         assert_eq!(found.env["PATH"], at("local/cargo/bin"));
 
-        // Somebody who says where it is, is believed.
+        // The user's variable decides.
         let named = toolchain_mounts(&at("local/cargo/bin"), home.path(), |name| {
             (name == "RUSTUP_HOME").then(|| at("local/rustup").into())
         });

@@ -1,4 +1,4 @@
-//! Knows what keeps people from making user namespaces, which sandboxes of the first tier stand on.
+//! Kernel settings that refuse user namespaces, which sandboxes of tier `namespaces` need.
 
 use std::fs;
 use std::path::Path;
@@ -6,11 +6,10 @@ use std::path::Path;
 /// A setting of the kernel that keeps ordinary users from making a user namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switch {
-    /// What it is called.
     pub name: &'static str,
     /// The value that refuses.
     pub off: &'static str,
-    /// A value that does not.
+    /// A value that permits.
     pub on: &'static str,
 }
 
@@ -33,7 +32,7 @@ const SWITCHES: [Switch; 3] = [
 ];
 const APPARMOR: &str = "kernel.apparmor_restrict_unprivileged_userns";
 
-/// Files that container engines leave in their containers.
+/// Files that container engines put into their containers.
 const CONTAINER: [&str; 2] = ["/.dockerenv", "/run/.containerenv"];
 
 impl Switch {
@@ -48,7 +47,7 @@ pub fn switched_off() -> Vec<Switch> {
     SWITCHES.into_iter().filter(Switch::is_off).collect()
 }
 
-/// What a person can do where a user namespace, or something inside one, is refused.
+/// What the user can do where a user namespace, or something inside one, is refused.
 pub(super) fn remedy() -> String {
     let container = CONTAINER.iter().any(|file| Path::new(file).exists());
     remedy_of(&switched_off(), container)
@@ -72,7 +71,7 @@ fn remedy_of(off: &[Switch], container: bool) -> String {
                 setns, mount, open_tree, move_mount and pivot_root; see `provost explain containers`"
             .to_owned();
     }
-    "a security module, or the filter of whoever started this program, refuses it: start it from a \
+    "a security module, or a seccomp filter of the parent process, refuses it: start it from a \
      plain shell, or see `provost explain containers`"
         .to_owned()
 }

@@ -1,10 +1,10 @@
-//! Names the walls of a sandbox, so that an attempt can say which one stopped it.
+//! Names the restrictions of a sandbox, so that an attempt can say which one stopped it.
 //!
 //! In test builds each of them can be left out by its name (`holes` of a profile).
 
 use serde::{Deserialize, Serialize};
 
-/// Something of the kernel that keeps a payload in.
+/// A restriction, enforced by the kernel or the proxy, that keeps a payload inside the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wall {
@@ -16,11 +16,11 @@ pub enum Wall {
     MountFlags,
     /// A `/proc` of its own.
     Proc,
-    /// A pid namespace: other processes have no number.
+    /// A pid namespace: other processes have no pid inside.
     Processes,
     /// A network namespace.
     Network,
-    /// The proxy leads only to the places that are granted.
+    /// The proxy connects only to granted places.
     Grants,
     /// A namespace for System V objects and message queues.
     Ipc,
@@ -34,7 +34,7 @@ pub enum Wall {
     Groups,
     /// No capability, and no way to one.
     Capabilities,
-    /// No program gives more rights than its caller has.
+    /// No program gains more rights than its caller has.
     NoNewPrivileges,
     /// Landlock rules for paths, TCP, signals and abstract sockets.
     Landlock,
@@ -48,7 +48,7 @@ pub enum Wall {
     Session,
     /// Resource limits.
     Limits,
-    /// Nobody looks into the init of the sandbox.
+    /// The payload cannot read the init of the sandbox.
     Init,
 }
 
@@ -77,7 +77,7 @@ impl Wall {
         Self::Init,
     ];
 
-    /// The name by which it is sealed and shown.
+    /// The name in the bundle and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Root => "root",

@@ -1,7 +1,7 @@
-//! Turns a profile into one that needs no mounts: every place inside is a place of the host.
+//! Rewrites a profile into one that needs no mounts: every path inside is a path of the host.
 //!
-//! Without a mount namespace a sandbox sees the host's paths. What a profile puts somewhere else is
-//! found where it is on the host, and working directory, environment and arguments are told so.
+//! Without a mount namespace a sandbox sees the host's paths. What a profile mounts elsewhere stays
+//! at its path on the host; working directory, environment and arguments are rewritten to it.
 //!
 //! # Invariants
 //!
@@ -20,8 +20,8 @@ use super::profile::{Mount, Network};
 use super::root::OWN_PROGRAM;
 use super::scratch::Scratch;
 
-/// What the payload is told instead of what the profile says.
-pub(crate) fn settle(mut spec: Spec, scratch: &Scratch) -> Result<Spec, Failure> {
+/// Rewrites working directory, environment and arguments to the paths of the host.
+pub(crate) fn rewrite(mut spec: Spec, scratch: &Scratch) -> Result<Spec, Failure> {
     if spec.profile.network != Network::Deny {
         return Err(Failure::at("network in tier landlock")(Errno::OPNOTSUPP));
     }
@@ -58,7 +58,7 @@ enum Access {
 struct Settled<'a> {
     scratch: &'a Scratch,
     mounts: Vec<Mount>,
-    /// Where something should be, and where it is.
+    /// Each target with its path on the host.
     moved: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -66,7 +66,7 @@ impl Settled<'_> {
     fn add(&mut self, mount: &Mount) -> Result<(), Errno> {
         let target = mount.target();
         match mount {
-            // It would have to appear inside a directory of the host.
+            // It would have to be mounted inside a directory of the host.
             Mount::ReadOnly { source, .. } | Mount::Writable { source, .. }
                 if source != target && self.place(target) != *target =>
             {
@@ -78,7 +78,7 @@ impl Settled<'_> {
                 let made = self.scratch.directory(&self.moved.len().to_string());
                 self.at(&made.map_err(errno)?, target, Access::Write);
             }
-            // The host has its own, which programs look for there and nowhere else.
+            // The host has its own, and programs look for it only there.
             Mount::File { .. } if target.starts_with("/etc") => {
                 if target.exists() {
                     self.at(target, target, Access::Read);
@@ -93,7 +93,7 @@ impl Settled<'_> {
                 self.at(&file, target, Access::Read);
             }
             Mount::Overlay { .. } => return Err(Errno::OPNOTSUPP),
-            // A hole of this tier; links of the host are where they are.
+            // A hole of this tier; the host's own links stay.
             Mount::Protect { .. } | Mount::Symlink { .. } => {}
         }
         Ok(())
@@ -114,7 +114,7 @@ impl Settled<'_> {
         });
     }
 
-    /// Where `path` is on the host.
+    /// The path on the host of the path `path` inside.
     fn place(&self, path: &Path) -> PathBuf {
         let inside = |(target, _): &&(PathBuf, PathBuf)| path.starts_with(target);
         let depth = |(target, _): &&(PathBuf, PathBuf)| target.components().count();

@@ -1,4 +1,4 @@
-//! Reads the files of a git directory that steer git.
+//! Reads the control files of a git directory: those that decide what git does.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Layout, SnapshotError};
 
-/// Files of a git directory that steer git.
 const FILES: &[&str] = &[
     "commondir",
     "config",
@@ -28,37 +27,32 @@ const FILES: &[&str] = &[
 /// Directories of such files.
 const DIRECTORIES: &[&str] = &["branches", "hooks", "info", "remotes"];
 
-/// The largest control file that is read whole.
+/// The largest control file that is read, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// The most control files.
 const MOST: usize = 10_000;
 
-/// The deepest directory of control files.
 const DEEPEST: usize = 8;
 
-/// What stands at the place of a control file.
+/// What is at the path of a control file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Control {
     File {
-        /// The digest of its content.
         sha256: String,
-        /// Whether it may be executed.
         executable: bool,
     },
-    /// A directory, where a file would mean something else.
+    /// A directory, where git expects a file.
     Directory,
-    /// A symbolic link, and where it leads.
     Link {
-        /// As written in it.
+        /// As written in the link.
         target: RawPath,
     },
-    /// Something else, or a file that is too large or cannot be read.
+    /// Another kind, or a file that is too large or cannot be read.
     Unreadable,
 }
 
-/// The control files of a checkout, each under the name it has seen from the repository's top.
+/// The control files of a checkout, each named by its path from the repository's top.
 pub(super) fn read(layout: &Layout) -> Result<BTreeMap<String, Control>, SnapshotError> {
     let mut found = BTreeMap::new();
     if let Some(control) = look(&layout.worktree().join(".git")) {
@@ -105,7 +99,7 @@ fn walk(path: &Path, label: &str, depth: usize, found: &mut Found) -> Result<(),
     for entry in fs::read_dir(path).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let name = RawPath::new(entry.file_name().as_bytes());
-        // For servers that know no git: rewritten with the refs, which are compared themselves.
+        // For servers without git: rewritten with the refs, which are compared themselves.
         if label.ends_with("/info") && name.as_bytes() == b"refs" {
             continue;
         }
@@ -117,7 +111,7 @@ fn walk(path: &Path, label: &str, depth: usize, found: &mut Found) -> Result<(),
     Ok(())
 }
 
-/// What stands at `name` below `root`, or at the first link on the way.
+/// What is at `name` below `root`, or at the first link on the way.
 fn look_below(root: &Path, name: &str) -> Option<Control> {
     let mut path = root.to_owned();
     let mut parts = name.split('/').peekable();
@@ -131,7 +125,7 @@ fn look_below(root: &Path, name: &str) -> Option<Control> {
     None
 }
 
-/// What stands at `path`; `None` if nothing does.
+/// What is at `path`; `None` if nothing is.
 fn look(path: &Path) -> Option<Control> {
     let data = match path.symlink_metadata() {
         Ok(data) => data,
@@ -157,13 +151,13 @@ fn look(path: &Path) -> Option<Control> {
     }
 }
 
-/// The bytes of the regular file at `path`, not followed if it is a link; `None` if there is none.
+/// The bytes of the regular file at `path`, which must not be a link; `None` if it does not exist.
 pub(crate) fn read_file(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SnapshotError> {
     let unreadable = |source| SnapshotError::Unreadable {
         path: path.to_owned(),
         source,
     };
-    // A fifo must not make us wait for somebody to write.
+    // Opening a fifo must not block until a writer appears.
     let flags = OFlags::NOFOLLOW
         .union(OFlags::NONBLOCK)
         .bits()

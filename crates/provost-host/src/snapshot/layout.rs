@@ -1,4 +1,4 @@
-//! Finds the git directories of a checkout, without asking git.
+//! Finds the git directories of a checkout, without starting git.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::SnapshotError;
 use super::files::read_file;
 
-/// The longest `.git`, `commondir` or `gitdir` file we read.
+/// The longest `.git`, `commondir` or `gitdir` file that is read, in bytes.
 const LONGEST: u64 = 8192;
 
-/// Where a checkout and its git directories are; absolute, without links.
+/// Paths of a checkout and its git directories; absolute, without links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
     worktree: RawPath,
@@ -69,18 +69,16 @@ impl Layout {
         host_path(&self.common_dir)
     }
 
-    /// Whether the checkout is a linked worktree.
     pub fn is_linked(&self) -> bool {
         self.git_dir != self.common_dir
     }
 }
 
-/// A raw path as the system has it.
 pub(super) fn host_path(path: &RawPath) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(path.as_bytes()))
 }
 
-/// The checkout that a git directory says it belongs to.
+/// The checkout that a git directory names as its own.
 fn checkout_of(git_dir: &Path) -> Option<PathBuf> {
     git_dir.join("HEAD").symlink_metadata().ok()?;
     if let Some(line) = line_of(&git_dir.join("gitdir")).ok()? {
@@ -99,7 +97,7 @@ fn absolute(path: &Path) -> Result<PathBuf, SnapshotError> {
         })
 }
 
-/// The only line of a small file; `None` if the file is not there.
+/// The only line of a small file; `None` if the file does not exist.
 fn line_of(path: &Path) -> Result<Option<Vec<u8>>, SnapshotError> {
     let Some(bytes) = read_file(path, LONGEST)? else {
         return Ok(None);

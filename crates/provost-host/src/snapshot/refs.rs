@@ -13,24 +13,23 @@ use serde::{Deserialize, Serialize};
 use super::files::read_file;
 use super::{Layout, SnapshotError, full_id};
 
-/// The longest file of one ref.
+/// The longest file of one ref, in bytes.
 const LONGEST: u64 = 8192;
 
-/// The largest file of packed refs.
+/// The largest file of packed refs, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// The most refs.
 const MOST: usize = 500_000;
 
-/// The deepest name of a ref.
+/// The most components in the name of a ref.
 const DEEPEST: usize = 32;
 
-/// `HEAD` and the refs of a repository, as their files have them.
+/// `HEAD` and the refs of a repository, as written in their files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refs {
-    /// What `HEAD` says: `ref: NAME` or an object id.
+    /// The content of `HEAD`: `ref: NAME` or an object id.
     pub head: String,
-    /// What each ref says.
+    /// The content of each ref.
     pub all: BTreeMap<String, String>,
 }
 
@@ -48,7 +47,7 @@ impl Refs {
         let mut refs = read_packed(&common.join("packed-refs"))?;
         read_loose(&common.join("refs"), "refs", DEEPEST, &mut refs)?;
         if layout.is_linked() {
-            // Refs of this worktree alone stand beside the shared ones.
+            // Refs of this worktree alone are beside the shared ones.
             let own = layout.git_dir().join("refs");
             read_loose(&own, "worktree/refs", DEEPEST, &mut refs)?;
         }
@@ -60,12 +59,10 @@ impl Refs {
         self.head.strip_prefix("ref:").map(str::trim)
     }
 
-    /// The object that `HEAD` leads to.
     pub fn head_id(&self) -> Option<Oid> {
         self.follow(&self.head)
     }
 
-    /// The object that the ref `name` leads to.
     pub fn id(&self, name: &str) -> Option<Oid> {
         self.follow(self.all.get(name)?)
     }
@@ -84,7 +81,7 @@ impl Refs {
 }
 
 /// The object that `name` means among `refs`: a full id, `HEAD`, or a ref with or without its
-/// beginning.
+/// prefix.
 pub fn named(name: &str, refs: &Refs) -> Option<Oid> {
     if let Some(oid) = full_id(name) {
         return Some(oid);
@@ -92,7 +89,7 @@ pub fn named(name: &str, refs: &Refs) -> Option<Oid> {
     if name == "HEAD" {
         return refs.head_id();
     }
-    // In the order in which git would try them.
+    // In the order in which git tries them.
     [
         name.to_owned(),
         format!("refs/{name}"),
@@ -105,11 +102,11 @@ pub fn named(name: &str, refs: &Refs) -> Option<Oid> {
     .find_map(|name| refs.id(name))
 }
 
-/// The text of one ref's file; `None` if there is none.
+/// The text of one ref's file; `None` if it does not exist.
 fn read_one(path: &Path) -> Result<Option<String>, SnapshotError> {
     let is_link = path.symlink_metadata().is_ok_and(|data| data.is_symlink());
     if is_link {
-        // Old repositories have a link where newer ones have a file with a name in it.
+        // Old repositories have a symbolic link where newer ones have a file with a ref name.
         let target = fs::read_link(path).map_err(|source| SnapshotError::Unreadable {
             path: path.to_owned(),
             source,

@@ -3,7 +3,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-/// A checkout made by hand: no git is needed to read one.
+/// A checkout made by hand: reading one needs no git.
 fn checkout() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     let git = place.path().join(".git");

@@ -19,13 +19,13 @@ use crate::git::{GitError, Repository};
 
 /// How far back the files are dated.
 ///
-/// Git looks again into every file that is as young as its index; these are older.
+/// Git reads every file again that is as young as its index; these are older.
 const AGE: Duration = Duration::from_secs(2);
 
 /// The fewest files worth another git process.
 const LEAST_CHUNK: usize = 256;
 
-/// What the kernel says about each file that was written.
+/// Stat data of each file that was written.
 pub(super) type Written = BTreeMap<RawPath, Facts>;
 
 /// Writes `files` into the empty directory `target`.
@@ -44,7 +44,7 @@ pub(super) fn write(
         let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
         directories.extend(slashes.map(|(at, _)| &bytes[..at]));
     }
-    // Sorted, so that a directory comes before those inside it.
+    // Sorted, so that a directory comes before its subdirectories.
     for directory in directories {
         make_directory(&root, directory).map_err(system("make a directory in", target))?;
     }
@@ -64,7 +64,7 @@ pub(super) fn write(
     Ok(parts.into_iter().flatten().collect())
 }
 
-/// Writes some files with a git process of their own.
+/// Writes some files, read by a git process of their own.
 fn write_chunk(
     repo: &Repository,
     root: &Beneath,
@@ -103,7 +103,7 @@ fn write_chunk(
     Ok(written)
 }
 
-/// A moment in the past that files are dated to.
+/// The time in the past to which files are dated.
 struct Clock(Timestamps);
 
 impl Clock {
@@ -123,13 +123,13 @@ impl Clock {
     }
 }
 
-/// Makes a directory as every checkout has them.
+/// Makes a directory with the mode that git's checkout uses.
 pub(super) fn make_directory(root: &Beneath, path: &[u8]) -> rustix::io::Result<()> {
     let (parent, name) = parent_of(root, path)?;
     rustix::fs::mkdirat(&parent, name, Permissions::from_raw_mode(0o755))
 }
 
-/// Opens the directory that `path` lies in and gives the name in it.
+/// Opens the parent directory of `path` and returns the name in it.
 pub(super) fn parent_of<'a>(
     root: &Beneath,
     path: &'a [u8],
@@ -140,7 +140,7 @@ pub(super) fn parent_of<'a>(
     }
 }
 
-/// Writes one new file or link and says what the kernel knows of it.
+/// Writes one new file or link and returns its stat data.
 fn write_file(
     root: &Beneath,
     path: &[u8],

@@ -1,4 +1,4 @@
-//! Makes the layer that turns a checkout of one tree into a checkout of another.
+//! Makes the overlay layer that turns a checkout of one tree into a checkout of another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,8 +17,8 @@ use crate::git::Repository;
 
 type Files = BTreeMap<RawPath, Node>;
 
-/// Writes into the empty directory `target` what the tree `after` has other than the one it differs
-/// from by `changes`; what is gone is marked as an overlay marks it.
+/// Writes the layer into the empty directory `target`. `changes` lead from the lower tree to
+/// `after`; removed paths become whiteouts of the overlay.
 pub(super) fn write(
     repo: &Repository,
     after: &Oid,
@@ -31,7 +31,7 @@ pub(super) fn write(
     let mut gone = changes.iter().filter(|change| change.after.is_none());
     if let Some(first) = gone.next() {
         let root = Beneath::new(target).map_err(system("open", target))?;
-        // Which directories are empty now only the whole tree says.
+        // Only the whole tree shows which directories became empty.
         let files = &repo.read_tree(after)?.files;
         let gone = [first].into_iter().chain(gone);
         let marks: BTreeSet<RawPath> = gone
@@ -44,15 +44,15 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// What has to be marked so that `path` is gone: the outermost directory that `files` has nothing
-/// in, or itself; nothing where a file takes the place.
+/// The path to mark so that `path` is gone: the outermost directory without an entry in `files`, or
+/// `path` itself. `None` if a file takes its place.
 fn gone_with(files: &Files, path: &RawPath) -> Option<RawPath> {
     let bytes = path.as_bytes();
     let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     for (at, _) in slashes {
         let directory = RawPath::new(&bytes[..at]);
         match files.get(&directory) {
-            // An empty directory stands there, through which the checkout below is seen.
+            // A gitlink is an empty directory, through which the checkout below would show.
             Some(node) if node.mode == Mode::Gitlink => {}
             Some(_) => return None,
             None if !has_below(files, &directory) => return Some(directory),
@@ -62,7 +62,7 @@ fn gone_with(files: &Files, path: &RawPath) -> Option<RawPath> {
     (!has_below(files, path)).then(|| path.clone())
 }
 
-/// Puts a device where something is gone, which the kernel lets everybody make.
+/// Makes a whiteout: a device that the kernel lets any user make.
 fn mark(root: &Beneath, path: &[u8]) -> rustix::io::Result<()> {
     let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     for (at, _) in slashes {

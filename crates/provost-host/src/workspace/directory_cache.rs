@@ -1,12 +1,12 @@
-//! Keeps directories that are made once, by name, and read by many.
+//! Cache of directories that are made once, by name, and read by many.
 //!
 //! # Invariants
 //!
-//! - A directory is used only after its manifest held, and nothing of ours writes to it afterwards.
-//! - It appears under its name whole and synced, or not at all; a maker that was killed leaves only
-//!   what the next one removes.
-//! - Whoever uses one holds a shared lock that dies with the process; only what nobody holds is
-//!   removed.
+//! - A directory is used only after its manifest was verified, and is never written to afterwards.
+//! - It appears under its name whole and synced, or not at all. What a killed process began is
+//!   removed by the next one.
+//! - Every user of a directory holds a shared lock that ends with its process. Only directories
+//!   without a holder are removed.
 
 mod collect;
 mod lock;
@@ -24,35 +24,35 @@ use super::{WorkspaceError, make_all_private, make_private, remove, system};
 pub use collect::{Collected, Wanted};
 use lock::{is_still, lock};
 
-/// How much the directories of one shelf may hold together, in bytes.
+/// How many bytes the directories of one cache may occupy together.
 pub const ROOM: u64 = 20 << 30;
 
-/// How long somebody else may take to make what we want too.
+/// How long to wait while another process makes the same directory.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// How often we look whether they are ready.
+/// How often its lock is polled.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// How often a directory may vanish between its making and its use.
+/// How often a directory may vanish between being made and being used.
 const ROUNDS: usize = 3;
 
-/// The files, in a place on the shelf.
+/// Name of the directory of files in a cache entry.
 pub(crate) const FILES: &str = "tree";
 
-/// Directories by name; a name is one of hexadecimal digits.
+/// Directories by name; a name consists of hexadecimal digits.
 #[derive(Debug, Clone)]
 pub(crate) struct DirectoryCache {
     root: PathBuf,
 }
 
-/// A directory that stays as it is while this value lives.
+/// A directory that stays unchanged while this value lives.
 #[derive(Debug)]
 pub(crate) struct HeldDirectory {
     pub(crate) place: PathBuf,
     pub(crate) manifest: Manifest,
     /// Whether it was made for this holder.
     pub(crate) is_new: bool,
-    /// Whether something stood in its place that somebody had changed.
+    /// Whether it replaced an entry that had been modified.
     pub(crate) was_damaged: bool,
     _lock: OwnedFd,
 }
@@ -64,7 +64,7 @@ impl HeldDirectory {
 }
 
 impl DirectoryCache {
-    /// The shelf in the directory `root`.
+    /// The cache in the directory `root`.
     pub(crate) fn new(root: PathBuf) -> Self {
         Self { root }
     }
@@ -74,9 +74,9 @@ impl DirectoryCache {
         self.place(name).join("lock").exists()
     }
 
-    /// The directory `name`, filled by `fill` if it is missing or anybody touched it.
+    /// The directory `name`, filled by `fill` if it is missing or was modified.
     ///
-    /// `fill` gets a new directory, and ends with [`finish`].
+    /// `fill` gets a new directory, and must end with [`finish`].
     pub(crate) fn hold<E: From<WorkspaceError>>(
         &self,
         name: &str,
@@ -99,7 +99,7 @@ impl DirectoryCache {
             self.make(name, fill)?;
             drop(maker);
             if let Some(held) = self.existing(name)? {
-                // Room is a courtesy: without it this directory is as good.
+                // Best effort: without room this directory is usable all the same.
                 let _ = self.collect(ROOM, &|_, _| true);
                 return Ok(HeldDirectory {
                     is_new: true,
@@ -112,7 +112,7 @@ impl DirectoryCache {
         Err(WorkspaceError::Unsteady { path }.into())
     }
 
-    /// Lets the next holder make `name` anew; whoever holds it now keeps it.
+    /// Makes the next holder create `name` again; present holders keep theirs.
     pub(crate) fn discard(&self, name: &str) -> Result<(), WorkspaceError> {
         let _maker = self.lock_making(name)?;
         match self.set_aside(name)? {
@@ -121,12 +121,12 @@ impl DirectoryCache {
         }
     }
 
-    /// Where `name` is or would be.
+    /// The path of the entry `name`, whether it exists or not.
     pub(super) fn place(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// The directory `name`, if it is there and nobody touched it.
+    /// The directory `name`, if it exists and is unmodified.
     pub(crate) fn existing(&self, name: &str) -> Result<Option<HeldDirectory>, WorkspaceError> {
         let place = self.place(name);
         let path = place.join("lock");
@@ -160,7 +160,7 @@ impl DirectoryCache {
         }))
     }
 
-    /// Becomes the only one who makes `name`.
+    /// Takes the exclusive lock for making `name`.
     fn lock_making(&self, name: &str) -> Result<OwnedFd, WorkspaceError> {
         let path = self.root.join(format!("{name}.lock"));
         let deadline = Instant::now() + PATIENCE;
@@ -182,7 +182,7 @@ impl DirectoryCache {
         }
     }
 
-    /// Makes `name`; what was begun is removed when that fails.
+    /// Makes `name`; on failure the begun directory is removed.
     fn make<E: From<WorkspaceError>>(
         &self,
         name: &str,
@@ -203,8 +203,8 @@ impl DirectoryCache {
     }
 }
 
-/// Closes the directory `begun`, whose files are exactly `paths`: waits until all of it is on disk,
-/// and writes down how it looks. `note` is kept with it.
+/// Completes the directory `begun`, whose files are exactly `paths`: syncs everything and writes
+/// the manifest. `note` is kept in it.
 pub(crate) fn finish<'a>(
     begun: &Path,
     (name, note): (&str, &str),
@@ -212,7 +212,7 @@ pub(crate) fn finish<'a>(
 ) -> Result<(), WorkspaceError> {
     let path = begun.join("lock");
     fs::write(&path, b"").map_err(system("write", &path))?;
-    // All at once: one call a file would take longer than writing them.
+    // One call for all: a call per file would take longer than writing them.
     File::open(begun)
         .and_then(|directory| Ok(rustix::fs::syncfs(directory)?))
         .map_err(system("sync", begun))?;
@@ -223,7 +223,7 @@ pub(crate) fn finish<'a>(
     sync(begun)
 }
 
-/// Waits until the names in a directory are on disk.
+/// Syncs the names in a directory.
 fn sync(directory: &Path) -> Result<(), WorkspaceError> {
     File::open(directory)
         .and_then(|file| file.sync_all())

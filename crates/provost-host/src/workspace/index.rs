@@ -9,16 +9,16 @@ use provost_core::path::RawPath;
 use super::checkout::Written;
 use super::manifest::Facts;
 
-/// What an index begins with: a word, a version, how many entries there are.
+/// Bytes of the header: signature, version, number of entries.
 const HEAD: usize = 12;
 
-/// What an entry begins with: ten numbers.
+/// Bytes of an entry before the object id: ten numbers.
 const NUMBERS: usize = 40;
 
-/// The longest name whose length fits into its flags.
+/// The longest name whose length fits into the flags of an entry.
 const LONGEST_NAME: u16 = 0x0fff;
 
-/// The index, of version 2, of a checkout of `files` that was just written.
+/// The index, version 2, of a checkout of `files` that was just written.
 pub(super) fn render(
     format: ObjectFormat,
     files: &BTreeMap<RawPath, Node>,
@@ -36,7 +36,7 @@ pub(super) fn render(
     bytes
 }
 
-/// `index`, which [`render`] made, with `changes`; nothing if it is none.
+/// `index`, made by [`render`], with `changes` applied; `None` if it does not parse.
 pub(super) fn spliced(
     format: ObjectFormat,
     index: &[u8],
@@ -77,7 +77,7 @@ pub(super) fn spliced(
     Some(bytes)
 }
 
-/// The first entry of `rest`, and the name in it.
+/// The first entry of `rest`, and its name.
 fn first_entry(rest: &[u8], format: ObjectFormat) -> Option<(&[u8], &[u8])> {
     let start = NUMBERS + format.width() + 2;
     let length = rest.get(start..)?.iter().position(|byte| *byte == 0)?;
@@ -100,9 +100,9 @@ fn push(bytes: &mut Vec<u8>, path: &RawPath, side: &Node, written: Option<&Facts
     bytes.resize(bytes.len() + 8 - length % 8, 0);
 }
 
-/// What git remembers of a file; of large numbers it keeps the low half.
+/// What git stores about a file; of large numbers only the low half.
 ///
-/// Device and owner are left out: they differ in a sandbox, and git is told not to look.
+/// Device and owner are left out: they differ in a sandbox, and `core.checkStat` ignores them.
 fn facts(mode: Mode, facts: Option<&Facts>) -> [u32; 10] {
     let mode = u32::from_str_radix(mode.digits(), 8).unwrap_or(0);
     let Some(facts) = facts else {

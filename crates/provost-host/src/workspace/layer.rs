@@ -1,7 +1,7 @@
-//! Keeps what steps of preparation made, for many sandboxes to read.
+//! Keeps what preparation steps made, for many sandboxes to read.
 //!
-//! A layer holds the outputs of its step by number. It is known by a key that says what it follows
-//! from, and by a digest of all that is in it.
+//! A layer contains the outputs of its step, by number. Its key is a digest of the inputs of the
+//! step; its digest covers its content.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -20,81 +20,79 @@ use super::{WorkspaceError, make_private, system};
 use crate::beneath::Beneath;
 use crate::cache;
 
-/// The most files and directories of one layer.
 const MOST: usize = 2_000_000;
 
-/// The layers of one repository.
 #[derive(Debug, Clone)]
 pub struct Layers {
-    shelf: DirectoryCache,
+    directories: DirectoryCache,
 }
 
-/// A layer that stays as it is while this value lives.
+/// A layer that stays unchanged while this value lives.
 #[derive(Debug)]
 pub struct Layer {
     held: HeldDirectory,
 }
 
 impl Layer {
-    /// The output `number` of its step.
+    /// The directory of the output `number` of its step.
     pub fn output(&self, number: usize) -> PathBuf {
         self.held.files().join(number.to_string())
     }
 
-    /// SHA-256 of all that is in it.
+    /// SHA-256 of its content.
     pub fn digest(&self) -> &str {
         &self.held.manifest.note
     }
 
-    /// What it holds, in bytes.
+    /// Size of its content.
     pub fn bytes(&self) -> u64 {
         self.held.manifest.bytes
     }
 
-    /// Whether it was made just now.
+    /// Whether it was made for this holder.
     pub fn is_new(&self) -> bool {
         self.held.is_new
     }
 
-    /// Whether it was made again, because somebody had changed what was there.
+    /// Whether it was made again, because the cached one had been modified.
     pub fn is_fixed(&self) -> bool {
         self.held.was_damaged
     }
 }
 
 impl Layers {
-    /// Those below the directory `cache`.
+    /// The layers below the directory `cache`.
     pub fn new(cache: &Path) -> Self {
         Self {
-            shelf: DirectoryCache::new(cache.join(cache::LAYERS)),
+            directories: DirectoryCache::new(cache.join(cache::LAYERS)),
         }
     }
 
-    /// The layer `key`; if it is missing or anybody touched it, `fill` makes it in an empty
-    /// directory and closes it.
+    /// The layer `key`. If it is missing or was modified, `fill` makes it in an empty directory and
+    /// closes it.
     pub fn hold<E: From<WorkspaceError>>(
         &self,
         key: &str,
         fill: &mut dyn FnMut(&Path) -> Result<(), E>,
     ) -> Result<Layer, E> {
-        let held = self.shelf.hold(key, fill)?;
+        let held = self.directories.hold(key, fill)?;
         Ok(Layer { held })
     }
 
-    /// Removes what nobody holds: what is not `wanted`, and of the rest the least recently used until
-    /// it fits into `room` bytes; also what was set aside or never finished.
+    /// Removes layers without a holder: those not `wanted`, then the least recently used ones until
+    /// the rest fits into `room` bytes. Unfinished and discarded ones are removed too.
     pub fn collect(&self, room: u64, wanted: Wanted<'_>) -> Result<Collected, WorkspaceError> {
-        self.shelf.collect(room, wanted)
+        self.directories.collect(room, wanted)
     }
 
-    /// What such a collection would remove.
+    /// What [`Self::collect`] would remove.
     pub fn collectable(&self, room: u64, wanted: Wanted<'_>) -> Result<Collected, WorkspaceError> {
-        self.shelf.collectable(room, wanted)
+        self.directories.collectable(room, wanted)
     }
 }
 
-/// Takes the directories of `outputs` into the layer that is made in `begun`, and closes it; each is
-/// named by the directory it lies below and its path there, which code in a sandbox could choose.
+/// Moves the directories of `outputs` into the layer that is made in `begun`, and closes it. Each
+/// output is a root and a path below it, which code in a sandbox could choose.
 pub(crate) fn close(
     begun: &Path,
     key: &str,
@@ -115,7 +113,7 @@ pub(crate) fn close(
     directory_cache::finish(begun, (key, &digest), paths.iter())
 }
 
-/// Moves the directory `path` below `root` to `to`, by no symbolic link.
+/// Moves the directory `path` below `root` to `to`, through no symbolic link.
 fn take(root: &Path, path: &RepoPath, to: &Path) -> io::Result<()> {
     let text = path.as_str();
     let (above, name) = text.rsplit_once('/').unwrap_or(("", text));
@@ -128,8 +126,8 @@ fn take(root: &Path, path: &RepoPath, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the directory `path` below `root`, with those above it, by no symbolic link; one that is
-/// there already is as good.
+/// Makes the directory `path` below `root`, with its parents, through no symbolic link. An existing
+/// one is no error.
 pub(crate) fn make_place(root: &Path, path: &RepoPath) -> io::Result<()> {
     let mut here = Beneath::new(root)?;
     for part in path.as_str().split('/') {
@@ -142,7 +140,7 @@ pub(crate) fn make_place(root: &Path, path: &RepoPath) -> io::Result<()> {
     Ok(())
 }
 
-/// One thing in a layer.
+/// An entry of a layer.
 enum Entry {
     Directory,
     File(PathBuf),
@@ -235,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_is_made_once_and_again_when_somebody_touched_it() {
+    fn a_layer_is_made_once_and_again_after_it_was_modified() {
         let cache = tempfile::tempdir().unwrap();
         let layers = Layers::new(cache.path());
         let mut made = 0;

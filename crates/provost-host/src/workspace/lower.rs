@@ -1,4 +1,4 @@
-//! Keeps pristine checkouts, one a tree, for many overlays to stand on.
+//! Cache of pristine checkouts, one per tree, that many overlays lie on.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,13 +18,12 @@ use crate::snapshot::read_file;
 /// The index, beside the files.
 const INDEX: &str = "index";
 
-/// The checkouts of one repository.
 #[derive(Debug, Clone)]
 pub struct Lowers {
-    shelf: DirectoryCache,
+    directories: DirectoryCache,
 }
 
-/// A pristine checkout that stays as it is while this value lives.
+/// A pristine checkout that stays unchanged while this value lives.
 #[derive(Debug)]
 pub struct Lower {
     tree: Oid,
@@ -37,17 +36,16 @@ impl Lower {
         self.held.files()
     }
 
-    /// The tree that was checked out.
     pub fn tree(&self) -> &Oid {
         &self.tree
     }
 
-    /// A git index of them.
+    /// The git index of its files.
     pub(super) fn index(&self) -> &[u8] {
         &self.index
     }
 
-    /// What stands at each path, without asking git.
+    /// The file at each path, from the index and without git.
     pub fn listing(&self, format: ObjectFormat) -> Result<BTreeMap<RawPath, Node>, WorkspaceError> {
         let entries = index::parse(&self.index, format);
         let entries = entries.map_err(|_| WorkspaceError::Unsteady { path: self.files() })?;
@@ -60,56 +58,55 @@ impl Lower {
 }
 
 impl Lowers {
-    /// Those below the directory `cache`.
+    /// The checkouts below the directory `cache`.
     pub fn new(cache: &Path) -> Self {
         Self {
-            shelf: DirectoryCache::new(cache.join(cache::CHECKOUTS)),
+            directories: DirectoryCache::new(cache.join(cache::CHECKOUTS)),
         }
     }
 
     /// Whether a checkout of `tree` was made before; it may be damaged.
     pub fn know(&self, tree: &Oid) -> bool {
-        self.shelf.know(tree.as_str())
+        self.directories.know(tree.as_str())
     }
 
-    /// The checkout of `tree`, made if it is missing or anybody touched it.
+    /// The checkout of `tree`, made if it is missing or was modified.
     pub fn hold(&self, repo: &Repository, tree: &Oid) -> Result<Lower, WorkspaceError> {
         let mut fill = |begun: &Path| fill(repo, tree, begun);
         for _ in 0..2 {
-            let held = self.shelf.hold(tree.as_str(), &mut fill)?;
+            let held = self.directories.hold(tree.as_str(), &mut fill)?;
             if let Some(index) = index_of(&held) {
                 let tree = tree.clone();
                 return Ok(Lower { tree, held, index });
             }
-            // Its files are pristine, but the index beside them is not the one made with them.
+            // Its files are pristine, but the index beside them was replaced.
             drop(held);
-            self.shelf.discard(tree.as_str())?;
+            self.directories.discard(tree.as_str())?;
         }
-        let path = self.shelf.place(tree.as_str());
+        let path = self.directories.place(tree.as_str());
         Err(WorkspaceError::Unsteady { path })
     }
 
-    /// Removes what nobody holds: what is not `wanted`, and of the rest the least recently used until
-    /// it fits into `room` bytes; also what was set aside or never finished.
+    /// Removes checkouts without a holder: those not `wanted`, then the least recently used ones
+    /// until the rest fits into `room` bytes. Unfinished and discarded ones are removed too.
     pub fn collect(&self, room: u64, wanted: Wanted<'_>) -> Result<Collected, WorkspaceError> {
-        self.shelf.collect(room, wanted)
+        self.directories.collect(room, wanted)
     }
 
-    /// What such a collection would remove.
+    /// What [`Self::collect`] would remove.
     pub fn collectable(&self, room: u64, wanted: Wanted<'_>) -> Result<Collected, WorkspaceError> {
-        self.shelf.collectable(room, wanted)
+        self.directories.collectable(room, wanted)
     }
 }
 
-/// The index that was made with the files, if it still is that one.
+/// The index that was made with the files, if it is unmodified.
 fn index_of(held: &HeldDirectory) -> Option<Vec<u8>> {
-    // Never waited for, and never without end, whatever stands there.
+    // Reading neither blocks nor exceeds the limit, whatever is there.
     let limit = u64::try_from(index::LARGEST).unwrap_or(u64::MAX);
     let index = read_file(&held.place.join(INDEX), limit).ok()??;
     (sha256(&index) == held.manifest.note).then_some(index)
 }
 
-/// Writes everything a checkout has into the new directory `begun`.
 fn fill(repo: &Repository, tree: &Oid, begun: &Path) -> Result<(), WorkspaceError> {
     let root = begun.join(directory_cache::FILES);
     make_private(&root)?;

@@ -1,7 +1,7 @@
-//! Remembers what the kernel says about each file of a directory, to see whether anybody touched it.
+//! Records the stat data of each file of a directory, to detect later modification.
 //!
-//! Nobody can set the change time of a file, so one that was written to, replaced or renamed is
-//! noticed without being read; an entry that came or went shows in the times of its directory.
+//! No program can set the change time of a file, so a write, replacement or rename is detected
+//! without reading the file. An added or removed entry changes the times of its directory.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -16,13 +16,13 @@ use rustix::fs::{AtFlags, Stat};
 use crate::beneath::Beneath;
 use crate::snapshot::read_file;
 
-/// The largest manifest we read, in bytes.
+/// The largest manifest that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// How many hexadecimal digits close a manifest.
+/// Number of hexadecimal digits of the closing hash.
 const SEAL: usize = 64;
 
-/// What is remembered of one file, link or directory.
+/// Stat data of one file, link or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) mode: u32,
@@ -46,24 +46,24 @@ impl From<&Stat> for Facts {
     }
 }
 
-/// Everything in a directory.
+/// Stat data of everything in a directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
-    /// What the directory is called; one word.
+    /// Name of the directory; one word.
     pub(crate) name: String,
-    /// What its maker wants to be known; one word or none.
+    /// A note of its maker; one word or none.
     pub(crate) note: String,
-    /// What all files hold together.
+    /// Size of all files together.
     pub(crate) bytes: u64,
-    /// What each directory holds, by name; the top one holds itself as well, by the name `.`.
+    /// The entries of each directory, by name; the top also contains itself, as `.`.
     directories: Vec<(RawPath, Names)>,
 }
 
 type Names = Vec<(Vec<u8>, Facts)>;
 
 impl Manifest {
-    /// Asks the kernel about `paths`, which are all files (and all empty directories) below `root`,
-    /// and about all directories they lie in.
+    /// Stats `paths`, which are all files (and all empty directories) below `root`, and every
+    /// directory above them.
     pub(super) fn take<'a>(
         root: &Path,
         (name, note): (&str, &str),
@@ -95,7 +95,7 @@ impl Manifest {
         })
     }
 
-    /// Whether everything in `root` is as it was.
+    /// Whether everything in `root` is unchanged.
     pub(super) fn holds(&self, root: &Path) -> bool {
         let Ok(root) = Beneath::new(root) else {
             return false;
@@ -107,7 +107,7 @@ impl Manifest {
         })
     }
 
-    /// Writes it to the new file `path`, and waits until it is on disk.
+    /// Writes it to the new file `path`, and syncs that.
     pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
         let mut bytes = format!("{} {} {}\n", self.name, self.note, self.bytes).into_bytes();
         for (directory, names) in &self.directories {
@@ -136,7 +136,7 @@ impl Manifest {
         file.sync_all()
     }
 
-    /// Reads what [`Self::write`] wrote; anything else is nothing.
+    /// Reads what [`Self::write`] wrote; `None` for anything else.
     pub(super) fn read(path: &Path) -> Option<Self> {
         let bytes = read_file(path, LARGEST).ok()??;
         let body = bytes.split_at_checked(bytes.len().checked_sub(SEAL)?)?.0;
@@ -168,7 +168,7 @@ impl Manifest {
     }
 }
 
-/// Enters `path` under its directory, and the directories above it that are not there yet.
+/// Adds `path` to its directory, and every directory above it that is missing.
 fn enter(names: &mut BTreeMap<RawPath, Vec<Vec<u8>>>, path: &[u8]) {
     let mut path = path;
     loop {
@@ -187,7 +187,6 @@ fn enter(names: &mut BTreeMap<RawPath, Vec<Vec<u8>>>, path: &[u8]) {
     }
 }
 
-/// Asks the kernel about a name in a directory.
 fn look(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<Facts> {
     let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(Facts::from(&stat))

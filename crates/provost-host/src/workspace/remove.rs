@@ -1,4 +1,4 @@
-//! Removes a workspace, whatever is in it.
+//! Removes a workspace, whatever its content.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,12 +10,12 @@ use rustix::io::Errno;
 use super::{WorkspaceError, system};
 use crate::beneath::Beneath;
 
-/// How deep we go with a directory held open at each level.
+/// How many levels are entered with a directory held open at each.
 const DEEPEST: usize = 64;
 
-/// Removes the directory `dir`, which must lie below `root`; nothing there is fine.
+/// Removes the directory `dir`, which must lie below `root`; a missing one is no error.
 ///
-/// Links are removed, never followed. Directories that cannot be entered are made ours first.
+/// Links are removed, never followed. Directories without permission to enter get it first.
 pub fn remove(root: &Path, dir: &Path) -> Result<(), WorkspaceError> {
     let outside = || WorkspaceError::Outside {
         path: dir.to_owned(),
@@ -48,18 +48,17 @@ pub fn remove(root: &Path, dir: &Path) -> Result<(), WorkspaceError> {
     }
 }
 
-/// Removes the entry `name` of `holder`.
 fn clear(holder: &OwnedFd, name: &[u8]) -> rustix::io::Result<()> {
     let Some(top) = enter(holder.as_fd(), name)? else {
         return rustix::fs::unlinkat(holder, name, AtFlags::empty());
     };
     let mut moved = 0;
-    // Each round removes all but what lies too deep, which it lifts to the top.
+    // Each round removes everything but what lies too deep, which it moves to the top.
     while empty(&top, &top, 0, &mut moved)? {}
     rustix::fs::unlinkat(holder, name, AtFlags::REMOVEDIR)
 }
 
-/// Opens a directory for emptying, after making it ours; `None` if it is none.
+/// Opens a directory for emptying, after taking permission to; `None` if it is no directory.
 fn enter(holder: impl AsFd, name: &[u8]) -> rustix::io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(&holder, name, flags, Mode::empty()) {
@@ -71,10 +70,11 @@ fn enter(holder: impl AsFd, name: &[u8]) -> rustix::io::Result<Option<OwnedFd>> 
             }
             Ok(Some(fd))
         }
-        // A fifo too: asking for a directory does not wait for a writer.
+        // A fifo too: opening with the directory flag does not wait for a writer.
         Err(Errno::NOTDIR | Errno::LOOP) => Ok(None),
         Err(Errno::ACCESS) => {
-            // Ours, but closed to us. Nobody else works here, so the name still means the same.
+            // Owned by us, but without permission. No other process works here, so the name still
+            // means the same.
             let stat = rustix::fs::statat(&holder, name, AtFlags::SYMLINK_NOFOLLOW)?;
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
                 return Ok(None);
@@ -86,7 +86,7 @@ fn enter(holder: impl AsFd, name: &[u8]) -> rustix::io::Result<Option<OwnedFd>> 
     }
 }
 
-/// Empties `directory`; says whether something was lifted to `top` and must still be removed.
+/// Empties `directory`; returns whether something was moved to `top` and must still be removed.
 fn empty(
     top: &OwnedFd,
     directory: &OwnedFd,
@@ -124,7 +124,7 @@ fn empty(
     Ok(lifted)
 }
 
-/// Moves a directory to `top` under a name nobody has.
+/// Moves a directory to `top` under an unused name.
 fn lift(top: &OwnedFd, from: &OwnedFd, name: &[u8], moved: &mut u64) -> rustix::io::Result<()> {
     loop {
         *moved += 1;

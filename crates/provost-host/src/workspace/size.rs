@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// The bytes of all files below `directory`, links not followed; what cannot be read counts nothing.
+/// The bytes of all files below `directory`, links not followed. What cannot be read counts as
+/// zero.
 pub fn size(directory: &Path) -> u64 {
     let mut waiting = vec![directory.to_owned()];
     let mut bytes = 0_u64;

@@ -1,4 +1,4 @@
-//! What an agent leaves becomes exactly that tree.
+//! Capture turns the files that an agent left into exactly that tree.
 
 use std::os::unix::fs::symlink;
 
@@ -124,7 +124,7 @@ fn a_comparison_gives_the_same_tree_and_writes_nothing() {
 }
 
 #[test]
-fn modes_kinds_and_bytes_are_told_apart() {
+fn modes_kinds_and_bytes_are_distinguished() {
     let scratch = odd(&[]);
     let (repo, tree, workspace) = scratch.workspace("w");
     let root = &workspace.tree;
@@ -204,7 +204,7 @@ fn a_mode_of_old_repositories_is_no_change() {
     let oid = repo
         .write(provost_core::object::Kind::Blob, b"text\n")
         .unwrap();
-    // As git wrote trees in its first months; no git of today does.
+    // As git wrote trees in its first months; no present version does.
     let mut inner = b"100664 old\0".to_vec();
     inner.extend(oid.to_bytes());
     let inner = write_tree(&scratch, &inner);
@@ -235,7 +235,7 @@ fn a_mode_of_old_repositories_is_no_change() {
     scratch.git(&["fsck", "--strict", captured.tree.as_str()]);
 }
 
-/// Writes a tree that git does not check.
+/// Writes a tree object without git's checks.
 fn write_tree(scratch: &Scratch, bytes: &[u8]) -> provost_core::object::Oid {
     std::fs::write(scratch.outer().join("tree"), bytes).unwrap();
     let arguments = ["hash-object", "-w", "--literally", "-t", "tree", "../tree"];

@@ -1,4 +1,4 @@
-//! What an agent leaves to hang, mislead or escape becomes a finding.
+//! Whatever an agent leaves to hang, mislead or escape becomes a finding.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -22,7 +22,7 @@ fn base() -> Scratch {
     scratch
 }
 
-/// Runs `damage` in a workspace and says what capture finds; the workspace can be removed after.
+/// Runs `damage` in a workspace and returns the findings of capture; then removes the workspace.
 fn findings(damage: impl FnOnce(&Path)) -> Vec<(String, FindingKind)> {
     let scratch = base();
     let (repo, tree, workspace) = scratch.workspace("w");
@@ -372,7 +372,7 @@ fn more_changes_than_the_limit_are_not_captured() {
         captured.map(|captured| captured.changes.len())
     };
     assert_eq!(at_most(3).unwrap(), 3);
-    // By what came and went, and by what changed in place.
+    // By added and removed paths, and by files changed in place.
     for most in [0, 1, 2] {
         let refused = at_most(most);
         assert!(

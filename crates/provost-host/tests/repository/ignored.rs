@@ -10,7 +10,7 @@ use crate::scratch::{Scratch, changed, put, take};
 /// One `.gitignore` in a directory of its own, and another one in `b` below.
 type Rules = (String, String);
 
-/// The paths that each of us would add, by the number of the rules they are under.
+/// The paths that capture and git would add, by the number of their rules.
 type Added = Vec<[BTreeSet<String>; 2]>;
 
 /// Captures a workspace with `files` under each of the rules, and asks git about the same.
@@ -48,7 +48,7 @@ fn both(rules: &[Rules], tracked: &[&str], files: &[&str]) -> Added {
     added
 }
 
-/// Names that patterns could be about.
+/// Names that patterns may match.
 #[rustfmt::skip]
 const FILES: &[&str] = &[
     "a.o", "d/a.o", "d/e/a.o", "keep.o", "build/x", "d/build/x", "logs/1.log", "d/logs/1.log",
@@ -57,7 +57,7 @@ const FILES: &[&str] = &[
     "UPPER", "upper", "w.tmp", "d/w.tmp",
 ];
 
-/// Patterns of every kind, and texts that are none.
+/// Patterns of every kind, and texts that are no pattern.
 #[rustfmt::skip]
 const PATTERNS: &[&str] = &[
     "*.o\n!keep.o", "build/", "/build", "logs/*.log", "doc/frotz", "doc/frotz/", "foo/*",
@@ -101,7 +101,7 @@ fn a_tracked_file_is_never_ignored() {
 /// Patterns of few letters, so that they often match.
 const TOP: &str = "!?/?([ab*?]|\\*\\*/|\\[ab\\]){1,3}(/[ab*]{1,2})?/?";
 
-/// Patterns of the file below.
+/// Patterns of the file in the directory below.
 const INNER: &str = "!?/?[ab*]{1,2}(/[ab*])?/?";
 
 fn rules() -> impl Strategy<Value = Rules> {

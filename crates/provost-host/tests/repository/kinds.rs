@@ -1,4 +1,4 @@
-//! Repositories of every kind give exact workspaces, or say what is missing.
+//! Repositories of every kind give exact workspaces, or the error names what is missing.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,6 @@ use provost_host::workspace::{self, Lowers, PrivateGit, Workspace, WorkspaceErro
 
 use crate::scratch::{Scratch, changed, found, git, put};
 
-/// A repository of some kind.
 struct Kind {
     scratch: Scratch,
     root: PathBuf,
@@ -79,7 +78,7 @@ fn submodule() -> Kind {
     kind
 }
 
-/// The files are their pointers: no filter runs.
+/// The files are LFS pointers: no filter runs.
 fn large_files() -> Kind {
     let kind = Kind::plain(&[]);
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n";

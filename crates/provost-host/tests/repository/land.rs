@@ -83,7 +83,7 @@ fn an_interrupted_landing_is_finished() {
     assert_eq!(scratch.git(&["status", "--porcelain"]), "");
 }
 
-/// Things that change what the system says of a file, and nothing that git keeps of it.
+/// Changes of a file's stat data that change nothing that git stores.
 const TOUCHES: [fn(&Scratch); 4] = [
     |scratch| {
         for name in ["a", "gone", "dir/file", ".gitignore"] {
@@ -143,7 +143,7 @@ fn a_touched_file_beside_a_changed_one_does_not_hide_it() {
 /// Makes something that landing must refuse.
 type Obstacle = fn(&Scratch);
 
-/// Things that stand in the way of landing, and what the refusal is called.
+/// Obstacles to landing, and the name of the refusal.
 const OBSTACLES: [(&str, Obstacle); 11] = [
     ("Dirty", |scratch| scratch.file("a", "mine\n")),
     ("Dirty", |scratch| {

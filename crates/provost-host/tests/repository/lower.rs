@@ -1,4 +1,4 @@
-//! Cached checkouts are pristine, shared, and removed only when nobody uses them.
+//! Cached checkouts are pristine, shared, and removed only when they have no holder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ fn ground() -> Ground {
 }
 
 impl Ground {
-    /// What lies beside the checkouts, but for locks.
+    /// What lies beside the checkouts, except locks.
     fn entries(&self) -> Vec<String> {
         let entries = fs::read_dir(self.root()).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -61,7 +61,7 @@ fn wait() {
     std::thread::sleep(Duration::from_millis(12));
 }
 
-/// All of them; only the room decides.
+/// Every checkout is wanted; only the room decides.
 const WANTED: Wanted<'_> = &|_, _| true;
 
 #[test]
@@ -98,7 +98,7 @@ fn many_at_once_use_one_checkout() {
 }
 
 #[test]
-fn a_checkout_that_somebody_touched_is_made_anew() {
+fn a_modified_checkout_is_made_anew() {
     type Touch = fn(&Path);
     let touches: [(&str, Touch); 8] = [
         ("written", |place| {
@@ -177,7 +177,7 @@ fn the_least_recently_used_goes_first_and_none_that_is_used() {
 }
 
 #[test]
-fn what_nobody_wants_goes_whatever_room_there_is() {
+fn an_unwanted_checkout_is_removed_whatever_room_there_is() {
     let ground = ground();
     let hold = |at: usize| ground.lowers.hold(&ground.repo, &ground.trees[at]).unwrap();
     let user = hold(0);

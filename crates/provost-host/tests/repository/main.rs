@@ -1,4 +1,4 @@
-//! Shows, with real git and real directories, what the git edge, capture and workspaces promise.
+//! Tests of the git module, capture and workspaces with real git and real directories.
 
 #![expect(
     clippy::unwrap_used,

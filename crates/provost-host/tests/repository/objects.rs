@@ -1,4 +1,4 @@
-//! Objects and refs are read with suspicion and written durably.
+//! Objects and refs are verified when read and durable when written.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ fn base() -> Scratch {
     scratch
 }
 
-/// Files `bytes` as the loose object `oid`, whatever their id is.
+/// Stores `bytes` as the loose object `oid`, whatever their id is.
 fn forge(scratch: &Scratch, oid: &Oid, kind: Kind, bytes: &[u8]) {
     let mut deflater = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     write!(deflater, "{} {}\0", kind.word(), bytes.len()).unwrap();
@@ -176,7 +176,7 @@ fn forged_objects_are_refused() {
     assert!(repo.commit_tree(&head).is_err());
     assert!(repo.resolve("HEAD").is_err());
     let missing = ObjectFormat::Sha1
-        .oid(Kind::Blob, b"nobody has this")
+        .oid(Kind::Blob, b"no repository has this")
         .unwrap();
     assert!(matches!(repo.blob(&missing), Err(GitError::Missing { .. })));
     assert!(matches!(repo.blob(&tree), Err(GitError::WrongKind { .. })));
@@ -349,7 +349,7 @@ fn trees_merge_or_conflict() {
     );
 }
 
-/// The files of the store's packs that end so.
+/// The files of the store's packs with this extension.
 fn packs(scratch: &Scratch, extension: &str) -> Vec<std::path::PathBuf> {
     let place = scratch.root().join(".git/objects/pack");
     let entries = std::fs::read_dir(place).into_iter().flatten();
@@ -364,7 +364,7 @@ fn what_is_written_is_held_until_it_is_released_and_git_reads_it() {
     for count in [1, 2, 99, 100, 150] {
         let scratch = base();
         let repo = scratch.open();
-        // As a process left it that died, and as somebody else made it.
+        // One `.keep` file of a dead process, one of another program.
         let place = scratch.root().join(".git/objects/pack");
         std::fs::create_dir_all(&place).unwrap();
         std::fs::write(place.join("pack-dead.keep"), "provost {}").unwrap();
@@ -412,7 +412,7 @@ fn a_ref_to_what_is_not_there_is_taken_back_and_found() {
     assert_eq!(repo.ref_value(other).unwrap(), None);
     let refs = repo.refs("refs/provost/").unwrap();
     assert_eq!(repo.dangling(refs.iter()).unwrap(), [""; 0]);
-    // A file of the tree was pruned, and then the commit itself.
+    // First a file of the tree is pruned, then the commit itself.
     let blob = scratch.git(&["rev-parse", "HEAD:d/b"]);
     let tree = scratch.git(&["rev-parse", "HEAD^{tree}"]);
     for object in [blob, tree, commit.to_string()] {

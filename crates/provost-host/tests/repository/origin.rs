@@ -1,4 +1,4 @@
-//! Content that was moved or copied names its source.
+//! Moved or copied content names its source.
 
 use provost_core::change::Movement::{self, Copy, Rename};
 use provost_host::capture::Captured;

@@ -1,4 +1,4 @@
-//! What is captured from the upper layer of an overlay is what was in the merged directory.
+//! Capture of the upper layer of an overlay equals capture of the merged directory.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::scratch::{Scratch, changed, chmod, found};
 
 const WORKSPACE: &str = "/workspace";
 
-/// A repository, and the checkout of its `HEAD` that overlays stand on.
+/// A repository, and the checkout of its `HEAD` that overlays lie on.
 pub(crate) struct Layers {
     pub(crate) scratch: Scratch,
     pub(crate) repo: Repository,
@@ -40,7 +40,7 @@ impl Layers {
         }
     }
 
-    /// An overlay that nobody wrote to.
+    /// An unmodified overlay.
     pub(crate) fn workspace(&self, name: &str) -> Workspace {
         let private = PrivateGit {
             commit: self.commit.clone(),
@@ -55,14 +55,14 @@ impl Layers {
         capture(&self.repo, &self.tree, source, &limits, Mode::Record).unwrap()
     }
 
-    /// Runs a script in `made`; what it printed.
+    /// Runs a script in `made` and returns its output.
     pub(crate) fn run(&self, made: &Workspace, script: &str) -> String {
         self.run_with(made, None, script)
     }
 
     /// Copies the merged directory.
     ///
-    /// By a mount of its own: names of one file that was linked on an overlay show as two until then.
+    /// Through a mount of its own: hard links made on an overlay show as two files until then.
     pub(crate) fn merged(&self, made: &Workspace) -> Source {
         let copy = made.root.join("copy");
         std::fs::create_dir(&copy).unwrap();
@@ -156,7 +156,7 @@ fn base() -> Scratch {
     scratch
 }
 
-/// Something an agent does.
+/// An action of an agent.
 #[derive(Debug, Clone)]
 enum Step {
     Write(String, String),
@@ -175,7 +175,7 @@ enum Step {
 }
 
 impl Step {
-    /// The step in the words of a shell; what cannot be done is left.
+    /// The step as a shell command; an impossible step does nothing.
     fn render(&self) -> String {
         let under = |path: &str| match path.rsplit_once('/') {
             Some((parent, _)) => format!("mkdir -p {parent}; "),
@@ -266,7 +266,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What must not depend on where it was read.
+/// The facts that must not depend on the source.
 fn facts(captured: Captured) -> impl PartialEq + std::fmt::Debug {
     let Captured {
         tree,
@@ -278,8 +278,8 @@ fn facts(captured: Captured) -> impl PartialEq + std::fmt::Debug {
     (tree, changes, findings, ignored)
 }
 
-/// Lets an agent do anything in an overlay, `cases` times, and asks `promise` about it; `promise` may
-/// use the directory whose name it is given.
+/// Lets an agent act at random in an overlay, `cases` times, and checks `promise` each time. The
+/// argument of `promise` is the name of a directory it may use.
 fn whatever_is_done(
     cases: u32,
     promise: impl Fn(&Layers, &Workspace, &str) -> Result<(), TestCaseError>,
@@ -303,7 +303,7 @@ fn whatever_is_done(
         promise(&layers, &made, "v")
     });
     outcome.unwrap();
-    // Whatever was done, nobody wrote to the checkout.
+    // Whatever the agent did, the checkout is unmodified.
     let again = Lowers::new(&cache)
         .hold(&layers.repo, &layers.tree)
         .unwrap();
@@ -346,7 +346,7 @@ fn a_layer_of_differences_shows_exactly_the_other_tree() {
     });
 }
 
-/// Checkouts that were set aside.
+/// Checkouts that were taken out of use.
 fn aside(scratch: &Scratch) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(scratch.cache().join("lower")).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -433,7 +433,7 @@ fn what_cannot_be_read_is_a_finding_and_can_be_removed() {
         ]
     };
     assert_eq!(changed(&captured), gone);
-    // The kernel leaves a directory there that nobody may enter.
+    // The kernel leaves a directory there without permission to enter.
     assert!(made.root.join("work/work").exists());
     workspace::remove(&layers.scratch.cache(), &made.root).unwrap();
     assert!(!made.root.exists());

@@ -1,4 +1,4 @@
-//! Whatever happens in a workspace, the patch says all of it.
+//! The patch contains everything that happened in a workspace.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,7 +9,7 @@ use provost_host::git::Repository;
 
 use crate::scratch::{Scratch, chmod, found, git, put, take};
 
-/// Something an agent does to a path.
+/// An action of an agent on a path.
 #[derive(Debug, Clone)]
 enum Step {
     Write(String, Vec<u8>),
@@ -55,7 +55,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Does a step as far as it can be done; the rest does not matter.
+/// Applies a step as far as possible; errors do not matter.
 fn apply(root: &Path, step: &Step) {
     let make_parent = |path: &str| {
         let parent = root.join(path);
@@ -97,7 +97,7 @@ fn apply(root: &Path, step: &Step) {
     }
 }
 
-/// The tree that `git apply` makes of `before` and the patch.
+/// The tree that `git apply` makes from `before` and the patch.
 fn patched(scratch: &Scratch, repo: &Repository, before: &str, patch: &[u8]) -> String {
     let other = scratch.outer().join("apply");
     std::fs::create_dir(&other).unwrap();

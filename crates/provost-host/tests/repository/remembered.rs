@@ -1,4 +1,4 @@
-//! What is remembered of a checkout is what git would say anew.
+//! What is remembered of a checkout equals a fresh answer of git.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use provost_host::git::Repository;
 
 use crate::scratch::{Scratch, chmod, git};
 
-/// A repository whose state is asked about again and again.
+/// A repository whose state is read repeatedly.
 struct Watched {
     scratch: Scratch,
     repo: Repository,
@@ -18,8 +18,8 @@ struct Watched {
     remembered: usize,
 }
 
-/// Waits until everything is old enough to be believed. The time of the last change of a file cannot
-/// be set, so there is no other way.
+/// Waits until everything is old enough to be trusted. The change time of a file cannot be set, so
+/// there is no other way.
 fn settle() {
     std::thread::sleep(Duration::from_millis(2_100));
 }
@@ -49,7 +49,7 @@ impl Watched {
         }
     }
 
-    /// Compares what is remembered with what git says, after `what` happened.
+    /// Compares what is remembered with git's answer, after `what` happened.
     fn check(&mut self, what: &str) {
         let fresh = self.scratch.open();
         let state = fresh.workspace().unwrap();
@@ -72,7 +72,7 @@ impl Watched {
         self.scratch.file(path, text);
     }
 
-    /// Writes as many bytes as there are, and sets the time back.
+    /// Writes the same number of bytes, and resets the modification time.
     fn forge(&self, path: &str) {
         let place = self.scratch.root().join(path);
         let before = fs::metadata(&place).unwrap();
@@ -193,7 +193,7 @@ fn a_memory_that_is_damaged_or_of_another_repository_is_none() {
         assert!(listed.memory.is_some());
     }
     for at in (0..whole.len()).step_by(97) {
-        // Whatever it says, it is read without a fuss.
+        // Whatever it contains, reading it neither fails nor panics.
         let mut bent = whole.clone();
         bent[at] ^= 0x55;
         let _ = watched

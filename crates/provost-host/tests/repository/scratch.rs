@@ -1,4 +1,4 @@
-//! A repository to try things on.
+//! A temporary repository for tests.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -51,12 +51,10 @@ impl Scratch {
         git(&self.root(), arguments)
     }
 
-    /// Writes a file of the repository's checkout.
     pub(crate) fn file(&self, path: &str, bytes: impl AsRef<[u8]>) {
         put(&self.root(), path, bytes);
     }
 
-    /// Commits everything in the checkout.
     pub(crate) fn commit(&self) -> Oid {
         self.git(&["add", "-A"]);
         self.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
@@ -67,7 +65,7 @@ impl Scratch {
         Repository::discover_with(&self.root(), self.outer()).unwrap()
     }
 
-    /// A workspace of `HEAD` whose private git directory finds the objects where they are.
+    /// A workspace of `HEAD` whose private git directory uses the repository's objects in place.
     pub(crate) fn workspace(&self, name: &str) -> (Repository, Oid, Workspace) {
         let repo = self.open();
         let commit = repo.resolve("HEAD").unwrap();
@@ -103,13 +101,12 @@ pub(crate) fn take(repo: &Repository, tree: &Oid, workspace: &Workspace) -> Capt
     .unwrap()
 }
 
-/// What was found where, without the words.
+/// Paths and kinds of the findings.
 pub(crate) fn found(captured: &Captured) -> BTreeSet<(String, FindingKind)> {
     let pair = |finding: &provost_core::change::Finding| (finding.path.to_string(), finding.kind);
     captured.findings.iter().map(pair).collect()
 }
 
-/// The paths that changed.
 pub(crate) fn changed(captured: &Captured) -> Vec<String> {
     captured
         .changes

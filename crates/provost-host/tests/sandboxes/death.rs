@@ -1,4 +1,4 @@
-//! Dead means dead: whatever ends a sandbox, nothing of it is left.
+//! Whatever ends a sandbox, no process of it is left.
 
 use std::fs;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use provost_host::sandbox::{How, ProcessIdentity, SandboxError, bury};
+use provost_host::sandbox::{How, ProcessIdentity, SandboxError, reap};
 
 use crate::stage::{Request, Stage, for_each_sandbox, for_each_user};
 
-/// Hops from process to process and session to session, and leaves a beat at each.
+/// Moves from process to process and session to session, and writes a beat at each.
 const HOP: &str = "import os, time\n\
     for _ in range(3):\n    if os.fork() == 0: break\n\
     beat = os.open('beat', os.O_CREAT | os.O_APPEND | os.O_WRONLY)\n\
@@ -76,7 +76,7 @@ fn a_cancelled_sandbox_is_dead() {
 }
 
 #[test]
-fn a_killed_driver_takes_its_sandbox_along() {
+fn a_killed_driver_ends_its_sandbox() {
     for_each_sandbox(|stage, profile| {
         stage.write("hop.py", HOP);
         let request = Request {
@@ -95,7 +95,7 @@ fn a_killed_driver_takes_its_sandbox_along() {
 }
 
 #[test]
-fn a_killed_init_leaves_nobody() {
+fn a_killed_init_leaves_no_process() {
     for_each_sandbox(|stage, profile| {
         stage.write("hop.py", HOP);
         let request = Request {
@@ -115,7 +115,7 @@ fn a_killed_init_leaves_nobody() {
 }
 
 #[test]
-fn a_killed_launcher_is_told_and_takes_the_sandbox_along() {
+fn a_killed_launcher_is_reported_and_ends_the_sandbox() {
     for_each_sandbox(|stage, profile| {
         stage.write("hop.py", HOP);
         let request = Request {
@@ -204,23 +204,23 @@ fn limits_hold() {
 }
 
 #[test]
-fn a_process_is_buried_once_and_never_a_stranger() {
+fn a_process_is_reaped_once_and_never_another_one() {
     let mut child = Command::new("sleep")
         .arg("60")
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
     let birth = ProcessIdentity::of(i32::try_from(child.id()).unwrap()).unwrap();
-    let stranger = ProcessIdentity {
+    let another = ProcessIdentity {
         start_time: birth.start_time + 1,
         ..birth.clone()
     };
     let patience = Duration::from_secs(5);
-    let bury = |birth: &ProcessIdentity| -> Result<bool, SandboxError> { bury(birth, patience) };
-    assert!(!bury(&stranger).unwrap());
+    let reap = |birth: &ProcessIdentity| -> Result<bool, SandboxError> { reap(birth, patience) };
+    assert!(!reap(&another).unwrap());
     assert!(child.try_wait().unwrap().is_none());
-    assert!(bury(&birth).unwrap());
-    assert!(!bury(&birth).unwrap(), "only its remains are left");
+    assert!(reap(&birth).unwrap());
+    assert!(!reap(&birth).unwrap(), "only a zombie is left");
     child.wait().unwrap();
-    assert!(!bury(&birth).unwrap());
+    assert!(!reap(&birth).unwrap());
 }

@@ -1,4 +1,4 @@
-//! Memory that no process has mapped is held to the limit as well.
+//! Memory that no process has mapped counts against the limit as well.
 //!
 //! Each attack tries to keep 640 MB or more where 128 MiB are granted, and would keep it for
 //! eight seconds.
@@ -9,7 +9,7 @@ use provost_host::sandbox::{How, Profile};
 
 use crate::stage::{Stage, for_each_user};
 
-/// What every attack begins with; `hold` ends it, with all it took.
+/// What every attack begins with; `hold` keeps all it took, and then ends it.
 const BEGIN: &str = "import ctypes, fcntl, mmap, os, socket, sys, time\n\
     libc = ctypes.CDLL(None, use_errno=True)\n\
     libc.shmat.restype = ctypes.c_void_p\n\
@@ -23,7 +23,7 @@ fn limited(stage: &Stage) -> Profile {
     profile
 }
 
-/// The attack is ended, or got an error before it had all it wanted.
+/// Asserts that the attack was ended, or failed before it had all it wanted.
 fn fails(stage: &Stage, name: &str, lines: &str) {
     stage.write("attack.py", &format!("{BEGIN}{lines}hold()\n"));
     let since = Instant::now();
@@ -59,7 +59,7 @@ fn files_in_memory_without_a_name_count() {
 }
 
 #[test]
-fn shared_memory_counts_whoever_has_it_mapped() {
+fn shared_memory_counts_whichever_process_has_it_mapped() {
     for_each_user(|stage| {
         let dropped = "maps = []\n\
             for _ in range(10):\n\

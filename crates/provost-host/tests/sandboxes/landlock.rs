@@ -1,4 +1,4 @@
-//! The tier without namespaces: what it lets in, what it keeps out, and what it refuses to promise.
+//! Tier `landlock`: what it permits, what it restricts, and which profiles it refuses.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -48,7 +48,7 @@ fn nothing_else_is_read_or_written() {
         fs::write(&beside, "secret").unwrap();
         fs::set_permissions(&beside, fs::Permissions::from_mode(0o666)).unwrap();
         let beside = beside.display();
-        // Everybody may write there, but for the sandbox.
+        // Every user may write there, but not the sandbox.
         let shared = ["/tmp", "/dev/shm"].map(|place| {
             let made = tempfile::tempdir_in(place).unwrap();
             fs::set_permissions(made.path(), fs::Permissions::from_mode(0o777)).unwrap();

@@ -1,4 +1,4 @@
-//! How a sandbox starts, what it hands over, how it ends.
+//! How a sandbox starts, what the payload inherits, how it ends.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn a_payload_prints_and_returns_its_code() {
 }
 
 #[test]
-fn a_signal_is_told_apart_from_a_code() {
+fn a_signal_is_reported_apart_from_a_code() {
     for_each_user(|stage| {
         let answer = stage.shell(&stage.profile(), "kill -TERM $$");
         assert_eq!(answer.how(), How::Signalled(15));
@@ -126,7 +126,7 @@ fn stdin_arrives_and_may_be_left_unread() {
 }
 
 #[test]
-fn a_birth_that_is_not_written_down_ends_the_sandbox() {
+fn an_init_that_cannot_be_recorded_ends_the_sandbox() {
     for_each_user(|stage| {
         let request = Request {
             argv: &["sh", "-c", "echo ran > ran"],
@@ -136,7 +136,7 @@ fn a_birth_that_is_not_written_down_ends_the_sandbox() {
         let answer = stage.ask(&stage.profile(), &request);
         assert_eq!(
             answer.value["error"],
-            "the birth of the sandbox could not be recorded"
+            "the init process of the sandbox could not be recorded"
         );
         assert!(!stage.workspace().join("ran").exists());
     });

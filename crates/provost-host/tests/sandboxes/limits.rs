@@ -7,7 +7,7 @@ use provost_host::sandbox::{How, Mount, Profile};
 
 use crate::stage::{Stage, for_each_user};
 
-/// Holds on long enough for any limit to be noticed.
+/// Lasts long enough for any limit to be noticed.
 const HOLD: &str = "import os, time\n";
 
 fn python(stage: &Stage, profile: &Profile, lines: &str) -> How {
@@ -56,7 +56,7 @@ fn too_many_processes_end_the_sandbox() {
         profile.limits.processes = 40;
         assert_eq!(python(stage, &profile, lines), How::ProcessLimit);
         let count = fs::read(stage.workspace().join("count")).unwrap().len();
-        // For root the kernel itself holds at a coarse number only, and before 6.14 at none.
+        // For root the kernel itself enforces a coarse limit only, and before 6.14 none.
         let is_root = stage.user.is_none() && rustix::process::geteuid().is_root();
         assert!(count < if is_root { 2000 } else { 40 }, "{count}");
 
@@ -139,7 +139,7 @@ fn silence_ends_the_sandbox_and_work_does_not() {
         assert_eq!(python(stage, &profile, prints), How::Exited(0));
         let writes = "for number in range(8): open('note', 'w').write('x'); time.sleep(0.4)\n";
         assert_eq!(python(stage, &profile, writes), How::Exited(0));
-        // Whoever only computes, or reads, gets nowhere.
+        // A payload that only computes, or reads, makes no progress.
         let hangs = "while True: open('note').read()\n";
         assert_eq!(python(stage, &profile, hangs), How::NoProgress);
     });

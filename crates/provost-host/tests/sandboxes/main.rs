@@ -1,4 +1,5 @@
-//! The sandbox, tried from the inside, as the user who runs the tests and, for root, as an ordinary one.
+//! Tests the sandbox from the inside, as the user who runs the tests and, for root, as an ordinary
+//! user too.
 
 #[cfg(test)]
 mod death;

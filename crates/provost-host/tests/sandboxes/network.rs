@@ -1,4 +1,4 @@
-//! The network of a sandbox, asked for by the programs that people use.
+//! The network of a sandbox, used by common programs.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use provost_host::sandbox::{How, Network, Profile};
 
 use crate::stage::{Answer, Request, Stage, for_each_user};
 
-/// A server on the host's loopback that greets everybody; its port.
+/// Starts a server on the host's loopback that greets every client; returns its port.
 fn greeter() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -42,7 +42,7 @@ fn python(stage: &Stage, profile: &Profile, script: &str) -> Answer {
     stage.run(profile, &["/usr/bin/python3", "-c", script])
 }
 
-/// Who was asked in which way, by which rule it was decided, and how often.
+/// Each target with its method, the rule that decided, and the count.
 fn lines(answer: &Answer) -> Vec<(String, String, Code, u64)> {
     let line = |line: Traffic| (line.target, line.method, line.code, line.count);
     answer.ended().network.into_iter().map(line).collect()
@@ -87,7 +87,7 @@ fn curl_reaches_what_was_granted_and_nothing_else() {
 }
 
 #[test]
-fn python_reaches_what_was_granted_and_hears_why_not() {
+fn python_reaches_what_was_granted_and_gets_the_reason_of_a_refusal() {
     let (port, other) = (greeter(), greeter());
     for_each_user(|stage| {
         let profile = granted(stage, &[&format!("127.0.0.1:{port}")]);
@@ -103,7 +103,7 @@ fn python_reaches_what_was_granted_and_hears_why_not() {
 }
 
 #[test]
-fn who_ignores_the_proxy_fails_at_once() {
+fn a_program_that_ignores_the_proxy_fails_at_once() {
     let port = greeter();
     for_each_user(|stage| {
         let script = format!(

@@ -1,4 +1,4 @@
-//! Sandboxes of one thread have one nursery, and nothing else in common.
+//! Sandboxes of one thread share one fork server, and nothing else.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,7 +38,7 @@ fn stat(pid: i32) -> Vec<i32> {
         .collect()
 }
 
-/// What a process has open.
+/// The open files of a process.
 fn open_files(pid: i32) -> BTreeSet<String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let links = entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
@@ -46,7 +46,7 @@ fn open_files(pid: i32) -> BTreeSet<String> {
     names.filter(|name| name != "/dev/null").collect()
 }
 
-/// The pipes and sockets among that, whose names tell them apart.
+/// The pipes and sockets among them, whose names are unique.
 fn channels(pid: i32) -> BTreeSet<String> {
     let mut names = open_files(pid);
     names.retain(|name| name.starts_with("pipe:") || name.starts_with("socket:"));
@@ -83,15 +83,15 @@ fn sandboxes_of_one_thread_share_no_session_and_no_descriptor() {
             assert!(others.remove(&launcher), "a launcher is the driver's child");
             assert_eq!(stat(launcher)[2], launcher, "and has a session of its own");
         }
-        let nursery = others.pop_first().unwrap();
-        assert!(others.is_empty(), "there is one nursery");
-        assert_eq!(open_files(nursery).len(), 1, "it has its socket");
+        let server = others.pop_first().unwrap();
+        assert!(others.is_empty(), "there is one fork server");
+        assert_eq!(open_files(server).len(), 1, "it has its socket");
 
         let inits = sandboxes.each_ref().map(init_of);
         for [one, two] in [launchers, inits].map(|pair| pair.map(channels)) {
             assert_ne!(one.len(), 0);
             assert!(one.is_disjoint(&two), "{one:?} {two:?}");
-            assert!(one.is_disjoint(&channels(nursery)));
+            assert!(one.is_disjoint(&channels(server)));
         }
     });
 }
@@ -107,7 +107,7 @@ fn sandboxes_of_one_thread_die_with_it() {
                 ["one", "two"].map(|name| {
                     let running = start(stage, name, "sleep 60");
                     let init = init_of(&running);
-                    // No socket closes: the end of the thread is all they can notice.
+                    // No socket closes: they can notice only the end of the thread.
                     std::mem::forget(running);
                     init
                 })
@@ -121,23 +121,23 @@ fn sandboxes_of_one_thread_die_with_it() {
 }
 
 #[test]
-fn a_killed_nursery_is_replaced_and_its_sandboxes_live_on() {
+fn a_killed_fork_server_is_replaced_and_its_sandboxes_stay_alive() {
     for_each_user(|stage| {
         if stage.user.is_some() {
             return;
         }
         let one = start(stage, "one", "cat; sleep 0.3; echo done");
         let launcher = stat(init_of(&one))[0];
-        let nursery = children(&stage.fixture())
+        let server = children(&stage.fixture())
             .into_iter()
             .find(|pid| *pid != launcher)
             .unwrap();
         let killed = Process::new("kill")
-            .args(["-KILL", &nursery.to_string()])
+            .args(["-KILL", &server.to_string()])
             .status();
         assert!(killed.unwrap().success());
-        until("the nursery is gone", || {
-            ProcessIdentity::of(nursery).is_none()
+        until("the fork server is gone", || {
+            ProcessIdentity::of(server).is_none()
         });
         let two = start(stage, "two", "cat");
         for (running, out) in [(one, "onedone\n"), (two, "two")] {
@@ -147,7 +147,10 @@ fn a_killed_nursery_is_replaced_and_its_sandboxes_live_on() {
             let file = stage.path().join(format!("{name}.out"));
             assert_eq!(fs::read_to_string(file).unwrap(), out);
         }
-        let remains = fs::read_to_string(format!("/proc/{nursery}/stat"));
-        assert!(remains.is_err(), "nobody buried the nursery: {remains:?}");
+        let remains = fs::read_to_string(format!("/proc/{server}/stat"));
+        assert!(
+            remains.is_err(),
+            "the fork server was not reaped: {remains:?}"
+        );
     });
 }

@@ -13,8 +13,8 @@ use provost_host::sandbox::{Ended, How, Mount, Profile};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// The ordinary user that root also tries everything as.
-const NOBODY: u32 = 65534;
+/// The ordinary user as whom root repeats every test.
+const UNPRIVILEGED: u32 = 65534;
 /// Where the workspace is inside.
 pub(crate) const WORKSPACE: &str = "/workspace";
 
@@ -22,7 +22,7 @@ pub(crate) const WORKSPACE: &str = "/workspace";
 pub(crate) fn for_each_user(scene: impl Fn(&Stage)) {
     scene(&Stage::new(None));
     if rustix::process::geteuid().is_root() {
-        scene(&Stage::new(Some(NOBODY)));
+        scene(&Stage::new(Some(UNPRIVILEGED)));
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Stage {
     directory: TempDir,
 }
 
-/// What a driver was asked, beside the profile.
+/// The request to a driver, beside the profile.
 #[derive(Default)]
 pub(crate) struct Request<'a> {
     pub(crate) argv: &'a [&'a str],
@@ -53,7 +53,7 @@ pub(crate) struct Request<'a> {
     pub(crate) selftest: bool,
 }
 
-/// What a driver answered, with what the payload printed.
+/// The driver's answer, with the payload's output.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) value: Value,
@@ -147,7 +147,7 @@ impl Stage {
         self.answer(self.drive(profile, request))
     }
 
-    /// What a driver answers in the end.
+    /// The driver's answer at its end.
     pub(crate) fn answer(&self, driver: Child) -> Answer {
         let output = driver.wait_with_output().unwrap();
         let read = |name: &str| {
@@ -161,7 +161,7 @@ impl Stage {
         }
     }
 
-    /// A driver at work.
+    /// Starts a driver.
     pub(crate) fn drive(&self, profile: &Profile, request: &Request<'_>) -> Child {
         let request = json!({
             "profile": profile,
@@ -188,7 +188,7 @@ impl Stage {
         child
     }
 
-    /// The init of the sandbox whose birth the driver wrote down.
+    /// The init of the sandbox that the driver recorded.
     pub(crate) fn init(&self) -> Option<i32> {
         let text = fs::read(self.output().join("born")).ok()?;
         let birth: Value = serde_json::from_slice(&text).ok()?;

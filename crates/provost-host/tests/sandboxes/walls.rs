@@ -30,9 +30,9 @@ fn only_processes_of_the_sandbox_exist() {
     for_each_user(|stage| {
         let pids = printed(stage, "cd /proc && ls -d [0-9]*");
         let pids: Vec<u32> = pids.lines().map(|pid| pid.parse().unwrap()).collect();
-        // The number between them was that of a thread of init.
+        // The pid between them was that of a thread of init.
         assert_eq!(pids, [1, 3], "init and the shell, which becomes ls");
-        // Init cannot be looked into, nor ended.
+        // The payload can neither read nor end init.
         let script = "cat /proc/1/environ /proc/1/maps /proc/1/fd/*; readlink /proc/1/fd/*; true";
         assert_eq!(printed(stage, script), "");
         assert_eq!(printed(stage, "kill -KILL 1; echo alive"), "alive");

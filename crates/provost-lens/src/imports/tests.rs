@@ -19,7 +19,7 @@ const FILES: &[&str] = &[
     "c/main.c",
 ];
 
-/// How, from where, what, and the file that is meant.
+/// Style, importing file, target, and the file that is meant.
 type Case = (Imports, &'static str, &'static str, Option<&'static str>);
 
 const CASES: &[Case] = &[

@@ -82,7 +82,7 @@ const RUST: Spec = Spec {
     public: &["pub", "extern"],
     private: &[],
     unmarked: Confidence::High,
-    // Only traits have methods here; others call them.
+    // Only traits have methods here; other types call them.
     unmarked_method: Confidence::Low,
     entry_points: &["main"],
     class_has_body: false,

@@ -1,7 +1,7 @@
-//! Says in how many parts that share nothing the methods of a class fall.
+//! Counts the groups of methods of a class that share nothing.
 //!
-//! Two methods belong together if both touch the same part of the class, or one calls the other.
-//! Constructors touch everything and methods that touch nothing say nothing; neither counts.
+//! Two methods belong together if both access the same member of the class, or one calls the other.
+//! Constructors access everything and methods without access say nothing; neither counts.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::facts::name_hash;
 use crate::groups::Groups;
 use crate::language::Members;
 
-/// The part of its class that an access gets hold of, if it does.
+/// The member of the class that `node` accesses, if any.
 pub(super) fn part(members: Members, node: Node<'_>, source: &[u8]) -> Option<u32> {
     let Members::Through {
         words,
@@ -31,7 +31,7 @@ pub(super) fn part(members: Members, node: Node<'_>, source: &[u8]) -> Option<u3
     Some(name_hash(part))
 }
 
-/// In how many parts a class falls; nothing where fewer than two methods say anything.
+/// Number of groups; `None` if fewer than two methods count.
 pub(super) fn parts(members: Members, methods: &[Method], fields: &[u32]) -> Option<u32> {
     if members == Members::Unknown {
         return None;

@@ -1,4 +1,4 @@
-//! Opens and closes what has a name, and says how sure it is that nobody needs it.
+//! Opens and closes scopes, and estimates how surely a definition is unused.
 
 use provost_core::structure::Confidence;
 use tree_sitter::Node;
@@ -9,15 +9,15 @@ use super::{Walk, cohesion};
 use crate::facts::{ClassFact, FunctionFact, Hashes, name_hash};
 use crate::language::{Naming, Roles};
 
-/// The longest name, and the longest way down to one.
+/// The longest name, in bytes.
 const LONGEST_NAME: usize = 200;
 const DEEPEST_NAME: usize = 32;
 
-/// The longest name with everything around it; beyond it what is around is cut.
+/// The longest qualified name; beyond it the qualification is cut.
 const LONGEST_PATH: usize = 400;
 
 impl Walk<'_> {
-    /// Notes the name that a lambda right below `node` gets.
+    /// Records the name that a lambda directly below `node` gets.
     pub(super) fn name_lambda(&mut self, node: Node<'_>) {
         let value = ["value", "right"]
             .iter()
@@ -33,19 +33,19 @@ impl Walk<'_> {
         if let Some(name) = self.short_text(place) {
             let simple = name.rsplit('.').next().unwrap_or_default();
             let letter = |letter: char| letter.is_alphanumeric() || "_$#".contains(letter);
-            // A key that is computed or in quotation marks is no name.
+            // A computed or quoted key is no name.
             if simple.is_empty() || !simple.chars().all(letter) {
                 return;
             }
             self.lambda_name = Some((self.frames.len() + 1, simple.to_owned()));
-            // A variable is only named here; a part of something may be used by it.
+            // A variable is only named here; a member may be used by what it belongs to.
             if self.is(place, Roles::IDENTIFIER) && node.child_by_field_name("value").is_some() {
                 self.naming.push(place.id());
             }
         }
     }
 
-    /// Begins a scope if `node` is one, and says whether it did.
+    /// Begins a scope if `node` is one, and returns whether it did.
     pub(super) fn open_scope(&mut self, node: Node<'_>, roles: Roles) -> bool {
         let depth = self.frames.len();
         let sort = if roles.has(Roles::FUNCTION) {
@@ -102,7 +102,7 @@ impl Walk<'_> {
         true
     }
 
-    /// The type that a method stands beside instead of inside, with a dot.
+    /// The type of a method that is defined outside of its type, with a dot.
     fn receiver(&self, node: Node<'_>) -> String {
         let Some(receiver) = node.child_by_field_name("receiver") else {
             return String::new();
@@ -154,7 +154,7 @@ impl Walk<'_> {
         scope.frames = self.frames.len();
         if sort != Sort::Space {
             scope.unused = self.unused(node, sort, simple);
-            // What takes over from another class is often found by that.
+            // A class that inherits is often found through its base class.
             if sort == Sort::Class && scope.derived {
                 scope.unused = scope.unused.map(|_| Confidence::Low);
             }
@@ -162,7 +162,7 @@ impl Walk<'_> {
         scope
     }
 
-    /// Whether a branch is only for those who check types.
+    /// Whether a branch is only for type checkers.
     fn is_type_checking(&self, node: Node<'_>, roles: Roles) -> bool {
         roles.has(Roles::IF)
             && self.functions_open.is_empty()
@@ -171,7 +171,7 @@ impl Walk<'_> {
                 .is_some_and(|condition| self.text(condition).ends_with(b"TYPE_CHECKING"))
     }
 
-    /// How sure it is that an item is unused if nobody names it.
+    /// How surely an item is unused if no code names it.
     fn unused(&self, node: Node<'_>, sort: Sort, name: &str) -> Option<Confidence> {
         let spec = self.language.spec;
         let around = self.scopes.last();
@@ -181,7 +181,8 @@ impl Walk<'_> {
         let method = around.is_some_and(|scope| scope.sort == Sort::Class)
             || node.child_by_field_name("receiver").is_some();
         let derived = around.is_some_and(|scope| scope.derived);
-        // What is inside a function is used by it, and what a promise asks for is used by others.
+        // What is inside a function is used by it, and trait or interface members are called
+        // elsewhere.
         let fulfils = around.is_some_and(|scope| scope.sort == Sort::Space && scope.derived);
         let local = sort == Sort::Class && !self.functions_open.is_empty();
         if local || fulfils {
@@ -227,7 +228,7 @@ impl Walk<'_> {
         })
     }
 
-    /// What is said about an item in front of it.
+    /// The modifiers in front of an item, as text.
     fn modifiers(&self, node: Node<'_>) -> String {
         let mut words = String::new();
         let children = node.child_count().min(8);
@@ -245,7 +246,6 @@ impl Walk<'_> {
         words
     }
 
-    /// Ends the innermost scope.
     pub(super) fn close_scope(&mut self) {
         let Some(scope) = self.scopes.pop() else {
             return;
@@ -272,7 +272,7 @@ impl Walk<'_> {
             outer.parts.extend(&scope.parts);
             outer.touched.extend(&scope.touched);
         }
-        // A method belongs to the class right around it.
+        // A method belongs to the innermost class.
         if let Some(class) = self
             .scopes
             .last_mut()
@@ -311,7 +311,7 @@ impl Walk<'_> {
         let members = self.language.spec.members;
         let own = scope.simple;
         let uses: Hashes<'static> = scope.uses.into_iter().filter(|name| *name != own).collect();
-        // What a class inside uses, the one around it uses too.
+        // What an inner class uses, the outer one uses too.
         if let Some(outer) = self.classes_open.last().copied() {
             self.scopes[outer].uses.extend(uses.all());
         }
@@ -327,7 +327,7 @@ impl Walk<'_> {
         });
     }
 
-    /// Begins a statement, and says whether it is one of the block of a function.
+    /// Begins a statement, and returns whether it belongs to the block of a function.
     pub(super) fn open_statement(&mut self, node: Node<'_>) -> bool {
         let depth = self.frames.len();
         let (first, last) = (line(node.start_position().row), line(last_row(node)));
@@ -335,7 +335,7 @@ impl Walk<'_> {
             return false;
         };
         scope.statements = scope.statements.saturating_add(1);
-        // The first statement says how deep those of the block lie: in the body, or in a list in it.
+        // The first statement shows the depth of the block: in the body, or in a list in it.
         if scope.block_frames.is_none() && depth <= scope.frames + 3 {
             scope.block_frames = Some(depth);
         }
@@ -350,7 +350,7 @@ impl Walk<'_> {
         let text = self.text(node);
         let fits = !text.is_empty() && text.len() <= LONGEST_NAME;
         let text = fits.then(|| String::from_utf8_lossy(text))?;
-        // A name over several lines, or one that is computed, is none.
+        // A name over several lines, or a computed one, does not count.
         let plain = |letter: char| !letter.is_whitespace() && !letter.is_control();
         text.chars().all(plain).then(|| text.into_owned())
     }
@@ -377,7 +377,7 @@ fn name_of(node: Node<'_>) -> Option<Node<'_>> {
     None
 }
 
-/// The token of a name with parts that is the name itself.
+/// The last token of a name with several parts.
 fn last_leaf(mut node: Node<'_>) -> Node<'_> {
     for _ in 0..DEEPEST_NAME {
         let last = node.named_child_count().checked_sub(1);
@@ -404,12 +404,11 @@ fn last_row(node: Node<'_>) -> usize {
     }
 }
 
-/// A row as people count lines.
+/// A row as a line number, from 1.
 fn line(row: usize) -> u32 {
     u32::try_from(row + 1).unwrap_or(u32::MAX)
 }
 
-/// Whether a name with what is around it ends with this name.
 fn ends_with_name(path: &str, name: &str) -> bool {
     path.rsplit('.').next() == Some(name)
 }

@@ -1,10 +1,9 @@
-//! Holds what is known of a function, class or namespace while it is being gone through.
+//! State of a function, class or namespace during the walk.
 
 use provost_core::structure::Confidence;
 
 use super::stream::Stream;
 
-/// What a scope is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     Function,
@@ -12,7 +11,6 @@ pub(super) enum Sort {
     Space,
 }
 
-/// A function, class or namespace that is being gone through.
 #[derive(Debug)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -20,9 +18,9 @@ pub(super) enum Sort {
 )]
 pub(super) struct Scope {
     pub(super) sort: Sort,
-    /// Its name with what is around it; empty for a branch that only checks types.
+    /// The qualified name; empty for a branch that is only for type checkers.
     pub(super) name: String,
-    /// The hash of its name alone.
+    /// Hash of the unqualified name.
     pub(super) simple: u32,
     pub(super) line: u32,
     pub(super) end_line: u32,
@@ -30,34 +28,32 @@ pub(super) struct Scope {
     pub(super) test: bool,
     pub(super) type_checking: bool,
     pub(super) unused: Option<Confidence>,
-    /// Whether a class takes over something, or a space fulfils a promise.
+    /// Whether a class inherits, or a space implements a trait or interface.
     pub(super) derived: bool,
 
     pub(super) cyclomatic: u32,
     pub(super) cognitive: u32,
     pub(super) nesting: u32,
-    /// How deep branches lie in each other here.
+    /// Present nesting of branches.
     pub(super) depth: u32,
     pub(super) statements: u32,
     /// How many nodes are around it.
     pub(super) frames: usize,
-    /// How many nodes are around the statements of its block, once there is one.
+    /// How many nodes are around the statements of its block, once known.
     pub(super) block_frames: Option<usize>,
     pub(super) stream: Stream,
 
-    /// Parts of the class that a method gets hold of by a word such as `self`.
+    /// Members of the class that a method accesses through a word such as `self`.
     pub(super) parts: Vec<u32>,
-    /// Names in a method.
     pub(super) touched: Vec<u32>,
     /// Names in a class that may be those of classes.
     pub(super) uses: Vec<u32>,
-    /// Names in the declarations of the fields of a class.
+    /// Names in the field declarations of a class.
     pub(super) fields: Vec<u32>,
-    /// The methods of a class: their names, and what they touch.
+    /// The methods of a class: their names, and the members they access.
     pub(super) methods: Vec<Method>,
 }
 
-/// A method of a class.
 #[derive(Debug)]
 pub(super) struct Method {
     pub(super) name: u32,

@@ -1,21 +1,24 @@
 //! Turns the tokens of a function into hashes that can be compared.
 //!
-//! Three readings of the same tokens: to the letter; with names replaced by when they were first
-//! seen and values by what they are, which finds copies that were renamed all through; and with
-//! every name alike, in shingles of which the smallest hashes are kept, which finds copies that
-//! were edited.
+//! The same tokens are hashed in three ways:
+//!
+//! - Exactly.
+//! - With each name replaced by its order of appearance and each value by its kind. This finds
+//!   copies that were renamed throughout.
+//! - With all names equal, in shingles of which the smallest hashes are kept. This finds copies
+//!   that were edited.
 
 use std::collections::HashMap;
 
 use crate::facts::{Block, Hashes, StatementFact, mix, short};
 
-/// How many tokens are compared at a time.
+/// Tokens per shingle.
 const SHINGLE: usize = 8;
 
 /// How many hashes of shingles are kept.
 pub(crate) const SKETCH: usize = 32;
 
-/// The most shingles of one function that are held before the large ones go.
+/// The most shingles of one function in memory before the large ones are dropped.
 const MOST_SHINGLES: usize = 1 << 16;
 
 /// The most statements of one block that are kept.
@@ -23,17 +26,17 @@ const MOST_STATEMENTS: usize = 10_000;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Token {
-    /// A word or sign of the language.
+    /// A keyword or punctuation of the language.
     Fixed(u64),
     Name(u64),
-    /// The name of a part of something, which says what is done.
+    /// The name of a member, which says what is done.
     Member(u64),
     Value(u64),
-    /// A function inside, by its shape and its text.
+    /// An inner function, by its shape and its text.
     Inner(u64, u64),
 }
 
-/// Numbers that keep the sorts of tokens apart.
+/// Numbers that keep the kinds of tokens apart.
 const NAME: u64 = 1 << 32;
 const MEMBER: u64 = 2 << 32;
 const VALUE: u64 = 3 << 32;
@@ -53,7 +56,7 @@ pub(super) struct Stream {
     block: Vec<StatementFact>,
 }
 
-/// A statement that is being gone through.
+/// A statement during the walk.
 #[derive(Debug, Default)]
 struct Statement {
     hash: u64,
@@ -137,7 +140,7 @@ impl Stream {
     }
 }
 
-/// What came of the tokens of a function.
+/// Hashes of the tokens of a function.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) text: u64,
@@ -147,7 +150,7 @@ pub(super) struct Finished {
     pub(super) block: Block<'static>,
 }
 
-/// When a name was first seen, as a number.
+/// The order of appearance of a name.
 fn number(seen: &mut HashMap<u64, u64>, name: u64) -> u64 {
     let next = seen.len() as u64;
     *seen.entry(name).or_insert(next)

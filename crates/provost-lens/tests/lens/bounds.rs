@@ -1,4 +1,4 @@
-//! Input that is not what it says, or more than anybody can read.
+//! Input that is not what it claims, or too large to read.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ fn parse_of(path: &str, bytes: &[u8]) -> Parse {
 }
 
 #[test]
-fn what_is_not_the_language_it_claims_is_told_and_finds_nothing() {
+fn a_wrong_language_is_reported_and_finds_nothing() {
     assert_eq!(parse_of("a.py", b"\x00\x01\xff\xfe"), Parse::NotText);
     assert_eq!(
         parse_of(
@@ -72,7 +72,7 @@ fn bombs_end_in_time() {
     }
 }
 
-/// The most memory that this process ever held, in bytes.
+/// Peak memory of this process, in bytes.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -148,7 +148,7 @@ fn a_syntax_error_decides_nothing() {
     let delta = compare(&before.report(), &after.report());
     assert_eq!(delta.regressions, []);
     assert_eq!(delta.parse_worsened.len(), 1);
-    assert_eq!(delta.verdict, DeltaVerdict::Regressed, "health tells it");
+    assert_eq!(delta.verdict, DeltaVerdict::Regressed, "health shows it");
 }
 
 #[test]

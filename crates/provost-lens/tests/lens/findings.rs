@@ -1,4 +1,4 @@
-//! What is found, and what is not.
+//! What the lens finds, and what it does not.
 
 use proptest::prelude::*;
 use provost_core::structure::compare::{DeltaVerdict, compare};
@@ -27,7 +27,7 @@ fn named(name: &str) -> String {
     LONG.replace("NAME", name)
 }
 
-/// Uses what it names, so that nothing is unused.
+/// Uses the names, so that nothing is unused.
 const USES: (&str, &str) = ("use.py", "one()\ntwo()\nthree()\nfour()\n");
 
 #[test]
@@ -132,7 +132,7 @@ type UnusedCase = (
 );
 
 #[test]
-fn what_nobody_names_is_unused_as_surely_as_its_language_allows() {
+fn an_unnamed_item_is_unused_as_surely_as_its_language_allows() {
     let cases: &[UnusedCase] = &[
         (
             "a.py",
@@ -262,7 +262,7 @@ fn a_circle_of_imports_is_found_unless_it_is_closed_later() {
 }
 
 #[test]
-fn the_toy_of_the_document_behaves_as_it_says() {
+fn the_toy_example_behaves_as_documented() {
     let files = [
         ("pkg/__init__.py", ""),
         ("pkg/a.py", "def add(a, b):\n    return a + b\n"),

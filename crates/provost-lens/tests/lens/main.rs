@@ -1,4 +1,4 @@
-//! Looks at small trees through the real lens.
+//! Analyses small trees with the real lens.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What is remembered is what would be found out anew.
+//! A cached analysis equals a fresh one.
 
 use std::fs;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ const FILES: &[(&str, &str)] = &[
     ("data.bin", "\0\0\0"),
 ];
 
-/// Waits until every file is old enough to be believed next time. The time of the last change of a
+/// Waits until every file is old enough to be trusted at the next analysis. The change time of a
 /// file cannot be set, so there is no other way.
 fn settle() {
     std::thread::sleep(Duration::from_millis(2_100));
@@ -87,7 +87,7 @@ fn after_each_of_many_edits_memory_sees_what_is_found_anew() {
         match step % 5 {
             0 => scene.remove(&format!("m{}.py", step / 5)),
             1 => scene.write(&format!("new{step}.py"), module(step % 12, 1).as_bytes()),
-            // The header is of another language now, and then again of the first.
+            // The header changes to another language, and then back to the first.
             2 => scene.write("two.cpp", b"int other() { return shared(); }\n"),
             3 if step == 8 => scene.remove("one.c"),
             _ => scene.write(
@@ -104,7 +104,7 @@ fn after_each_of_many_edits_memory_sees_what_is_found_anew() {
     assert!(seen.len() > 3, "the edits change what is found: {seen:?}");
 }
 
-/// Something that somebody does to a tree of modules.
+/// An edit of a tree of modules.
 #[derive(Debug, Clone)]
 enum Deed {
     Write(usize, usize),
@@ -136,7 +136,7 @@ proptest! {
         prop_assert_eq!(scene.remembered(), scene.report());
         for deed in deeds {
             let place = |number: usize| scene.root().join(format!("m{number}.py"));
-            // What is not there cannot be removed or moved, which is fine.
+            // A missing file cannot be removed or moved, which is no error here.
             match deed {
                 Deed::Write(file, version) => {
                     scene.write(&format!("m{file}.py"), module(file, version).as_bytes());
@@ -157,18 +157,18 @@ proptest! {
 }
 
 #[test]
-fn who_lists_the_files_is_told_what_it_said_last() {
+fn the_file_list_gets_back_its_last_memory() {
     let scene = Scene::new(FILES);
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let given = Arc::new(Mutex::new(Vec::new()));
     let lens = TreeSitterLens {
         list: {
-            let told = Arc::clone(&told);
+            let given = Arc::clone(&given);
             Box::new(move |_, memory| {
-                let mut told = told.lock().unwrap();
-                told.push(memory.to_vec());
+                let mut given = given.lock().unwrap();
+                given.push(memory.to_vec());
                 Ok(Listed {
                     paths: Vec::new(),
-                    memory: (told.len() < 3).then(|| vec![7; told.len()]),
+                    memory: (given.len() < 3).then(|| vec![7; given.len()]),
                 })
             })
         },
@@ -177,8 +177,8 @@ fn who_lists_the_files_is_told_what_it_said_last() {
     for _ in 0..4 {
         lens.analyze(&scene.root(), &Settings::default()).unwrap();
     }
-    let told = told.lock().unwrap();
-    assert_eq!(*told, [vec![], vec![7], vec![7, 7], vec![7, 7]]);
+    let given = given.lock().unwrap();
+    assert_eq!(*given, [vec![], vec![7], vec![7, 7], vec![7, 7]]);
 }
 
 #[test]

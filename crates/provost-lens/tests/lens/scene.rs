@@ -43,17 +43,17 @@ impl Scene {
         fs::remove_file(self.root().join(path)).unwrap();
     }
 
-    /// What a lens without any memory sees.
+    /// The report of a lens without a cache.
     pub(crate) fn report(&self) -> Report {
         self.with(&Settings::default(), None)
     }
 
-    /// What a lens with a memory sees.
+    /// The report of a lens with a cache.
     pub(crate) fn remembered(&self) -> Report {
         self.with(&Settings::default(), Some(self.cache()))
     }
 
-    /// What a person is told by a lens with a memory.
+    /// The summary of a lens with a cache.
     pub(crate) fn summary(&self) -> Summary {
         let lens = Self::lens(Some(self.cache()));
         lens.summarize(&self.root(), &Settings::default()).unwrap()
@@ -76,7 +76,7 @@ impl Scene {
     }
 }
 
-/// Says that there are `paths`, whatever is there.
+/// Lists `paths`, whatever exists.
 pub(crate) fn listing(paths: &'static [&'static str]) -> List {
     Box::new(|_, _| {
         Ok(Listed {
@@ -86,7 +86,6 @@ pub(crate) fn listing(paths: &'static [&'static str]) -> List {
     })
 }
 
-/// Every file below `root`.
 fn list(root: &Path) -> Vec<RawPath> {
     let (mut found, mut open) = (Vec::new(), vec![root.to_owned()]);
     while let Some(directory) = open.pop() {
@@ -103,7 +102,6 @@ fn list(root: &Path) -> Vec<RawPath> {
     found
 }
 
-/// The function with this name.
 pub(crate) fn function<'a>(report: &'a Report, name: &str) -> &'a Function {
     let found = report.functions.iter().find(|one| one.name == name);
     found.unwrap_or_else(|| panic!("no `{name}` among {:?}", names(report)))

@@ -20,7 +20,7 @@ fn event(text: &str) -> Event {
     }
 }
 
-/// A ledger of three records, and where it lies.
+/// A ledger of three records, and its path.
 fn three() -> (tempfile::TempDir, PathBuf) {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("events.jsonl");
@@ -129,7 +129,7 @@ fn a_flipped_byte_is_found_and_its_line_named() {
 }
 
 #[test]
-fn a_ledger_that_changed_behind_our_back_takes_nothing_more() {
+fn a_ledger_that_another_process_changed_takes_nothing_more() {
     type Change = fn(&Path);
     let changes: [(&str, Change); 5] = [
         ("grew", |path| {
@@ -312,7 +312,7 @@ fn an_unreadable_ledger_is_an_error() {
     let (_scratch, path) = three();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     if File::open(&path).is_ok() {
-        // Permissions do not bind this user (root), so there is nothing to see here.
+        // Permissions do not bind this user (root), so there is nothing to check here.
         assert!(read(&path, Head::genesis()).is_ok());
         return;
     }

@@ -1,20 +1,19 @@
-//! Gives out fencing numbers that never repeat and never go back.
+//! Gives out fencing numbers that never repeat and never decrease.
 //!
-//! Leases are written without waiting for the disk, so a power failure may undo the last of them,
-//! and a counter kept the same way would give their numbers out again. Numbers are therefore
-//! reserved in blocks, each on disk before its first number is given out. As long as the machine
-//! has not started anew nothing was undone and the counter goes on; after that the rest of the
-//! block is skipped.
+//! Leases are written without waiting for the disk, so a power failure may undo the last of them. A
+//! counter kept the same way would give their numbers out again. Numbers are therefore reserved in
+//! blocks, each on disk before its first number is given out. Within one boot of the machine
+//! nothing is undone, and the counter continues. After a reboot the rest of the block is skipped.
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::Trouble;
 use crate::error::StoreError;
 
-/// How many numbers are reserved at once; at most so many are skipped by a power failure.
+/// How many numbers are reserved at once; a power failure skips at most this many.
 const BLOCK: i64 = 1024;
 
-/// Whether a number can be given out on this start of the machine.
+/// Whether a number can be given out in this boot of the machine.
 pub(super) fn has_some(connection: &Connection, boot: &str) -> Result<bool, Trouble> {
     let found = connection
         .prepare_cached("SELECT 1 FROM fence WHERE boot = ?1 AND next < reserved")?
@@ -37,7 +36,6 @@ pub(super) fn reserve(transaction: &Transaction<'_>, boot: &str) -> Result<(), T
     Ok(())
 }
 
-/// Takes the next number.
 pub(super) fn take(transaction: &Transaction<'_>) -> Result<u64, Trouble> {
     let fence: Option<i64> = transaction
         .prepare_cached(
@@ -45,12 +43,11 @@ pub(super) fn take(transaction: &Transaction<'_>) -> Result<u64, Trouble> {
         )?
         .query_row([], |row| row.get(0))
         .optional()?;
-    // Others took the whole block since we looked: the lock file is gone, or they are very many.
+    // Other processes took the whole block meanwhile: lock file removed, or very many processes.
     let fence = fence.ok_or(StoreError::Fences)?;
     from_column(fence)
 }
 
-/// A number as the database holds it.
 pub(super) fn to_column(fence: u64) -> Result<i64, Trouble> {
     i64::try_from(fence).map_err(|_| {
         Trouble::Store(StoreError::Number {
@@ -59,7 +56,6 @@ pub(super) fn to_column(fence: u64) -> Result<i64, Trouble> {
     })
 }
 
-/// A number from the database.
 pub(super) fn from_column(fence: i64) -> Result<u64, Trouble> {
     u64::try_from(fence).map_err(|_| {
         Trouble::Store(StoreError::Number {

@@ -2,9 +2,9 @@
 //!
 //! # Invariants
 //!
-//! - What there is, is shown and changed in one transaction; nobody comes between.
+//! - Intents are read and changed in one transaction; no other process can interfere.
 //! - Every change of state adds a row to `intent_event`, and no row there is ever changed.
-//! - A record that is damaged or of a later kind is left as it is, and reported.
+//! - A record that is damaged or of a later version is left as it is, and reported.
 
 use provost_core::intent::answer::Unread;
 use provost_core::intent::record::{Intent, State, VERSION};
@@ -63,7 +63,7 @@ impl IntentRegistry for Registry {
             while let Some(row) = rows.next()? {
                 let intent_id: String = row.get(0)?;
                 let (record, digest): (String, String) = (row.get(1)?, row.get(2)?);
-                // What cannot be read is told where intents are listed.
+                // An unreadable record is reported where intents are listed.
                 intents.extend(parse(&intent_id, &record, &digest));
             }
             Ok(intents)
@@ -135,7 +135,7 @@ impl IntentRegistry for Registry {
 }
 
 impl Registry {
-    /// The changes of state of an intent, oldest first: what happened, and the state after it.
+    /// The state changes of an intent, oldest first: event name, and the state after it.
     pub fn history(&mut self, intent_id: &str) -> Result<Vec<(String, Intent)>, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(
@@ -153,9 +153,9 @@ impl Registry {
     }
 }
 
-/// What live agents hold, as leases that keep runs of our own away.
+/// The scopes held by live agents, as leases that conflict with those of runs.
 ///
-/// Who waits holds nothing. The fence is nobody's: an intent has none.
+/// A waiting agent holds nothing. An intent has no fencing number, so the fence is a placeholder.
 pub(super) fn as_leases(connection: &Connection) -> Result<Vec<Lease>, Trouble> {
     let known = read_intents(connection, None)?.0;
     let lease = |intent: Intent| {
@@ -202,7 +202,7 @@ fn read_intents(
     Ok((intents, unread))
 }
 
-/// Reads a record, or says why it is none that we understand.
+/// Parses a record, or returns why it is not understood.
 fn parse(intent_id: &str, record: &str, digest: &str) -> Result<Intent, String> {
     if sha256(record.as_bytes()) != digest {
         return Err("its content does not fit its digest".to_owned());
@@ -210,8 +210,12 @@ fn parse(intent_id: &str, record: &str, digest: &str) -> Result<Intent, String> 
     let value = json::parse(record.as_bytes()).map_err(|error| error.to_string())?;
     match value.get("version").and_then(Value::as_u64) {
         Some(version) if version <= u64::from(VERSION) => {}
-        Some(version) => return Err(format!("it is of the later kind {version}")),
-        None => return Err("it does not say of which kind it is".to_owned()),
+        Some(version) => {
+            return Err(format!(
+                "its version {version} is newer than this program knows"
+            ));
+        }
+        None => return Err("it has no version".to_owned()),
     }
     let intent: Intent = json::from_value(value).map_err(|error| error.to_string())?;
     if intent.intent_id == intent_id {

@@ -1,8 +1,8 @@
 //! Pins the ends of the chains of runs and of controlled changes.
 //!
-//! A pin is what shows that records are missing at the end of a chain, so it is on disk when the
-//! call returns. That of a sealed ledger is never changed; that of the chain after the seal only
-//! moves forward.
+//! A pin shows that records are missing at the end of a chain, so it is on disk when the call
+//! returns. The pin of a sealed ledger never changes. That of the chain after the seal only moves
+//! forward.
 
 use provost_core::bundle::verify::Pins;
 use provost_core::record::Head;
@@ -11,10 +11,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::{Durability, Registry, Trouble, fence};
 use crate::error::StoreError;
 
-/// The last record of a chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// Its number.
     pub seq: u64,
     pub hash: String,
 }
@@ -81,7 +79,7 @@ impl Registry {
         self.read(|connection| read_pin(connection, &after(run_id)))
     }
 
-    /// Where the chains of a run end, as far as it is known.
+    /// The pinned ends of the chains of a run.
     pub fn pins(&mut self, run_id: &str) -> Result<Pins, StoreError> {
         Ok(Pins {
             ledger: self.pinned(run_id)?.map(Pin::head),
@@ -91,9 +89,10 @@ impl Registry {
 }
 
 impl Registry {
-    /// Moves the pin of the chain of a controlled change to its end; an earlier end changes nothing.
+    /// Moves the pin of the chain of a controlled change to its end; an earlier end changes
+    /// nothing.
     ///
-    /// A power failure may take the last moves away: the pin lags then, and never leads.
+    /// A power failure may undo the last moves: then the pin is too early, never too late.
     pub fn pin_change(&mut self, intent_id: &str, head: &Head) -> Result<(), StoreError> {
         let Some(seq) = head.next.checked_sub(1) else {
             return Ok(());
@@ -113,19 +112,19 @@ impl Registry {
         })
     }
 
-    /// Where the chain of a controlled change ends, as far as it was noted.
+    /// The pinned end of the chain of a controlled change.
     pub fn pinned_change(&mut self, intent_id: &str) -> Result<Option<Head>, StoreError> {
         let pin = self.read(|connection| read_pin(connection, &change(intent_id)))?;
         Ok(pin.map(Pin::head))
     }
 }
 
-/// What the chain of a change is called among the pins; no run has such a name.
+/// The key of a change's chain among the pins; no run has such a name.
 fn change(intent_id: &str) -> String {
     format!("{intent_id}/change")
 }
 
-/// What the chain after the seal is called among the pins; no run has such a name.
+/// The key of the chain after the seal among the pins; no run has such a name.
 fn after(run_id: &str) -> String {
     format!("{run_id}/after")
 }

@@ -1,9 +1,9 @@
-//! Reads a registry that nobody uses, without making what a use needs.
+//! Reads an idle registry, without creating the files that a writer needs.
 //!
-//! A database with a log begins each use by making the log and its index, and ends the last one by
-//! removing them. A command that asks one question spends more on that than on the answer. Whoever
-//! has a turn and finds no log knows that nobody else has the database open, because opening it
-//! takes a turn as well: then it is a file like any other and is read as it is.
+//! The first user of a database with a log makes the log and its index, and the last one removes
+//! them. A command with one question spends more on that than on the answer. Opening the database
+//! takes a turn at the lock. So a process that has the turn and finds no log knows that no other
+//! process has the database open. Then it reads the database as a plain file.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -17,7 +17,7 @@ use crate::file;
 use crate::lock::ShortLock;
 
 impl Registry {
-    /// Asks the registry at `path` something that changes nothing.
+    /// Runs a query that changes nothing on the registry at `path`.
     pub fn glance<T, E: From<StoreError>>(
         path: &Path,
         ask: impl FnOnce(&mut Self) -> Result<T, E>,
@@ -31,7 +31,7 @@ impl Registry {
             && let Some(connection) = at_rest(&path)
         {
             let mut registry = Self {
-                // It is never entered: what cannot be written needs no turn, and this one is ours.
+                // The lock is never taken: a connection that cannot write needs no turn.
                 turnstile: ShortLock::open(&lock, PATIENCE)?,
                 path,
                 connection,
@@ -43,7 +43,7 @@ impl Registry {
     }
 }
 
-/// The database as it lies there; nothing if it has to be opened to know more.
+/// The database as a plain file; `None` if it must be opened in the ordinary way.
 fn at_rest(path: &Path) -> Option<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
@@ -53,7 +53,7 @@ fn at_rest(path: &Path) -> Option<Connection> {
     schema::is_current(&connection).then_some(connection)
 }
 
-/// The address of a file that does not change while it is open.
+/// The SQLite address of a file that does not change while it is open.
 fn address(path: &Path) -> OsString {
     let mut address = b"file:".to_vec();
     for byte in path.as_os_str().as_bytes() {

@@ -1,4 +1,4 @@
-//! Makes the tables, and refuses a database that is not ours.
+//! Creates the tables, and refuses a database of another program or version.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use rusqlite::Connection;
 
 use crate::error::StoreError;
 
-/// The newest schema this program knows.
+/// The newest schema that this program knows.
 const VERSION: i64 = 2;
 
-/// Marks the database as ours: the letters `prov`.
+/// SQLite application id of our database: the letters `prov`.
 const APPLICATION: i64 = 0x7072_6f76;
 
 const TABLES: &str = "
@@ -35,7 +35,7 @@ const TABLES: &str = "
     ) STRICT;
 ";
 
-/// What version 2 added: the intents of agents that share a checkout.
+/// Tables of version 2: the intents of agents that share a checkout.
 const INTENTS: &str = "
     CREATE TABLE intent (
         intent_id   TEXT PRIMARY KEY NOT NULL,
@@ -71,7 +71,7 @@ pub(super) fn is_current(connection: &Connection) -> bool {
     is("application_id", APPLICATION) && is("user_version", VERSION)
 }
 
-/// Checks whose database it is, and brings an empty one to the newest schema.
+/// Checks that the database is ours, and brings an empty or older one to the newest schema.
 ///
 /// The caller has its turn at the lock file.
 pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreError> {
@@ -109,7 +109,7 @@ pub(super) fn prepare(connection: &Connection, path: &Path) -> Result<(), StoreE
     run(connection, path, &format!("{TABLES}{INTENTS}"))
 }
 
-/// Brings the database to the newest schema in one transaction: a crash leaves it as it was.
+/// Brings the database to the newest schema in one transaction: a crash leaves it unchanged.
 fn run(connection: &Connection, path: &Path, tables: &str) -> Result<(), StoreError> {
     let script = format!(
         "PRAGMA synchronous = FULL;

@@ -130,7 +130,7 @@ fn a_fence_never_comes_back_after_a_power_failure() {
         .unwrap();
     assert_eq!(last, first + 5, "no number is skipped without need");
 
-    // The machine comes back with everything undone that was not synced.
+    // The machine starts again with everything undone that was not synced.
     std::fs::write(&scratch.path, saved).unwrap();
     assert_eq!(scratch.open().leases().unwrap().len(), 1);
     assert!(ask("c", "boot 2") > last);
@@ -205,7 +205,7 @@ fn the_pin_after_the_seal_only_moves_forward() {
 
 type Make = fn(&Scratch);
 
-/// Puts something at the place of the registry and sees it refused in time, and unchanged.
+/// Puts something at the path of the registry; it must be refused in time and left unchanged.
 fn refused(name: &str, make: Make, want: &str) {
     let scratch = Scratch::new();
     make(&scratch);
@@ -355,7 +355,7 @@ fn a_damaged_page_is_an_error_and_no_panic() {
         let Ok(mut registry) = Registry::open(&scratch.path) else {
             continue;
         };
-        // Damage of unused bytes goes unseen; a lease that is there must not be granted again.
+        // Damage of unused bytes may go unnoticed; an existing lease must not be granted again.
         let again = registry.acquire(&request("other", &["run-7"], 1), &everybody_lives);
         assert!(!matches!(again, Ok(Acquired::Granted(_))), "byte {place}");
         let _ = registry.damage();

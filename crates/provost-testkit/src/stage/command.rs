@@ -15,15 +15,15 @@ use serde_json::Value;
 
 use super::{PATH, PATIENCE, Stage};
 
-/// What became of a command.
+/// Result of a command.
 pub struct Outcome {
-    /// Its exit status; a signal counts as 128 and its number, as in a shell.
+    /// The exit status; a signal counts as 128 plus its number, as in a shell.
     pub exit: i32,
-    /// What it printed as JSON, or null.
+    /// Standard output as JSON, or null.
     pub json: Value,
-    /// The bytes it printed.
+    /// Standard output.
     pub stdout: Vec<u8>,
-    /// What it said beside that.
+    /// Standard error.
     pub stderr: String,
 }
 
@@ -46,12 +46,12 @@ impl Outcome {
         code.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// What it printed, which must be text.
+    /// Standard output, which must be text.
     pub fn out(&self) -> &str {
         std::str::from_utf8(&self.stdout).unwrap()
     }
 
-    /// Whether these words are in what it printed, or beside that.
+    /// Whether standard output or standard error contains `words`.
     pub fn says(&self, words: &str) -> bool {
         self.out().contains(words) || self.stderr.contains(words)
     }
@@ -61,7 +61,7 @@ impl Outcome {
         self.json[name].as_str().unwrap_or_default()
     }
 
-    /// The reason and path of everything the verdict complains about.
+    /// Reason and path of every finding of the verdict.
     pub fn findings(&self) -> Vec<(String, String)> {
         let rows = self.json.pointer("/verdict/details/findings");
         let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
@@ -71,7 +71,7 @@ impl Outcome {
     }
 }
 
-/// A command at work in its own process group.
+/// A running command in its own process group.
 pub struct Running {
     child: Child,
     output: [File; 2],
@@ -108,7 +108,6 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    /// Whether it has not ended yet.
     pub fn goes_on(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
@@ -133,7 +132,7 @@ impl Drop for Running {
     }
 }
 
-/// What is in a file that a child may still write.
+/// The content of a file that a child may still write.
 fn content(file: &File) -> Vec<u8> {
     let length = file.metadata().unwrap().len();
     let mut bytes = vec![0; length.try_into().unwrap()];
@@ -146,7 +145,7 @@ fn exit(status: ExitStatus) -> i32 {
     status.code().or(signal).unwrap()
 }
 
-/// The binary under test: cargo puts it two directories above the test that runs.
+/// The binary under test: cargo puts it two directories above the running test.
 pub fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.ancestors().nth(2).unwrap().join("provost");
@@ -154,8 +153,8 @@ pub fn program() -> PathBuf {
     program
 }
 
-/// Lets `command` have the environment of a user who set nothing: all is in the home, if there is
-/// one at all.
+/// Gives `command` the environment of a user who set nothing: everything is in the home, if there
+/// is one at all.
 pub fn only_home(command: &mut Command, home: Option<&Path>) {
     for name in ["CACHE", "CONFIG", "STATE"] {
         command.env_remove(format!("XDG_{name}_HOME"));
@@ -168,7 +167,7 @@ pub fn only_home(command: &mut Command, home: Option<&Path>) {
 }
 
 impl Stage {
-    /// The binary under test, with words for it.
+    /// The binary under test, with arguments.
     pub fn provost(&self, words: &[&str]) -> Command {
         let own = self.path("provost");
         let program = if own.exists() { own } else { program() };
@@ -227,12 +226,12 @@ impl Stage {
         Running { child, output }
     }
 
-    /// Runs the binary with these words.
+    /// Runs the binary with these arguments.
     pub fn ask(&self, words: &[&str]) -> Outcome {
         self.spawn(self.provost(words)).wait()
     }
 
-    /// Runs `command` with this text to read.
+    /// Runs `command` with this text as standard input.
     pub fn feed(&self, mut command: Command, text: &str) -> Outcome {
         command.stdin(Stdio::piped());
         let mut running = self.spawn(command);
@@ -242,7 +241,7 @@ impl Stage {
         running.wait()
     }
 
-    /// Whether this machine can make a sandbox; the test is left out where it cannot.
+    /// Whether this machine can make a sandbox; if not, the test is skipped.
     pub fn has_sandbox(&self) -> bool {
         let mut command = self.provost(&["sandbox", "--", "true"]);
         command.current_dir(self.path("home"));
@@ -256,13 +255,12 @@ impl Stage {
         true
     }
 
-    /// Verifies the bundle of a run.
     pub fn verify(&self, run: &str) -> Outcome {
         let bundle = self.evidence(run, "").display().to_string();
         self.ask(&["verify", &bundle, "--json"])
     }
 
-    /// Runs git in the repository, which must succeed, and says what it printed.
+    /// Runs git in the repository, which must succeed, and returns its output.
     pub fn git(&self, words: &[&str]) -> String {
         self.git_in("repo", words)
     }
@@ -293,8 +291,8 @@ impl Stage {
         assert_eq!(outcome.exit, 0, "{outcome:?}");
     }
 
-    /// Runs an agent without any sandbox, in a clone of the repository at `name`. Its home and its
-    /// scratch space are the stage's; it names no other place of the host that it writes.
+    /// Runs an agent without any sandbox, in a clone of the repository at `name`. Home and scratch
+    /// space are those of the stage; the script must write to no other path of the host.
     pub fn run_plainly(&self, script: &str, name: &str) -> Outcome {
         // The stage itself may be below one of these.
         let named = script.replace(&self.mark(), "");

@@ -1,4 +1,4 @@
-//! How much of the machine a command uses.
+//! Measures how much processor time and memory a command uses.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,15 @@ use std::time::{Duration, Instant};
 
 use super::{Outcome, Running};
 
-/// The most work a call may be, in hundredths of a second of a processor: how long that takes is
-/// up to who else is at work.
+/// The most processor time of a call, in hundredths of a second; unlike wall time it does not
+/// depend on other load.
 const WORK: u64 = 500;
 
-/// When a call is ended that does not end by itself.
+/// When a call is killed that does not end.
 const HANGS: Duration = Duration::from_mins(1);
 
-/// The most memory a call may use, in KiB.
 const MEMORY: u64 = 300 * 1024;
 
-/// The exit status of a bug.
 const BUG: i32 = 70;
 
 impl Running {
@@ -45,7 +43,7 @@ impl Running {
     }
 }
 
-/// What a process and the children it waited for have worked.
+/// Processor time of a process and of the children it waited for.
 fn ticks(process: &Path) -> u64 {
     let text = fs::read_to_string(process.join("stat")).unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or_default();
@@ -53,7 +51,7 @@ fn ticks(process: &Path) -> u64 {
     fields.filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
-/// The most memory a process had so far.
+/// Peak memory of a process so far, in KiB.
 fn high_water(process: &Path) -> u64 {
     let text = fs::read_to_string(process.join("status")).unwrap_or_default();
     let mark = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));

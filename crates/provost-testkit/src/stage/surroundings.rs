@@ -1,4 +1,4 @@
-//! What a run must leave as it was: the user's checkout, refs and git directory, and all else.
+//! What a run must leave unchanged: the user's checkout, refs and git directory, and all else.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ const OURS: &[&str] = &[
     "repo/.git/logs/refs/heads/provost",
 ];
 
-/// What a run may add to, without touching what is there.
+/// What a run may add to, without changing existing files.
 const GROWS: &str = "repo/.git/objects";
 
 /// Everything in a stage that is not ours, byte by byte.
@@ -30,7 +30,7 @@ const GROWS: &str = "repo/.git/objects";
 pub struct Surroundings(BTreeMap<String, Vec<u8>>);
 
 impl Surroundings {
-    /// Paths that are not what they were.
+    /// Paths that differ.
     pub fn differences(&self, after: &Self) -> Vec<String> {
         let changed = self
             .0
@@ -51,7 +51,7 @@ impl Surroundings {
 }
 
 impl Stage {
-    /// Everything that is not ours, as it is now.
+    /// The present state of everything that is not ours.
     pub fn surroundings(&self) -> Surroundings {
         let mut found = BTreeMap::new();
         for name in ["outside", "home", "repo", "cache/provost/other", "provost"] {
@@ -64,11 +64,11 @@ impl Stage {
         Surroundings(found)
     }
 
-    /// The whole repository with all evidence, and the cache, as they are now.
+    /// The present state of the whole repository with all evidence, and of the cache.
     pub fn everything(&self) -> Surroundings {
         let mut found = BTreeMap::new();
         for name in ["outside", "home", "repo", "cache", "config"] {
-            // The shared memory of the registry's readers holds nothing that lasts.
+            // The shared memory of the registry's readers is not persistent.
             self.read(name, &|path| path.ends_with("-shm"), &mut found);
         }
         Surroundings(found)
@@ -136,7 +136,7 @@ fn content(path: &Path, metadata: &fs::Metadata) -> Vec<u8> {
         return b"special".to_vec();
     }
     if metadata.len() > 1 << 20 {
-        // Large files are told apart by what a write changes.
+        // Large files are compared by their times, which a write changes.
         let (seconds, nanoseconds) = (metadata.mtime(), metadata.mtime_nsec());
         return format!("{} {seconds}.{nanoseconds}", metadata.len()).into_bytes();
     }

@@ -1,4 +1,4 @@
-//! Looks for processes and mounts that a run left behind.
+//! Finds processes and mounts that a run left behind.
 
 use std::fs;
 use std::path::Path;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use super::{Outcome, Stage, Surroundings};
 
 impl Stage {
-    /// Processes that have something to do with this stage, and mounts of it.
+    /// Processes that belong to this stage, and mounts of it.
     ///
-    /// A process inside a sandbox is known by what is mounted there, whatever it calls itself.
+    /// A process inside a sandbox is recognised by its mounts, whatever it calls itself.
     pub fn traces(&self) -> Vec<String> {
         let mark = self.mark();
         let holds = |path: String| {
@@ -36,8 +36,8 @@ impl Stage {
         found
     }
 
-    /// Nothing of a run is left: no process, no mount, no workspace, no lease, and everything
-    /// around is as it was `before`.
+    /// Nothing of a run is left: no process, no mount, no workspace, no lease. Everything around is
+    /// as it was `before`.
     pub fn assert_clean(&self, before: &Surroundings, name: &str) {
         let nothing: [&str; 0] = [];
         assert_eq!(self.traces(), nothing, "{name}: processes");
@@ -52,7 +52,7 @@ impl Stage {
         assert_eq!(leases.stdout, b"[]\n", "{name}: leases");
     }
 
-    /// Takes away what a run says it left for a person, as that person would.
+    /// Removes what a run says it left for the user, as the user would.
     pub fn take_away_left(&self, outcome: &Outcome) {
         for left in outcome.json["left"].as_array().into_iter().flatten() {
             let attempt = Path::new(left["path"].as_str().unwrap());
@@ -73,7 +73,7 @@ impl Stage {
     }
 }
 
-/// Waits until something is so.
+/// Waits until `is_so` returns true.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {

@@ -1,4 +1,4 @@
-//! Wires the ports of one repository for controlled changes.
+//! Change service: wires the ports of one repository for controlled changes.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,6 @@ use crate::answer::Failure;
 use crate::places::Places;
 use crate::session::{KeySigner, SystemClock};
 
-/// Everything about one repository.
 pub(crate) struct ChangeService {
     place: Places,
     checkout: SharedCheckout,
@@ -28,16 +27,18 @@ pub(crate) struct ChangeService {
     shelf: AnalysisFiles,
     files: ChangeFiles,
     lens: Box<dyn Lens + Send>,
-    /// Made when it is needed first: most requests sign nothing.
+    /// Made on first use: most requests sign nothing.
     signer: Option<KeySigner>,
 }
 
 impl ChangeService {
-    /// The office of the checkout around `directory`; `session` names whose runs are kept on disk.
+    /// The service of the checkout around `directory`; `session` names whose analyses are kept on
+    /// disk.
     pub(crate) fn open(directory: &Path, session: Option<&str>) -> Result<Self, Trouble> {
         let place = Places::of(directory)?;
         let checkout = SharedCheckout::find(directory).map_err(|error| {
-            Failure::of(Code::NotARepository, &error).hint("go into a checkout of a git repository")
+            Failure::of(Code::NotARepository, &error)
+                .hint("change to a checkout of a git repository")
         })?;
         place.prepare_changes()?;
         let files = ChangeFiles::open(&place.changes()).map_err(Failure::from)?;
@@ -58,7 +59,6 @@ impl ChangeService {
         })
     }
 
-    /// The top of the checkout.
     pub(crate) fn top(&self) -> &Path {
         self.checkout.top()
     }
@@ -71,7 +71,7 @@ impl ChangeService {
         nearest == Some(self.top())
     }
 
-    /// `place` seen from the top.
+    /// `place` relative to the top.
     pub(crate) fn below(&self, place: &Path) -> Result<String, Trouble> {
         let below = place.strip_prefix(self.top()).ok().and_then(Path::to_str);
         match below {
@@ -86,7 +86,7 @@ impl ChangeService {
         self.place.registry_path()
     }
 
-    /// Whether this is where `intent` or `run` is known.
+    /// Whether `intent` or `run` is known here.
     pub(crate) fn knows(
         &mut self,
         session: &Session,
@@ -104,7 +104,7 @@ impl ChangeService {
         run.is_some_and(|run| find(&heads, run).is_ok())
     }
 
-    /// Does something with all ports.
+    /// Runs a use case with all ports of the repository.
     pub(crate) fn with<T>(
         &mut self,
         work: impl FnOnce(&mut Ports<'_>) -> Result<T, provost_engine::change::ChangeError>,
@@ -127,7 +127,7 @@ impl ChangeService {
         Ok(work(&mut ports)?)
     }
 
-    /// The key, which is made when it is needed first.
+    /// The key, made on first use.
     fn signer(&mut self) -> Result<&KeySigner, Trouble> {
         match &mut self.signer {
             Some(signer) => Ok(signer),
@@ -182,7 +182,7 @@ impl ChangeService {
         Ok(())
     }
 
-    /// Forgets all runs of the session.
+    /// Drops all analyses of the session.
     pub(crate) fn forget_runs(&mut self) -> Result<usize, Trouble> {
         let heads = self.shelf.heads()?;
         let ids: Vec<String> = heads.into_iter().map(|head| head.run_id).collect();
@@ -190,7 +190,7 @@ impl ChangeService {
         Ok(ids.len())
     }
 
-    /// Removes reports that no evidence needs any more.
+    /// Removes reports that no evidence refers to.
     pub(crate) fn sweep(&self) -> Result<usize, Trouble> {
         let seconds = u64::try_from(provost_core::intent::record::RETENTION / 1000).unwrap_or(0);
         Ok(self.files.sweep_reports(seconds).map_err(Failure::from)?)

@@ -16,24 +16,27 @@ use super::{ChangeService, ChangeSession, Trouble};
 
 type Given = Map<String, Value>;
 
-/// Answers the request `tool`.
-pub(super) fn call(desk: &mut ChangeSession, tool: &str, given: &Given) -> Result<Value, Trouble> {
+pub(super) fn call(
+    caller: &mut ChangeSession,
+    tool: &str,
+    given: &Given,
+) -> Result<Value, Trouble> {
     tools::fit(tool, given)?;
     match tool {
-        "analyze_repository" | "analyze_changed_paths" => analyse(desk, given),
-        "start_controlled_change" => start(desk, given),
-        "finish_controlled_change" => finish(desk, given),
-        "manage_change_intent" => manage(desk, given),
-        "check_patch_contract" => contract(desk, given),
-        "compare_runs" => compare(desk, given),
-        "get_blast_radius" => blast(desk, given),
-        "get_blast_artifact" => get_blast(desk, given),
-        "evaluate_gates" => gates(desk, given),
-        "validate_review_claims" => claims(desk, given),
-        "create_review_receipt" => make_receipt(desk, given),
-        "get_review_receipt" => get_receipt(desk, given),
-        "get_patch_trail" => get_trail(desk, given),
-        "clear_session_runs" => forget(desk, given),
+        "analyze_repository" | "analyze_changed_paths" => analyse(caller, given),
+        "start_controlled_change" => start(caller, given),
+        "finish_controlled_change" => finish(caller, given),
+        "manage_change_intent" => manage(caller, given),
+        "check_patch_contract" => contract(caller, given),
+        "compare_runs" => compare(caller, given),
+        "get_blast_radius" => blast(caller, given),
+        "get_blast_artifact" => get_blast(caller, given),
+        "evaluate_gates" => gates(caller, given),
+        "validate_review_claims" => claims(caller, given),
+        "create_review_receipt" => make_receipt(caller, given),
+        "get_review_receipt" => get_receipt(caller, given),
+        "get_patch_trail" => get_trail(caller, given),
+        "clear_session_runs" => forget(caller, given),
         _ => {
             debug_assert!(!tools::is_known(tool), "{tool} has no answer");
             let name: String = tool.chars().take(80).collect();
@@ -42,35 +45,34 @@ pub(super) fn call(desk: &mut ChangeSession, tool: &str, given: &Given) -> Resul
     }
 }
 
-/// The root that a request names.
 fn root(given: &Given) -> Result<&str, Trouble> {
     Ok(Arguments::new(given).needed("root")?)
 }
 
-fn analyse(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+fn analyse(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let root = root(given)?;
     let asked = arguments::analysis(given)?;
-    let (at, below) = match desk.at(root) {
+    let (at, below) = match caller.at(root) {
         Err(Trouble::Failure(failure)) if failure.code == Code::NotARepository => {
             return Ok(payload::unseen_analysis(root, &failure.reason));
         }
         other => other?,
     };
-    let session = desk.session.clone();
+    let session = caller.session.clone();
     let baseline = asked.baseline.as_deref();
-    let (head, report) = desk.offices[at]
+    let (head, report) = caller.services[at]
         .with(|ports| change::analyse(ports, &session, &below, &asked.settings, baseline))?;
     let mut value = payload::analysed(&head, &report, root, &asked.ignored);
     if let Some(changed) = &asked.changed {
-        let paths = desk.offices[at].with(|ports| change::touched(ports, &below, changed))?;
+        let paths = caller.services[at].with(|ports| change::touched(ports, &below, changed))?;
         value["changed"] = payload::in_changed(&head, &report, &paths);
     }
     Ok(value)
 }
 
-fn start(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+fn start(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let root = root(given)?;
-    let (at, below) = match desk.at(root) {
+    let (at, below) = match caller.at(root) {
         Err(Trouble::Failure(failure)) if failure.code == Code::NotARepository => {
             arguments::start(given, "")?;
             return Ok(payload::unseen_start(root, &failure.reason));
@@ -78,21 +80,21 @@ fn start(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
         other => other?,
     };
     let (request, detail) = arguments::start(given, &below)?;
-    let session = desk.session.clone();
-    let answer = desk.offices[at].with(|ports| change::start(ports, &session, &request))?;
+    let session = caller.session.clone();
+    let answer = caller.services[at].with(|ports| change::start(ports, &session, &request))?;
     let now = clock::now_millis();
     Ok(payload::started(&answer, &request, detail, root, now))
 }
 
-fn finish(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+fn finish(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let (request, shown) = arguments::finish(given)?;
-    let at = desk.knowing(Some(&request.intent_id), None)?;
-    let session = desk.session.clone();
-    let done = desk.offices[at].with(|ports| change::finish(ports, &session, &request))?;
+    let at = caller.knowing(Some(&request.intent_id), None)?;
+    let session = caller.session.clone();
+    let done = caller.services[at].with(|ports| change::finish(ports, &session, &request))?;
     Ok(payload::finished(&done, shown))
 }
 
-fn manage(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+fn manage(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
     let action = arguments.needed("action")?;
     let root = arguments.text("root")?;
@@ -101,16 +103,16 @@ fn manage(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let ttl = arguments.seconds("ttl_seconds")?;
     let lease = arguments.seconds("lease_seconds")?;
     if action == "declare" {
-        return declare(desk, given);
+        return declare(caller, given);
     }
     let evidence = arguments.evidence()?;
     arguments.end()?;
     let at = match root {
-        Some(root) => desk.at(root)?.0,
-        None => desk.knowing(intent_id, run)?,
+        Some(root) => caller.at(root)?.0,
+        None => caller.knowing(intent_id, run)?,
     };
-    let session = desk.session.clone();
-    let office = &mut desk.offices[at];
+    let session = caller.session.clone();
+    let service = &mut caller.services[at];
     let needed = |name: &str, value: Option<&str>| {
         let value = value.map(str::to_owned);
         value.ok_or_else(|| Trouble::Request(format!("action `{action}` needs `{name}`")))
@@ -118,7 +120,7 @@ fn manage(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let id = || needed("intent_id", intent_id);
     Ok(match action {
         "clear" => {
-            let ids = office.with(|ports| change::clear(ports, &session, intent_id))?;
+            let ids = service.with(|ports| change::clear(ports, &session, intent_id))?;
             payload::cleared(&ids)
         }
         "recover" => {
@@ -128,20 +130,20 @@ fn manage(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
             let Some(run) = run else {
                 return Ok(rejected("missing_run_id"));
             };
-            let answer = office.with(|ports| change::recover(ports, &session, &id, run))?;
+            let answer = service.with(|ports| change::recover(ports, &session, &id, run))?;
             payload::recovered(&id, &answer, clock::now_millis())
         }
-        "list_workspace" => payload::listed(&office.with(|ports| change::list(ports, &session))?),
+        "list_workspace" => payload::listed(&service.with(|ports| change::list(ports, &session))?),
         "gc_workspace" => {
-            let swept = office.with(|ports| change::gc(ports, &session))?;
+            let swept = service.with(|ports| change::gc(ports, &session))?;
             let mut value = payload::swept(&swept);
-            value["reports_removed"] = json!(office.sweep()?);
+            value["reports_removed"] = json!(service.sweep()?);
             value
         }
         "get" | "check" | "promote" | "renew" | "reset_workspace" => {
             let id = id()?;
             let times = Times { lease, ttl };
-            return of_one(office, &session, action, &id, evidence.as_ref(), &times);
+            return of_one(service, &session, action, &id, evidence.as_ref(), &times);
         }
         other => {
             let other: String = other.chars().take(80).collect();
@@ -150,15 +152,15 @@ fn manage(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     })
 }
 
-/// How long an intent and its lease shall last, in seconds.
+/// Lifetimes of an intent and its lease, in seconds.
 struct Times {
     lease: Option<i64>,
     ttl: Option<i64>,
 }
 
-/// What is asked about one intent.
+/// Answers an action about one intent.
 fn of_one(
-    office: &mut ChangeService,
+    service: &mut ChangeService,
     session: &Session,
     action: &str,
     id: &str,
@@ -172,21 +174,21 @@ fn of_one(
                 return Err(Trouble::Request(words.to_owned()));
             };
             let (intent, found) =
-                office.with(|ports| change::check(ports, session, id, evidence))?;
+                service.with(|ports| change::check(ports, session, id, evidence))?;
             payload::scope_check(&found, &intent)
         }
-        "promote" => payload::promoted(&office.with(|ports| change::promote(ports, session, id))?),
+        "promote" => payload::promoted(&service.with(|ports| change::promote(ports, session, id))?),
         "renew" => {
             let Times { lease, ttl } = *times;
-            let answer = office.with(|ports| change::renew(ports, session, id, lease, ttl))?;
+            let answer = service.with(|ports| change::renew(ports, session, id, lease, ttl))?;
             payload::renewed(id, &answer)
         }
         "reset_workspace" => {
-            let answer = office.with(|ports| change::reset(ports, session, id, times.ttl))?;
+            let answer = service.with(|ports| change::reset(ports, session, id, times.ttl))?;
             payload::reset(id, answer.as_ref())
         }
         _ => {
-            let (intent, whose) = office.with(|ports| change::get(ports, session, id))?;
+            let (intent, whose) = service.with(|ports| change::get(ports, session, id))?;
             payload::got(&intent, whose)
         }
     })
@@ -196,8 +198,8 @@ fn rejected(reason: &str) -> Value {
     json!({ "action_taken": "recovery_rejected", "reason": reason, "details": {} })
 }
 
-/// A start by another name, with what both have.
-fn declare(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+/// `start` under another name, with the arguments that both have.
+fn declare(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let names = [
         "root",
         "scope",
@@ -211,20 +213,20 @@ fn declare(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
         .filter_map(|name| Some(((*name).to_owned(), given.get(*name)?.clone())))
         .collect();
     same.entry("root").or_insert_with(|| json!("."));
-    start(desk, &same)
+    start(caller, &same)
 }
 
-fn contract(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+fn contract(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let asked = arguments::contract(given)?;
-    let session = desk.session.clone();
+    let session = caller.session.clone();
     match asked {
         Contract::Budget {
             run,
             intent_id,
             strictness,
         } => {
-            let at = desk.knowing(intent_id.as_deref(), run.as_deref())?;
-            let (run_id, budget, intent) = desk.offices[at].with(|ports| {
+            let at = caller.knowing(intent_id.as_deref(), run.as_deref())?;
+            let (run_id, budget, intent) = caller.services[at].with(|ports| {
                 change::budget(
                     ports,
                     &session,
@@ -240,14 +242,15 @@ fn contract(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
                 .before_run
                 .as_deref()
                 .or(request.after_run.as_deref());
-            let at = desk.knowing(request.intent_id.as_deref(), run)?;
-            let found = desk.offices[at].with(|ports| change::verify(ports, &session, &request))?;
+            let at = caller.knowing(request.intent_id.as_deref(), run)?;
+            let found =
+                caller.services[at].with(|ports| change::verify(ports, &session, &request))?;
             Ok(payload::looked(&found))
         }
     }
 }
 
-fn compare(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+fn compare(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
     let before = arguments.needed("run_id_before")?;
     let after = arguments.text("run_id_after")?;
@@ -257,12 +260,12 @@ fn compare(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
         let words = "`focus` is all, clones, structural or metrics";
         return Err(Trouble::Request(words.to_owned()));
     };
-    let at = desk.knowing(None, Some(before))?;
-    let found = desk.offices[at].with(|ports| change::compare(ports, before, after))?;
+    let at = caller.knowing(None, Some(before))?;
+    let found = caller.services[at].with(|ports| change::compare(ports, before, after))?;
     Ok(payload::compared(&found, focus))
 }
 
-fn blast(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+fn blast(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
     let files = arguments.list("files")?.unwrap_or_default();
     let run = arguments.text("run_id")?;
@@ -272,15 +275,15 @@ fn blast(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     if files.is_empty() {
         return Err(Trouble::Request("`files` names no file".to_owned()));
     }
-    let at = desk.knowing(None, run)?;
+    let at = caller.knowing(None, run)?;
     let (run_id, reach) =
-        desk.offices[at].with(|ports| change::blast(ports, run, &files, depth))?;
+        caller.services[at].with(|ports| change::blast(ports, run, &files, depth))?;
     Ok(payload::blast(&run_id, &reach, include.as_deref())?)
 }
 
-/// All of what a start found to be reached, by its name or by its digest.
-fn get_blast(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
-    let at = desk.at(root(given)?)?.0;
+/// The whole blast radius of a start, by its name or by its digest.
+fn get_blast(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+    let at = caller.at(root(given)?)?.0;
     let mut arguments = Arguments::new(given);
     arguments.text("root")?;
     let run = arguments.text("run_id")?;
@@ -291,7 +294,7 @@ fn get_blast(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> 
         let words = "say which, by `blast_artifact_id` or by `projection_digest`";
         return Err(Trouble::Request(words.to_owned()));
     };
-    let found = desk.offices[at].document(asked, BLAST)?;
+    let found = caller.services[at].document(asked, BLAST)?;
     let own = found.as_ref().map(evidence::digest).unwrap_or_default();
     let fits = |document: &Value| {
         let of_run = |run: &str| {
@@ -307,28 +310,28 @@ fn get_blast(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> 
     Ok(payload::found_blast(found.as_ref(), &own, asked))
 }
 
-/// Holds a run against limits.
-fn gates(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+/// Checks an analysis against limits.
+fn gates(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let (run, switches) = arguments::gates(given)?;
-    let at = desk.knowing(None, run)?;
-    let found = desk.offices[at].with(|ports| change::gates(ports, run, &switches))?;
+    let at = caller.knowing(None, run)?;
+    let found = caller.services[at].with(|ports| change::gates(ports, run, &switches))?;
     Ok(payload::gated(&found, &switches))
 }
 
-fn claims(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+fn claims(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let asked = arguments::claims(given)?;
     let (run, citations) = (asked.run, asked.wants_citations);
     let delta = asked
         .fell
         .map(|fell| Points::whole(if fell { -1 } else { 0 }));
-    let at = desk.knowing(None, run)?;
-    let judged =
-        desk.offices[at].with(|ports| change::claims(ports, asked.text, run, citations, delta))?;
+    let at = caller.knowing(None, run)?;
+    let judged = caller.services[at]
+        .with(|ports| change::claims(ports, asked.text, run, citations, delta))?;
     Ok(payload::claims(&judged))
 }
 
-/// The sealed receipt of a finished change, or what is known of one that is not.
-fn make_receipt(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+/// The sealed receipt of a finished change, or the facts of an unfinished one.
+fn make_receipt(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
     let id = arguments.text("intent_id")?;
     let run = arguments.text("run_id")?;
@@ -344,16 +347,16 @@ fn make_receipt(desk: &mut ChangeSession, given: &Given) -> Result<Value, Troubl
         ),
     ];
     arguments.end()?;
-    let at = desk.knowing(id, run)?;
-    let session = desk.session.clone();
-    let office = &mut desk.offices[at];
-    let id = office.with(|ports| change::meant(ports, &session, id, run))?;
-    let (mut document, digest) = match office.evidence(&id, RECEIPT)? {
+    let at = caller.knowing(id, run)?;
+    let session = caller.session.clone();
+    let service = &mut caller.services[at];
+    let id = service.with(|ports| change::meant(ports, &session, id, run))?;
+    let (mut document, digest) = match service.evidence(&id, RECEIPT)? {
         Some(document) => {
             let digest = receipt::digest(&document);
             (document, digest)
         }
-        None => office.with(|ports| change::make_receipt(ports, &session, &id))?,
+        None => service.with(|ports| change::make_receipt(ports, &session, &id))?,
     };
     let omitted: Vec<&str> = parts
         .iter()
@@ -371,7 +374,7 @@ fn make_receipt(desk: &mut ChangeSession, given: &Given) -> Result<Value, Troubl
     Ok(value)
 }
 
-/// What a document of evidence is looked up by: its digest, or the run it is about.
+/// The key of a document of evidence: its digest, or the analysis it is about.
 fn key<'a>(given: &'a Given, name: &'static str) -> Result<(String, Option<&'a str>), Trouble> {
     let mut arguments = Arguments::new(given);
     let digest = arguments.text(name)?;
@@ -385,21 +388,21 @@ fn key<'a>(given: &'a Given, name: &'static str) -> Result<(String, Option<&'a s
     }
 }
 
-fn get_receipt(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
-    let at = desk.at(root(given)?)?.0;
+fn get_receipt(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+    let at = caller.at(root(given)?)?.0;
     let (key, asked) = key(given, "receipt_digest")?;
     let format = Arguments::new(given).format("structured")?;
-    let found = desk.offices[at].document(&key, RECEIPT)?;
+    let found = caller.services[at].document(&key, RECEIPT)?;
     let own = found.as_ref().map(receipt::digest).unwrap_or_default();
     let found = found.filter(|_| asked.is_none_or(|asked| asked == own));
     let shown = asked.unwrap_or(&own);
     Ok(payload::found_receipt(found.as_ref(), shown, format))
 }
 
-fn get_trail(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
-    let at = desk.at(root(given)?)?.0;
+fn get_trail(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+    let at = caller.at(root(given)?)?.0;
     let (key, asked) = key(given, "patch_trail_digest")?;
-    let found = desk.offices[at].document(&key, TRAIL)?;
+    let found = caller.services[at].document(&key, TRAIL)?;
     let own = |trail: &Value| asked.is_none_or(|asked| trail["patch_trail_digest"] == json!(asked));
     let found = found.filter(own);
     Ok(payload::found_trail(
@@ -408,16 +411,16 @@ fn get_trail(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> 
     ))
 }
 
-fn forget(desk: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
+fn forget(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let mut arguments = Arguments::new(given);
     let root = arguments.text("root")?;
     arguments.end()?;
     let at = match root {
-        Some(root) => desk.at(root)?.0,
-        None => desk.knowing(None, None)?,
+        Some(root) => caller.at(root)?.0,
+        None => caller.knowing(None, None)?,
     };
-    let session = desk.session.clone();
-    let ids = desk.offices[at].with(|ports| change::clear(ports, &session, None))?;
-    let runs = desk.offices[at].forget_runs()?;
+    let session = caller.session.clone();
+    let ids = caller.services[at].with(|ports| change::clear(ports, &session, None))?;
+    let runs = caller.services[at].forget_runs()?;
     Ok(json!({ "cleared_runs": runs, "cleared_intents": ids.len() }))
 }

@@ -1,4 +1,4 @@
-//! `provost agent`: which agents there are, and whether one of them works.
+//! `provost agent`: lists the known agents, and checks whether one of them works.
 
 mod trial;
 
@@ -15,13 +15,13 @@ use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::show::{Reader, neutralise};
 
-/// Say which agents there are, and try one.
+/// List the available agents, or try one.
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum Agent {
     /// List the agents that can be named with `--agent`, and what is installed of them.
     List,
-    /// Let an agent do a small task in a temporary repository, and say what works.
+    /// Have an agent do a small task in a temporary repository and report what works.
     Test(trial::Test),
 }
 
@@ -32,7 +32,7 @@ pub(super) fn run(command: &Agent, reader: Reader) -> Outcome {
     }
 }
 
-/// The policy of the commit that is checked out; elsewhere there is none.
+/// The policy at HEAD; the default policy outside of a repository.
 fn policy() -> Result<Policy, Failure> {
     let Ok(place) = Places::around(std::path::Path::new(".")) else {
         return Ok(Policy::default());
@@ -76,7 +76,6 @@ fn list() -> Outcome {
     Ok(Answer::data(json!({ "agents": rows }), text))
 }
 
-/// What there is to say about one agent.
 fn row(name: &str, agent: &PolicyAgent) -> Value {
     let adapted = match agent {
         PolicyAgent::Command(argv) => {
@@ -102,7 +101,7 @@ fn row(name: &str, agent: &PolicyAgent) -> Value {
     row
 }
 
-/// The version of a program, or why it has none to say.
+/// The version of a program, or why it cannot be determined.
 fn version(installed: &agent::Installed, adapted: &Adapted) -> String {
     match installed.version(adapted) {
         Ok(version) => version,

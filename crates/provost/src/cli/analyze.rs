@@ -1,4 +1,4 @@
-//! `provost analyze`: says what source code is made of, and what is wrong with it.
+//! `provost analyze`: measures the structure of source code and lists findings.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,16 @@ use crate::output;
 use crate::places::Places;
 use crate::show::{Reader, neutralise};
 
-/// How many findings a person is shown.
+/// How many findings the text output lists.
 const SHOWN: usize = 20;
 
-/// How many places of one finding a person is shown.
+/// How many places of one finding the text output lists.
 const PLACES: usize = 4;
 
 #[derive(Args)]
 #[command(
-    after_help = "Files are those that git tracks and new ones that it does not ignore.
-`provost explain structure` says what is measured and how.
+    after_help = "Analyzed are the files that git tracks and new files that git does not ignore.
+`provost explain structure` describes what is measured and how.
 
 Example:
   provost analyze
@@ -38,29 +38,29 @@ Example:
   provost analyze --baseline provost.baseline.json"
 )]
 pub(super) struct Analyze {
-    /// The checkout, or a directory in one; the current directory if none is named.
+    /// The checkout, or a directory in one [default: the current directory].
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
 
-    /// Answer in SARIF on stdout, for code scanners.
+    /// Print the answer as SARIF on stdout, for code scanners.
     #[arg(long, conflicts_with_all = ["json", "baseline", "write_baseline"])]
     sarif: bool,
 
-    /// How health is computed: by rates over all languages, or by the whole numbers that others
+    /// How health is computed: by rates over all languages, or by the integers that other tools
     /// compute for Python.
     #[arg(long, value_enum, default_value_t = Profile::Standard)]
     profile: Profile,
 
-    /// List every finding, also those that are not sure enough to decide anything.
+    /// List every finding, including those of low confidence that decide nothing.
     #[arg(long)]
     all: bool,
 
-    /// Findings that the repository accepts: only others count, and with any of those the answer is
-    /// no.
+    /// Findings that the repository accepts; only new findings count, and any of them exits with
+    /// status 1.
     #[arg(long, value_name = "FILE", conflicts_with = "write_baseline")]
     baseline: Option<PathBuf>,
 
-    /// Accept everything that is found now: write it to this file.
+    /// Write all current findings to this file as accepted.
     #[arg(long, value_name = "FILE")]
     write_baseline: Option<PathBuf>,
 }
@@ -92,7 +92,7 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
     if matches!(reader, Reader::Person) && !analyze.sarif && !compared {
         let summary = lens.summarize(&path, &settings)?;
         let text = render(&summary, analyze.all);
-        // The process ends here, and taking all of it apart would take longer than printing it.
+        // The process ends here; dropping the report would take longer than printing it.
         std::mem::forget(summary);
         return Ok(Answer {
             exit: Exit::Yes,
@@ -106,7 +106,7 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
         let text = document.to_string();
         return Ok(Answer::data(document, text));
     }
-    // A person reads a page of it; what programs read is as large as the tree.
+    // The text output is one page; the JSON output is as large as the tree.
     let (mut json, mut text) = match reader {
         Reader::Person => (json!({}), render(&(&report).into(), analyze.all)),
         Reader::Program => (whole(&report), String::new()),
@@ -135,20 +135,20 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
     Ok(Answer { exit, json, text })
 }
 
-/// All of the report, as a program reads it.
+/// The whole report, for programs.
 fn whole(report: &Report) -> serde_json::Value {
     let mut json = serde_json::to_value(report).unwrap_or_default();
     json["digest"] = json!(report.digest());
     json
 }
 
-/// Writes a baseline, whole or not at all, in the place of an older one or of nothing.
+/// Writes a baseline atomically; replaces an older baseline, but no other file.
 fn keep(path: &Path, baseline: &Baseline) -> Result<(), Failure> {
     output::unlinked(path)?;
     if path.symlink_metadata().is_ok() {
         let there = input::read(path, usize::try_from(LARGEST).unwrap_or(usize::MAX))?;
         Baseline::parse(&there).map_err(|error| {
-            let words = format!("`{}` is there and is no baseline: {error}", path.display());
+            let words = format!("`{}` exists and is no baseline: {error}", path.display());
             Failure::new(Code::InputInvalid, words).hint("name another file, or remove this one")
         })?;
     }
@@ -162,11 +162,11 @@ fn keep(path: &Path, baseline: &Baseline) -> Result<(), Failure> {
     })
 }
 
-/// Reads a baseline that somebody named; one that cannot count is an error and not an empty one.
+/// Reads the baseline at `path`; one that cannot be used is an error, not an empty baseline.
 fn baseline(path: &Path, report: &Report) -> Result<Seen, Failure> {
     let shown = path.display().to_string();
     let bytes = input::read(path, usize::try_from(LARGEST).unwrap_or(usize::MAX))?;
-    let hint = "make it anew: provost analyze --write-baseline FILE";
+    let hint = "create it again: provost analyze --write-baseline FILE";
     let seen = Seen::of(&shown, Some(&bytes), report);
     match &seen {
         Seen::Trusted { .. } => Ok(seen),

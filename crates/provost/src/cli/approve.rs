@@ -1,4 +1,4 @@
-//! `provost approve` and `provost reject`: what a person answers to the question of a run.
+//! `provost approve` and `provost reject`: record a person's answer to the question of a run.
 
 use std::time::Duration;
 
@@ -18,30 +18,30 @@ use crate::session::{self, Session};
 use crate::show::Reader;
 use crate::{approval_text, report};
 
-/// Let a run go on that asks for more than the policy lets pass unasked.
+/// Approve a run that asks for more than the policy permits by itself.
 #[derive(Args)]
 #[command(after_help = "\
-`provost show RUN` says what the run asks. The answer is recorded with your name, bound to exactly
-that question by its digest, and is good until its time is over.
+`provost show RUN` shows what the run asks for. The approval is recorded with your name and is bound
+to exactly that question by its digest. It expires after the time that --for gives.
 
 Examples:
   provost approve last --go
   provost approve RUN --for 8h
 
-`provost explain approvals` says what needs one.")]
+`provost explain approvals` lists what needs an approval.")]
 pub(super) struct Approve {
     /// The run: its id, a part of it, or `last`.
     run: String,
 
-    /// How long the work may begin: 90s, 20m, 2h or 7d, which is the longest.
+    /// How long the approval is valid for the start of the work: 90s, 20m, 2h, up to 7d.
     #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = lasting)]
     lasts: u64,
 
-    /// Go on with the run at once.
+    /// Resume the run at once.
     #[arg(long)]
     go: bool,
 
-    /// The digest of the question that you have seen; another one is not approved.
+    /// The digest of the question that you have seen; any other question is not approved.
     #[arg(long, value_name = "SHA256")]
     digest: Option<String>,
 
@@ -49,10 +49,10 @@ pub(super) struct Approve {
     again: Again,
 }
 
-/// End a run that asks for more than it should get.
+/// Reject a run that asks for more than it should get.
 #[derive(Args)]
 #[command(after_help = "\
-Nothing of the run has begun; it is sealed with your answer.
+No work of the run has begun; the run is sealed with your answer.
 
 Example:
   provost reject last --reason 'the lock file is not part of this task'")]
@@ -60,16 +60,16 @@ pub(super) struct Reject {
     /// The run: its id, a part of it, or `last`.
     run: String,
 
-    /// Why, for whoever reads the evidence.
+    /// The reason, recorded in the evidence.
     #[arg(long, value_name = "WHY", default_value = "")]
     reason: String,
 
-    /// The digest of the question that you have seen; another one is not answered.
+    /// The digest of the question that you have seen; any other question is not answered.
     #[arg(long, value_name = "SHA256")]
     digest: Option<String>,
 }
 
-/// Records a yes, and goes on if that is wanted.
+/// Records the approval, and resumes the run if `--go` asks for it.
 pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
     let place = Places::find()?;
     let run_id = place.find_run(&approve.run)?;
@@ -97,7 +97,7 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
     Ok(Answer::data(json, text))
 }
 
-/// Whether the run has a yes to what was `seen` already, is the user's own, and has not ended.
+/// Whether the run has an approval of what was `seen`, is the user's own, and has not ended.
 fn is_approved(place: &Places, run_id: &str, seen: Option<&str>) -> bool {
     let open =
         history::stage(place, run_id) == Stage::Interrupted && history::is_own(place, run_id);
@@ -106,7 +106,7 @@ fn is_approved(place: &Places, run_id: &str, seen: Option<&str>) -> bool {
     approval.is_some_and(|it| seen.is_none_or(|seen| seen == it.digest))
 }
 
-/// Records a no, which ends the run.
+/// Records the rejection, which ends the run.
 pub(super) fn reject(reject: &Reject, reader: Reader) -> Outcome {
     let place = Places::find()?;
     let run_id = place.find_run(&reject.run)?;
@@ -116,12 +116,11 @@ pub(super) fn reject(reject: &Reject, reader: Reader) -> Outcome {
     let seen = reject.digest.as_deref();
     let state = session.reject(session::person()?, seen, &reject.reason, &mut observer)?;
     let mut answer = report::run(&state, &bundle, &Beside::driven(&state));
-    // The answer of the run is no, as was asked for.
+    // The verdict of the run is a refusal, as the user asked.
     answer.exit = Exit::Yes;
     Ok(answer)
 }
 
-/// Reads how long an answer is good for.
 fn lasting(text: &str) -> Result<u64, String> {
     match seconds(text)? {
         long if long > LONGEST_SEC => Err("an approval is good for 7 days at most".to_owned()),

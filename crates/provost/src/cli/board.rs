@@ -21,34 +21,34 @@ use session::{BoardSession, Stop};
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum Board {
-    /// Begin a task: its row, its owner and all its locks, or nothing.
+    /// Assign a task: its row, its owner and all its locks, or nothing.
     Assign(Assign),
-    /// Say that the owner of a task is still at work.
+    /// Record that the owner of a task is still working.
     Heartbeat(Heartbeat),
-    /// End a task by what its worker reports; JSON, or Markdown with front matter.
+    /// Finish a task with the report of its worker; JSON, or Markdown with front matter.
     Result(Report),
-    /// Block tasks whose owners are silent, and free what they hold.
+    /// Block tasks whose owners are silent, and release their locks.
     Tick(Tick),
     /// Apply a stream of deltas, all of them or none.
     Apply(Apply),
     /// Show the board, or one task.
     Show(Show),
-    /// Say whether everything on the board fits together.
+    /// Check that everything on the board is consistent.
     Reconcile(Which),
-    /// Lock places for a task, all of them or none.
+    /// Lock paths for a task, all of them or none.
     Lock(Lock),
-    /// Give back what a task holds.
+    /// Release locks of a task.
     Release(Release),
-    /// Show the log of a task, or add to it.
+    /// Show the log of a task, or append to it.
     Worklog(Worklog),
-    /// Write what a planner with a fresh memory needs to go on.
+    /// Write what a new planner needs to continue.
     Handoff(Handoff),
 }
 
 // Names a board.
 #[derive(Args)]
 pub(super) struct Which {
-    /// The run whose board it is; needed only when there are several.
+    /// The run of the board; needed only when there are several boards.
     #[arg(long, value_name = "RUN_ID")]
     run: Option<String>,
 }
@@ -59,7 +59,7 @@ const FORGIVEN: i64 = 30_000;
 // Says what time it is.
 #[derive(Args)]
 struct Moment {
-    /// Take this for the time now, like 2026-01-31T12:00:00Z.
+    /// Use this as the current time, like 2026-01-31T12:00:00Z.
     #[arg(long, value_name = "TIME")]
     now: Option<String>,
 }
@@ -75,7 +75,7 @@ impl Moment {
         }
     }
 
-    /// The same for a sign of life, which nobody gives ahead of time.
+    /// The same for a heartbeat, which must not lie in the future.
     fn of_life(&self) -> Result<i64, Stop> {
         let millis = self.millis()?;
         if millis > clock::now_millis().saturating_add(FORGIVEN) {
@@ -93,7 +93,7 @@ pub(super) struct Assign {
     /// The assignment; `-` reads stdin.
     file: PathBuf,
 
-    /// Who works on the task.
+    /// The worker of the task.
     #[arg(long, value_name = "NAME")]
     owner: String,
 
@@ -108,7 +108,7 @@ pub(super) struct Heartbeat {
     /// The task.
     task: String,
 
-    /// Who gives the sign of life; somebody else's is refused.
+    /// The worker that sends the heartbeat; any other than the owner is refused.
     #[arg(long, value_name = "NAME")]
     owner: Option<String>,
 
@@ -140,8 +140,8 @@ pub(super) struct Tick {
 
 #[derive(Args)]
 #[command(
-    after_help = "A stream is an object with `base_version`, the version that `board show` gave,
-and `deltas`; `run_id`, `stream_id` and `blockers` may be there.
+    after_help = "A stream is an object with `base_version`, the version that `board show` prints,
+and `deltas`; `run_id`, `stream_id` and `blockers` are optional.
 
 Example:
   provost board apply stream.json"
@@ -161,7 +161,7 @@ pub(super) struct Apply {
 #[command(after_help = "Example:
   provost board show T-1")]
 pub(super) struct Show {
-    /// One task.
+    /// The task; without it, the whole board.
     task: Option<String>,
 
     #[command(flatten)]
@@ -175,7 +175,7 @@ pub(super) struct Lock {
     /// The task.
     task: String,
 
-    /// What it locks: these places and everything below them.
+    /// The paths to lock, with everything below them.
     #[arg(required = true, value_name = "PATH")]
     places: Vec<String>,
 
@@ -190,7 +190,7 @@ pub(super) struct Release {
     /// The task.
     task: String,
 
-    /// What it gives back; everything, when nothing is named.
+    /// The paths to release; without any, all of the task.
     #[arg(value_name = "PATH")]
     places: Vec<String>,
 
@@ -205,7 +205,7 @@ pub(super) struct Worklog {
     /// The task.
     task: String,
 
-    /// Entries to add, one a line; `-` reads stdin.
+    /// A file of entries to append, one per line; `-` reads stdin.
     #[arg(long, value_name = "FILE")]
     append: Option<PathBuf>,
 
@@ -217,7 +217,7 @@ pub(super) struct Worklog {
 #[command(after_help = "Example:
   provost board handoff --out handoff")]
 pub(super) struct Handoff {
-    /// Where the directory is made; beside the board, when nothing is named.
+    /// The directory to create [default: a directory beside the board].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -250,8 +250,8 @@ fn run_assign(assign: &Assign) -> Result<Answer, Stop> {
     let (run_id, terms) = payload::read_assignment(&session::read(&assign.file)?)?;
     let owner = assign.owner.clone();
     let terms = Box::new(terms);
-    let desk = BoardSession::of(run_id)?;
-    desk.ask(assign.moment.of_life()?, |_| {
+    let session = BoardSession::of(run_id)?;
+    session.ask(assign.moment.of_life()?, |_| {
         Ok(Request::Assign { owner, terms })
     })
 }
@@ -259,8 +259,8 @@ fn run_assign(assign: &Assign) -> Result<Answer, Stop> {
 fn run_heartbeat(heartbeat: &Heartbeat) -> Result<Answer, Stop> {
     let task_id = payload::read_task(&heartbeat.task)?;
     let owner = heartbeat.owner.clone();
-    let desk = BoardSession::find(&heartbeat.which)?;
-    desk.ask(heartbeat.moment.of_life()?, |_| {
+    let session = BoardSession::find(&heartbeat.which)?;
+    session.ask(heartbeat.moment.of_life()?, |_| {
         Ok(Request::Heartbeat { task_id, owner })
     })
 }
@@ -268,9 +268,9 @@ fn run_heartbeat(heartbeat: &Heartbeat) -> Result<Answer, Stop> {
 fn run_result(report: &Report) -> Result<Answer, Stop> {
     let result = payload::read_result(&session::read(&report.file)?)?;
     let log = session::read_log(&result.worklog_path)?;
-    // Nobody begins a board by reporting to it.
-    let desk = BoardSession::begun(result.run_id.clone())?;
-    desk.ask(clock::now_millis(), |board| {
+    // A result never creates a board.
+    let session = BoardSession::begun(result.run_id.clone())?;
+    session.ask(clock::now_millis(), |board| {
         let report = payload::report(board, &result, log.as_deref())?;
         Ok(Request::Result(Box::new(report)))
     })
@@ -279,14 +279,14 @@ fn run_result(report: &Report) -> Result<Answer, Stop> {
 fn run_tick(tick: &Tick) -> Result<Answer, Stop> {
     let now = tick.moment.millis()?;
     match BoardSession::look(&tick.which)? {
-        Some(desk) => desk.ask(now, |_| Ok(Request::Tick)),
+        Some(session) => session.ask(now, |_| Ok(Request::Tick)),
         None => Ok(Verdict::allow("there is no board yet").into()),
     }
 }
 
 fn run_apply(apply: &Apply) -> Result<Answer, Stop> {
     let stream = payload::read_stream(&session::read(&apply.file)?)?;
-    let desk = match (&stream.run_id, &apply.which.run) {
+    let session = match (&stream.run_id, &apply.which.run) {
         (Some(said), Some(named)) if said != named => {
             let reason = format!("the stream belongs to the run {said}, not to {named}");
             return Err(Verdict::deny(Code::SchemaInvalid, reason).into());
@@ -294,7 +294,7 @@ fn run_apply(apply: &Apply) -> Result<Answer, Stop> {
         (Some(said), _) => BoardSession::of(said.clone())?,
         (None, _) => BoardSession::find(&apply.which)?,
     };
-    desk.ask(apply.moment.of_life()?, |_| {
+    session.ask(apply.moment.of_life()?, |_| {
         Ok(Request::Apply {
             base: stream.base_version,
             deltas: stream.deltas,
@@ -305,7 +305,7 @@ fn run_apply(apply: &Apply) -> Result<Answer, Stop> {
 
 fn run_reconcile(which: &Which) -> Result<Answer, Stop> {
     match BoardSession::look(which)? {
-        Some(desk) => Ok(payload::reconcile(&desk.board()?.0).into()),
+        Some(session) => Ok(payload::reconcile(&session.board()?.0).into()),
         None => Ok(Verdict::allow("there is no board yet").into()),
     }
 }
@@ -313,8 +313,8 @@ fn run_reconcile(which: &Which) -> Result<Answer, Stop> {
 fn run_lock(lock: &Lock) -> Result<Answer, Stop> {
     let task_id = payload::read_task(&lock.task)?;
     let resources = payload::read_places(&lock.places)?;
-    let desk = BoardSession::find(&lock.which)?;
-    desk.ask(clock::now_millis(), |_| {
+    let session = BoardSession::find(&lock.which)?;
+    session.ask(clock::now_millis(), |_| {
         Ok(Request::Lock { task_id, resources })
     })
 }
@@ -325,8 +325,8 @@ fn run_release(release: &Release) -> Result<Answer, Stop> {
         [] => None,
         places => Some(payload::read_places(places)?),
     };
-    let desk = BoardSession::find(&release.which)?;
-    desk.ask(clock::now_millis(), |_| {
+    let session = BoardSession::find(&release.which)?;
+    session.ask(clock::now_millis(), |_| {
         Ok(Request::Release { task_id, resources })
     })
 }
@@ -338,8 +338,8 @@ fn run_worklog(worklog: &Worklog) -> Result<Answer, Stop> {
         return show::log(&board, &task_id);
     };
     let bytes = session::read(file)?;
-    let desk = BoardSession::find(&worklog.which)?;
-    desk.ask(clock::now_millis(), |board| {
+    let session = BoardSession::find(&worklog.which)?;
+    session.ask(clock::now_millis(), |board| {
         let lines = payload::read_log(board, &task_id, &bytes)?;
         Ok(Request::Log { task_id, lines })
     })

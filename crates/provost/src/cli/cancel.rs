@@ -1,4 +1,4 @@
-//! `provost cancel`: ends a run, whoever drives it.
+//! `provost cancel`: cancels a run, whichever process drives it.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -21,11 +21,12 @@ use crate::{report, session};
 /// How long the driver of a run may take to end it.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// End a run, whoever drives it.
+/// Cancel a run, whichever process drives it.
 #[derive(Args)]
 #[command(after_help = "\
-Its sandbox is ended with everything in it, what was done is kept, and the run is sealed with who ended
-it and when. A run that nobody drives is taken over for that. A result that is there already stays.
+The sandbox of the run is ended with every process in it, work done so far is kept, and the run is
+sealed with the name of the canceller and the time. A run without a driver is taken over and sealed.
+A result that exists already stays.
 
 Example:
   provost cancel last --reason 'the wrong branch'")]
@@ -33,7 +34,7 @@ pub(super) struct Ended {
     /// The run: its id, a part of it, or `last`.
     run: String,
 
-    /// Why, for whoever reads the evidence.
+    /// The reason, recorded in the evidence.
     #[arg(long, value_name = "WHY", default_value = "")]
     reason: String,
 }
@@ -48,19 +49,19 @@ pub(super) fn run(ended: &Ended, reader: Reader) -> Outcome {
         return Err(history::nothing(&run_id));
     }
     history::require_own(&place, &run_id)?;
-    let wishes = CancelRequest::of(&place, &run_id);
-    wishes.leave(&Cancel {
+    let request = CancelRequest::of(&place, &run_id);
+    request.leave(&Cancel {
         by: Some(session::person()?),
         at: clock::now(),
         reason: ended.reason.clone(),
     })?;
     let state = end(&place, &run_id, reader)?;
-    wishes.forget();
+    request.forget();
     match &state.finished {
         Some(verdict) if verdict.code == Code::Cancelled => {
             let beside = Beside::driven(&state);
             let answer = report::run(&state, &place.run(&run_id), &beside);
-            // The answer of the run is no, as was asked for.
+            // The verdict of the run is a refusal, as the user asked.
             let exit = Exit::Yes;
             Ok(Answer { exit, ..answer })
         }
@@ -68,21 +69,21 @@ pub(super) fn run(ended: &Ended, reader: Reader) -> Outcome {
     }
 }
 
-/// Waits until whoever drives the run has ended it; if nobody does, does that itself.
+/// Waits until the driver has ended the run; a run without a driver is taken over and ended here.
 fn end(place: &Places, run_id: &str, reader: Reader) -> Result<State, Failure> {
     let since = Instant::now();
     while !history::is_sealed(place, run_id) {
         if !history::is_driven(place, run_id) {
-            // Its agent is not started again, so it sends nothing.
+            // The agent is not started again, so no secret is sent.
             match resume::take_over(run_id, &resume::Go::End, reader) {
-                // Somebody else was faster, and is told as well.
+                // Another process took the run over first; it reads the same request.
                 Err(failure) if failure.code == Code::RunBusy => {}
                 Err(failure) => return Err(failure),
                 Ok(_) => continue,
             }
         }
         if since.elapsed() > PATIENCE {
-            let reason = format!("{run_id} was told to end and has not ended yet");
+            let reason = format!("{run_id} was asked to end and has not ended yet");
             let failure = Failure::new(Code::RunBusy, reason);
             return Err(failure.hint(format!("provost log {run_id} --follow")));
         }
@@ -91,13 +92,13 @@ fn end(place: &Places, run_id: &str, reader: Reader) -> Result<State, Failure> {
     history::state(place, run_id)
 }
 
-/// What is said to somebody who is too late.
+/// The failure for a request that comes after the end of the run.
 pub(super) fn over(state: &State) -> Failure {
     let run = &state.names.run_id;
     let end = match &state.finished {
         Some(verdict) if verdict.allow => "it was accepted".to_owned(),
         Some(verdict) => format!("it ended with {}", verdict.code),
-        None => "it has its seal".to_owned(),
+        None => "it is sealed".to_owned(),
     };
     let reason = format!("{run} is over already: {end}");
     Failure::new(Code::RunOver, reason).hint(format!("provost show {run}"))

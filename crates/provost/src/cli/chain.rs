@@ -1,4 +1,4 @@
-//! `provost chain`: several contracts as ordinary runs, several at once, with one report.
+//! `provost chain`: runs several contracts as ordinary runs, in parallel, with one report.
 
 mod combined;
 mod part_runner;
@@ -40,21 +40,21 @@ use part_runner::PartThreads;
 /// Run several contracts, some of which start from the results of others.
 #[derive(Args)]
 #[command(after_help = "\
-Each node is an ordinary run with a bundle of its own. It starts from the base of the chain, or from
-the results of the nodes it needs. Called again, a chain takes finished nodes as they are and goes
-on with the rest. `provost explain chain` shows how the file is written.
+Each node is an ordinary run with its own bundle. It starts from the base of the chain, or from the
+results of the nodes it needs. Called again, a chain keeps finished nodes and continues with the
+rest. `provost explain chain` describes the file format.
 
-Exit 0: every node was accepted. Otherwise the status is that of the first one that was not.
+Exit 0: every node was accepted. Otherwise the status of the first node that was not.
 
 Examples:
   provost chain -f chain.json --agent claude
   provost chain -f chain.yaml --agent-cmd my-agent --jobs 2 --json")]
 pub(super) struct Run {
-    /// The chain as JSON, or as YAML or TOML if its name ends so; `-` reads JSON from stdin.
+    /// The chain as JSON, or as YAML or TOML by its file name; `-` reads JSON from stdin.
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
 
-    /// How many nodes are at work at once [default: as many as the machine has processors].
+    /// How many nodes run at once [default: the number of processors].
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: Option<u16>,
 
@@ -62,11 +62,11 @@ pub(super) struct Run {
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     base: String,
 
-    /// Run nodes once more that were refused when the chain was called before.
+    /// Run nodes again that were refused when the chain was called before.
     #[arg(long)]
     again: bool,
 
-    /// An agent of `provost.toml`, or codex, claude or gemini [default: the one called `default`].
+    /// An agent of `provost.toml`, or codex, claude or gemini [default: the agent `default`].
     #[arg(long, value_name = "NAME", conflicts_with = "agent_cmd")]
     agent: Option<String>,
 
@@ -74,7 +74,7 @@ pub(super) struct Run {
     #[arg(long, value_name = "CMD")]
     agent_cmd: Option<String>,
 
-    /// Who reviews each result: an agent of `provost.toml`, or codex, claude or gemini.
+    /// The reviewer of each result: an agent of `provost.toml`, or codex, claude or gemini.
     #[arg(long, value_name = "NAME", conflicts_with = "review_cmd")]
     review: Option<String>,
 
@@ -91,7 +91,7 @@ pub(super) struct Run {
 
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Places::find()?;
-    // A secret that is not there is missed before anything is begun.
+    // A missing secret is reported before anything starts.
     run.net.outlet()?;
     let document = read(&run.file)?;
     let origin = GitOrigin(&place.repo);
@@ -126,10 +126,10 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         again: run.again,
         hands: &run.said(),
     };
-    let mut crew = PartThreads::new(place, directory.clone(), run.hands(), reader);
+    let mut runner = PartThreads::new(place, directory.clone(), run.agents(), reader);
     let state = provost_engine::chain::drive(
         &mut Ports {
-            crew: &mut crew,
+            crew: &mut runner,
             ledger: &mut session::ledger(&directory.join(LEDGER), Head::genesis(), Some(secret))?,
             bundle: &mut bundle,
             signer: &signer,
@@ -139,8 +139,8 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     )
     .map_err(|error| match error.verdict().code {
         Code::UsageError => Failure::from(error).hint(
-            "call the chain with the flags from before; to work with others, change the document: \
-             that is another chain",
+            "call the chain with the same flags as before; to use other agents, change the \
+             document: that is another chain",
         ),
         _ => Failure::from(error),
     })?;
@@ -152,7 +152,7 @@ fn processors() -> usize {
 }
 
 impl Run {
-    /// Refuses flags that no node would feel.
+    /// Refuses flags that have no effect on any node.
     fn refuse_unused(&self, chain: &Chain) -> Result<(), Failure> {
         let hint = "write the place into `x_provost.net` of the contracts that need it";
         if let Some(place) = self.net.named() {
@@ -177,22 +177,22 @@ impl Run {
         }
     }
 
-    /// Who works for every node, as it is written down.
+    /// The agents of every node, as the ledger records them.
     fn said(&self) -> NodeAgents {
         let text = |agent: Agent| match agent {
             Agent::Typed(text) | Agent::Named(text) => text,
         };
-        let hands = self.hands();
-        let credentials = hands.credentials.iter();
+        let agents = self.agents();
+        let credentials = agents.credentials.iter();
         NodeAgents {
-            agent: text(hands.agent),
-            review: hands.review.map(text),
+            agent: text(agents.agent),
+            review: agents.review.map(text),
             credentials: credentials.map(ToString::to_string).collect(),
         }
     }
 
-    /// Who works for every node.
-    fn hands(&self) -> part_runner::NodeAgents {
+    /// The agents of every node.
+    fn agents(&self) -> part_runner::NodeAgents {
         let typed = |command: &Option<String>, name: &Option<String>| {
             let command = command.clone().map(Agent::Typed);
             command.or(name.clone().map(Agent::Named))
@@ -301,7 +301,7 @@ fn answer(id: &str, chain: &Chain, state: &State, directory: &Path) -> Answer {
         directory.join(provost_engine::chain::REPORT).display()
     );
     if state.tested.as_ref().is_some_and(|tested| !tested.allow) {
-        next.push("divide the contract otherwise; the parts do not land as they are".to_owned());
+        next.push("split the contract differently; the parts do not land as they are".to_owned());
     }
     for step in next {
         text += &format!("next: {step}\n");
@@ -313,7 +313,7 @@ fn answer(id: &str, chain: &Chain, state: &State, directory: &Path) -> Answer {
     }
 }
 
-/// What a person does next about a node: of a chain that was accepted, every run lands.
+/// The next command for a node: when the chain was accepted, every run lands.
 fn step(standing: Option<&Standing>, accepted: bool) -> Option<String> {
     let Some(Standing::Ended(end)) = standing else {
         return None;
@@ -328,7 +328,7 @@ fn step(standing: Option<&Standing>, accepted: bool) -> Option<String> {
     }
 }
 
-/// What became of a node.
+/// The outcome of a node, in one line.
 fn row(standing: Option<&Standing>) -> String {
     match standing {
         Some(Standing::Ended(end)) if end.accepted().is_some() => {

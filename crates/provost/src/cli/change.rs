@@ -1,8 +1,8 @@
 //! `provost change`: controlled changes from the command line, with the answers of the MCP tools.
 //!
-//! Each call is a process of its own, so an agent is known by a name (`--agent`, `PROVOST_AGENT`) or
-//! else by the process that started us, which for a person is the shell of the terminal. `--json` has
-//! the whole answer; a person reads what became of the request, and which command comes next.
+//! Each call is a process of its own, so an agent is known by a name (`--agent`, `PROVOST_AGENT`)
+//! or else by the process that started us, which for a person is the shell of the terminal.
+//! `--json` has the whole answer; the text output has the outcome and the next command.
 
 mod text;
 
@@ -23,12 +23,12 @@ use crate::show::Reader;
 
 #[derive(Args)]
 pub(super) struct Change {
-    /// Who you are, from one call to the next; without it what `PROVOST_AGENT` says, or else the shell
-    /// you call from.
+    /// Your name, from one call to the next [default: `PROVOST_AGENT`, or else the shell you call
+    /// from].
     #[arg(long, global = true, value_name = "NAME")]
     agent: Option<String>,
 
-    /// The directory that is analysed; scopes are seen from there.
+    /// The directory to analyze; scopes are relative to it.
     #[arg(long, global = true, value_name = "DIR", default_value = ".")]
     root: String,
 
@@ -39,57 +39,57 @@ pub(super) struct Change {
 #[derive(Subcommand, Clone)]
 #[command(defer = true)]
 enum Command {
-    /// Analyse the checkout; needed before a start, and again after the last edit.
+    /// Analyze the checkout; needed before a start, and again after the last edit.
     Analyze(Analysis),
     /// Declare what you will touch, and learn whether you may edit now.
     Start(Start),
-    /// Say what you touched, and get a verdict and a receipt.
+    /// Report what you touched, and get a verdict and a receipt.
     Finish(Finish),
-    /// Say where one of your intents stands.
+    /// Show the state of one of your intents.
     Status(Which),
-    /// Declare what you will touch, and wait if others are there.
+    /// Declare what you will touch, and wait while other agents hold it.
     Queue(Start),
-    /// Let an intent that waits become active, if its turn has come.
+    /// Activate a waiting intent if its turn has come.
     Promote(Which),
     /// Renew the lease of an intent.
     Renew(Renew),
-    /// Give back one intent, or all of yours.
+    /// Release one intent, or all of yours.
     Clear(Maybe),
     /// Take over an intent whose agent died.
     Recover(Recover),
-    /// Say who is at work in this repository.
+    /// List the active changes in this repository.
     List,
-    /// Hold what was touched against what was declared.
+    /// Check what was touched against what was declared.
     Check(Touched),
-    /// Judge a patch without finishing anything.
+    /// Judge a patch without finishing the change.
     Verify(Verify),
     /// Print the receipt of a finished change, by its digest.
     Receipt(Digest),
-    /// Say what differs between two analyses of yours.
+    /// Compare two of your analyses.
     Compare(Compare),
-    /// Hold what somebody says about the code against what is known.
+    /// Check claims about the code against an analysis.
     Claims(Claims),
-    /// Hold an analysis of yours against limits.
+    /// Check one of your analyses against limits.
     Gates(Gates),
-    /// Print all of what a start found to be reached, by the name or digest that it told.
+    /// Print the whole blast radius of a start, by the name or digest that the start printed.
     Blast(Digest),
-    /// Close what is over, and what dead agents left.
+    /// Close expired intents and those of dead agents.
     Gc,
-    /// Begin one of your intents anew, or close one that nobody lives for.
+    /// Restart one of your intents, or close one whose agent is dead.
     Reset(Which),
 }
 
 #[derive(Args, Clone)]
 struct Analysis {
-    /// Where findings are listed that the repository accepts; without it `provost.baseline.json`, if
-    /// that is there.
+    /// The file of findings that the repository accepts [default: `provost.baseline.json`, if it
+    /// exists].
     #[arg(long, value_name = "FILE")]
     baseline: Option<String>,
 }
 
 #[derive(Args, Clone)]
 struct Gates {
-    /// The analysis; without one, the newest.
+    /// The analysis [default: the newest].
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 
@@ -104,8 +104,8 @@ struct Start {
     /// What you will do, in words.
     intent: String,
 
-    /// A file that you will touch; repeatable. A directory keeps others out of it, but a finish takes
-    /// only files that are named.
+    /// A file that you will touch; repeatable. A directory keeps other agents out, but a finish
+    /// accepts only files that were named.
     #[arg(long = "file", value_name = "PATH", required = true)]
     files: Vec<String>,
 
@@ -113,15 +113,15 @@ struct Start {
     #[arg(long = "related", value_name = "PATH")]
     related: Vec<String>,
 
-    /// A pattern of what you will not touch; repeatable.
+    /// A pattern of paths that you will not touch; repeatable.
     #[arg(long = "forbid", value_name = "PATTERN")]
     forbidden: Vec<String>,
 
-    /// The changes that are there already are your own.
+    /// The uncommitted changes in the scope are your own.
     #[arg(long)]
     continue_own_wip: bool,
 
-    /// How long the intent lasts, in seconds.
+    /// Lifetime of the intent, in seconds.
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<i64>,
 }
@@ -135,19 +135,19 @@ struct Finish {
     #[arg(long, value_name = "RUN")]
     after: Option<String>,
 
-    /// What you claim about the change.
+    /// Claims about the change, which are checked.
     #[arg(long, value_name = "TEXT")]
     claims: Option<String>,
 
-    /// What you say about the change, for people.
+    /// A description of the change, for people.
     #[arg(long, value_name = "TEXT")]
     review: Option<String>,
 
-    /// How strict to be: ci, strict or relaxed.
+    /// How strict the check is: ci, strict or relaxed.
     #[arg(long, value_name = "WORD")]
     strictness: Option<String>,
 
-    /// Show every path.
+    /// List every path.
     #[arg(long)]
     full: bool,
 }
@@ -161,7 +161,7 @@ struct Touched {
     #[arg(long = "file", value_name = "PATH")]
     files: Vec<String>,
 
-    /// Take whatever differs from this commit instead.
+    /// Take all paths that differ from this commit instead.
     #[arg(long, value_name = "REV", conflicts_with = "files")]
     diff: Option<String>,
 }
@@ -174,7 +174,7 @@ struct Which {
 
 #[derive(Args, Clone)]
 struct Maybe {
-    /// The intent; without one, all of yours.
+    /// The intent [default: all of yours].
     intent: Option<String>,
 }
 
@@ -183,7 +183,7 @@ struct Renew {
     /// The intent.
     intent: String,
 
-    /// How long the lease lasts.
+    /// Duration of the lease, in seconds.
     #[arg(long, value_name = "SECONDS")]
     seconds: Option<i64>,
 }
@@ -200,7 +200,7 @@ struct Recover {
 
 #[derive(Args, Clone)]
 struct Verify {
-    /// Your intent; or name the analysis from before.
+    /// Your intent; or name the earlier analysis with --before.
     #[arg(long, value_name = "INTENT")]
     intent: Option<String>,
 
@@ -219,7 +219,7 @@ struct Verify {
 
 #[derive(Args, Clone)]
 struct Digest {
-    /// The digest that the finish or the start told, or its name.
+    /// The digest that the finish or the start printed, or its name.
     digest: String,
 }
 
@@ -228,7 +228,7 @@ struct Compare {
     /// The analysis from before.
     before: String,
 
-    /// The analysis from after; without one, the newest.
+    /// The analysis from after [default: the newest].
     after: Option<String>,
 }
 
@@ -237,7 +237,7 @@ struct Claims {
     /// The text.
     text: String,
 
-    /// The analysis it is about; without one, the newest.
+    /// The analysis that the text is about [default: the newest].
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 }
@@ -276,7 +276,7 @@ pub(super) fn run(change: &Change, reader: Reader) -> Outcome {
     Ok(shown(&asked, value))
 }
 
-/// The command, with the whole name of the change that a part of one stands for.
+/// The command, with a part of a change's name replaced by the whole name.
 fn meant(command: &Command, root: &str) -> Result<Command, Failure> {
     let mut command = command.clone();
     let typed = match &mut command {
@@ -300,7 +300,7 @@ fn meant(command: &Command, root: &str) -> Result<Command, Failure> {
         | Command::Blast(_)
         | Command::Gc => None,
     };
-    // Where there is no repository, the tool says so.
+    // Outside of a repository, the tool reports that.
     if let (Some(typed), Ok(place)) = (typed, Places::of(std::path::Path::new(root)))
         && let Some(whole) = place.find_change(typed)?
     {
@@ -309,7 +309,7 @@ fn meant(command: &Command, root: &str) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// Who calls.
+/// The identity of the caller.
 fn identity(agent: Option<&str>) -> Result<Identity, Failure> {
     match agent {
         Some(name) if is_segment(name) => Ok(Identity::Named(name.to_owned())),
@@ -325,7 +325,7 @@ fn identity(agent: Option<&str>) -> Result<Identity, Failure> {
     }
 }
 
-/// The tool that a command means, and its arguments.
+/// The tool behind a command, and its arguments.
 fn request(command: &Command, root: &str) -> (&'static str, Map<String, Value>) {
     let manage = |action: &str, intent: Option<&str>| {
         let given = json!({ "action": action, "root": root, "intent_id": intent });
@@ -404,7 +404,7 @@ fn switches(gates: &Gates) -> Value {
     for gate in &gates.gates {
         match gate.split_once('=') {
             None => given[gate.as_str()] = json!(true),
-            // What is no number is refused by the tool, in words.
+            // The tool refuses what is no number.
             Some((name, number)) => {
                 given[name] = number
                     .parse()
@@ -455,7 +455,7 @@ fn evidence(touched: &Touched, given: &mut Value) {
     }
 }
 
-/// An answer, and how a command ends that got it.
+/// The answer, and the exit status that follows from it.
 fn shown(asked: &Asked<'_>, value: Value) -> Answer {
     let word = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let refused = ["recovery_rejected", "rejected"].contains(&word("action_taken").as_str())
@@ -474,7 +474,7 @@ fn shown(asked: &Asked<'_>, value: Value) -> Answer {
         _ if refused => Exit::No,
         _ => Exit::Yes,
     };
-    let text = text::told(asked, &value);
+    let text = text::render(asked, &value);
     Answer {
         exit,
         json: value,

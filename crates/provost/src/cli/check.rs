@@ -1,4 +1,4 @@
-//! `provost check`: judges something by the rules, without running anything.
+//! `provost check`: checks contracts, scopes, diffs and payloads; nothing is run.
 
 mod command;
 pub(super) mod contract;
@@ -19,15 +19,15 @@ use crate::answer::{Answer, Outcome};
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum Check {
-    /// Say whether a contract keeps every rule of its format.
+    /// Check that a contract keeps every rule of its format.
     Contract(contract::CheckContract),
-    /// Say whether these paths can be the scope of a contract.
+    /// Check that these paths can be the scope of a contract.
     Scope(scope::CheckScope),
-    /// Say whether what changed in a checkout is inside a scope.
+    /// Check that the changes in a checkout are inside a scope.
     Diff(diff::CheckDiff),
-    /// Say whether a command may be an acceptance command of a contract in a file.
+    /// Check that a command may be an acceptance command of a contract in a file.
     Command(command::CheckCommand),
-    /// Say whether a control packet holds, and whether its phase is accepted.
+    /// Check that a control packet is valid, and whether its phase is accepted.
     Packet(packet::CheckPacket),
     #[command(flatten)]
     PacketFile(packet_file::PacketFile),
@@ -47,7 +47,7 @@ pub(super) fn run(check: Check) -> Outcome {
     }
 }
 
-/// A payload that does not parse is answered with a verdict: the check worked, the answer is no.
+/// A payload that does not parse gets a verdict: the check worked, the answer is no.
 pub(super) fn bad_payload(error: &dyn std::error::Error) -> Answer {
     let mut answer = Answer::from(Verdict::deny(Code::InputInvalid, error.to_string()));
     answer.exit = Exit::No;

@@ -1,4 +1,4 @@
-//! `provost completions`: what makes a shell complete our commands.
+//! `provost completions`: prints completion scripts for shells.
 
 use clap::{Args, ValueEnum};
 use clap_complete::aot::{Shell, generate};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::answer::Answer;
 
-/// Print what makes a shell complete these commands.
+/// Print a completion script for a shell.
 #[derive(Args)]
 #[command(after_help = "Examples:
   provost completions bash > ~/.local/share/bash-completion/completions/provost
@@ -18,7 +18,7 @@ pub(super) struct Completions {
     shell: Known,
 }
 
-/// The shells that are known here.
+/// The supported shells.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Known {
     Bash,

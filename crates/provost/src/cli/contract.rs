@@ -1,4 +1,4 @@
-//! `provost contract`: contracts written, looked over, and learned from past runs.
+//! `provost contract`: writes and lints contracts, and learns them from past runs.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -33,28 +33,28 @@ use crate::{history, input};
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum Contract {
-    /// Write a contract from flags, with a word about each field.
+    /// Write a contract from flags, with a comment on each field.
     New(Box<New>),
-    /// Judge a contract, and say what a careful person would about it.
+    /// Check a contract, and give advice on what the rules permit but a careful author avoids.
     Lint(Lint),
-    /// Write the tightest contract that a past run would have passed.
+    /// Write the narrowest contract that a past run would have passed.
     Learn(Learn),
 }
 
 #[derive(Args)]
 #[command(after_help = "\
-The end of the file's name says how it is written: .yaml, .toml, or JSON, which has no comments.
+The ending of the file name decides the format: .yaml, .toml, or JSON, which has no comments.
 
 Example:
   provost contract new greet.yaml 'Greet people by name' --allow src/greet --accept 'pytest -q'")]
 pub(super) struct New {
-    /// The file to write; it must not be there.
+    /// The file to write; it must not exist.
     file: PathBuf,
 
-    /// What is to be done.
+    /// The objective of the contract.
     objective: String,
 
-    /// A path the agent may write; it covers everything below it. Repeat for more.
+    /// A path that the agent may write, with everything below it. Repeat for more.
     #[arg(long, value_name = "PATH", required = true)]
     allow: Vec<String>,
 
@@ -62,7 +62,7 @@ pub(super) struct New {
     #[arg(long, value_name = "CMD", required = true)]
     accept: Vec<String>,
 
-    /// A path the agent may not touch, even inside what is allowed.
+    /// A path that the agent may not touch, even inside an allowed path.
     #[arg(long, value_name = "PATH")]
     forbid: Vec<String>,
 
@@ -70,11 +70,11 @@ pub(super) struct New {
     #[arg(long, value_name = "REV")]
     base: Option<String>,
 
-    /// The branch the result is meant for.
+    /// The branch that the result lands on.
     #[arg(long, value_name = "BRANCH")]
     target: Option<String>,
 
-    /// When the agent, or one acceptance command, is ended: 90, 90s, 20m or 2h.
+    /// Time limit of the agent, and of each acceptance command: 90, 90s, 20m or 2h.
     #[arg(long, value_name = "TIME", default_value = "20m", value_parser = seconds)]
     timeout: u64,
 
@@ -82,7 +82,7 @@ pub(super) struct New {
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     retries: u32,
 
-    /// What the sandboxes are made of.
+    /// The tier of the sandboxes.
     #[arg(long, value_name = "TIER")]
     tier: Option<Tier>,
 
@@ -92,11 +92,11 @@ pub(super) struct New {
     #[command(flatten)]
     limits: Limits,
 
-    /// A file that decides what passing means and may change.
+    /// A protected file that decides what passing means and that may change.
     #[arg(long, value_name = "PATH")]
     permit_oracle: Vec<String>,
 
-    /// A file that instructs agents and may change.
+    /// A protected file that instructs agents and that may change.
     #[arg(long, value_name = "PATH")]
     permit_governing: Vec<String>,
 
@@ -108,30 +108,31 @@ pub(super) struct New {
     #[arg(long, value_name = "PATH")]
     permit_symlink: Vec<String>,
 
-    /// Let an acceptance command run fewer tests than on the base.
+    /// Permit that an acceptance command runs fewer tests than on the base.
     #[arg(long)]
     permit_fewer_tests: bool,
 }
 
 #[derive(Args)]
 #[command(after_help = "\
-Exit 0: every rule is kept, whatever the advice. 1: a rule is broken.
+Exit 0: every rule is kept, with or without advice. 1: a rule is broken.
 
 Example:
   provost contract lint contract.yaml")]
 pub(super) struct Lint {
-    /// The contract as JSON, or as YAML or TOML if its name ends so; `-` reads JSON from stdin.
+    /// The contract as JSON, or as YAML or TOML by its file name; `-` reads JSON from stdin.
     file: PathBuf,
 
-    /// Judge it for this agent, as `run --agent` names it; without it, for the one that fits best.
+    /// Judge it for this agent, as `run --agent` names it [default: the one that fits best].
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 }
 
 #[derive(Args)]
 #[command(after_help = "\
-Exact paths, the permissions that were used, the places that were reached, limits rounded up from what was
-measured. A run that was refused only for its scope is a lesson, too; one that failed is none.
+The contract has exact paths, the permissions that were used, the places that were reached, and
+limits rounded up from measurements. A run that was refused only for its scope can be learned
+from; one that failed cannot.
 
 Example:
   provost contract learn last --out tight.yaml")]
@@ -139,7 +140,7 @@ pub(super) struct Learn {
     #[command(flatten)]
     which: Which,
 
-    /// The file to write, instead of JSON on standard output; it must not be there.
+    /// The file to write [default: JSON on stdout]; it must not exist.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -153,9 +154,9 @@ pub(super) fn run(contract: &Contract) -> Outcome {
 }
 
 fn new(new: &New) -> Outcome {
-    let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
+    let no_randomness = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let now = clock::now_millis();
-    let run_id = ids::run_id(now).map_err(unlucky)?;
+    let run_id = ids::run_id(now).map_err(no_randomness)?;
     let typed = Typed {
         objective: new.objective.clone(),
         allow: new.allow.clone(),
@@ -179,14 +180,14 @@ fn new(new: &New) -> Outcome {
     let document = typed.document(&run_id, now);
     let looked = look(&serde_json::to_value(&document).unwrap_or_default())?;
     write(&new.file, &document)?;
-    Ok(told(
+    Ok(with_advice(
         &looked,
         &format!("wrote {}\n", new.file.display()),
         json!({ "out": new.file }),
     ))
 }
 
-/// What the rules and a careful person say about a contract.
+/// The verdict of the rules on a contract, and advice.
 pub(super) struct Looked {
     pub(super) verdict: Verdict,
     advice: Vec<(String, String)>,
@@ -197,7 +198,7 @@ pub(super) fn look(value: &Value) -> Result<Looked, Failure> {
     look_for(value, None, &[])
 }
 
-/// The same for the agent of this name, of a contract that was read from `bytes`.
+/// The same for the agent of this name, for a contract that was read from `bytes`.
 fn look_for(value: &Value, agent: Option<&str>, bytes: &[u8]) -> Result<Looked, Failure> {
     let place = Places::around(Path::new(".")).ok();
     let judged = judge(place.as_ref(), value, agent, bytes)?;
@@ -211,12 +212,12 @@ fn look_for(value: &Value, agent: Option<&str>, bytes: &[u8]) -> Result<Looked, 
     })
 }
 
-/// What was found, below `words`; what breaks a rule is said, and decides elsewhere.
-pub(super) fn told(looked: &Looked, words: &str, mut json: Value) -> Answer {
+/// The answer below `words`; a broken rule is a note here, and is refused when the contract runs.
+pub(super) fn with_advice(looked: &Looked, words: &str, mut json: Value) -> Answer {
     let mut text = words.to_owned();
     if !looked.verdict.allow {
         text += &format!(
-            "note: as it is, it would be refused: {}\n",
+            "note: this contract would be refused: {}\n",
             neutralise(&looked.verdict.reason)
         );
     }
@@ -272,17 +273,17 @@ fn learn(learn: &Learn) -> Outcome {
     let looked = look(&value)?;
     write(file, &document)?;
     let words = format!(
-        "wrote {}: what {run_id} needed, and no more\n",
+        "wrote {}: what {run_id} needed, and nothing more\n",
         file.display()
     );
-    Ok(told(
+    Ok(with_advice(
         &looked,
         &words,
         json!({ "out": file, "run_id": run_id }),
     ))
 }
 
-/// Writes `document` as the name of the file says; what is there is left alone.
+/// Writes `document` in the format that the file name asks for; never overwrites a file.
 pub(super) fn write(file: &Path, document: &Document) -> Result<(), Failure> {
     let value = serde_json::to_value(document).unwrap_or_default();
     let format = Format::of_name(&file.to_string_lossy()).unwrap_or(Format::Json);

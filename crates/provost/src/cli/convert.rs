@@ -1,4 +1,4 @@
-//! `provost convert`: work that is handed out in one format, said in another.
+//! `provost convert`: converts a task from one format to another.
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +16,12 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::show::{self, Reader};
 
-/// Say in one format what was handed out in another.
+/// Convert a task from one format to another.
 #[derive(Args)]
 #[command(after_help = "\
-The document goes to stdout. What the target has no field for, and what it holds that the source does
-not say, is listed on stderr. A field that the target needs and nobody gives is refused.
+The document goes to stdout. Fields of the source that the target cannot hold, and values of the
+target that the source does not give, are listed on stderr. A required field without a value is
+refused.
 
 Examples:
   provost convert --from assignment --to contract T-12.json --set task_id=task-0012 \\
@@ -30,20 +31,20 @@ Examples:
   provost convert --from contract --to card contract.json --set goal_ids=G15 \\
       --set published_at=2026-01-31T12:00:00Z --out task_card.yaml")]
 pub(super) struct Convert {
-    /// What the source is.
+    /// The format of the source.
     #[arg(long, value_enum)]
     from: Name,
 
-    /// What comes out.
+    /// The format of the result.
     #[arg(long, value_enum)]
     to: Name,
 
-    /// The source: JSON, YAML or TOML as its name ends; `-` reads stdin in the usual format of the
+    /// The source: JSON, YAML or TOML by its file name; `-` reads stdin in the usual format of the
     /// source (YAML for a card, else JSON).
     #[arg(default_value = "-")]
     file: PathBuf,
 
-    /// Where to write the document, instead of stdout.
+    /// The file to write [default: stdout].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -52,7 +53,7 @@ pub(super) struct Convert {
     #[arg(long, value_name = "FIELD=VALUE", value_parser = setting)]
     set: Vec<(String, String)>,
 
-    /// Refuse when the target cannot carry everything.
+    /// Refuse if the target cannot hold everything.
     #[arg(long)]
     strict: bool,
 }
@@ -107,7 +108,7 @@ fn answer(made: &Converted, to: Dialect, out: Option<&Path>, reader: Reader) -> 
         tell("not carried", &made.lost);
         tell("added", &made.given);
     }
-    let words = format!("this is {} now", to.words());
+    let words = format!("converted to {}", to.words());
     let verdict = Verdict::allow(words).with(json!({
         "document": made.document,
         "lost": made.lost,
@@ -121,7 +122,7 @@ fn answer(made: &Converted, to: Dialect, out: Option<&Path>, reader: Reader) -> 
     Ok(answer)
 }
 
-/// A refusal; for a person it goes to stderr, because stdout is for the document.
+/// A refusal; its text goes to stderr, because stdout is for the document.
 fn refused(verdict: Verdict, reader: Reader) -> Answer {
     let mut answer = Answer::from(verdict);
     if reader == Reader::Person {
@@ -138,7 +139,7 @@ fn tell(what: &str, notes: &[Note]) {
     }
 }
 
-/// The verdict when everything had to be carried and something was not.
+/// The refusal of a conversion that had to be complete and was not.
 fn lossy(made: &Converted) -> Verdict {
     let row = |note: &Note| json!({ "path": note.path, "problem": note.reason });
     let rows: Vec<_> = made.lost.iter().map(row).collect();

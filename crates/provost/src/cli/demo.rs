@@ -1,10 +1,10 @@
-//! `provost demo`: real agents in a temporary repository, judged as anybody's would be.
+//! `provost demo`: real agents in a temporary repository, judged like the agents of any run.
 //!
 //! # Invariants
 //!
-//! - The agents are programs that are run by `provost run`; nothing is played back.
+//! - The agents are programs that `provost run` starts; nothing is a recording.
 //! - Nothing outside one temporary directory is written.
-//! - The demo succeeds only if every act came to what it must come to.
+//! - The demo succeeds only if every act has the expected outcome.
 
 mod acts;
 mod canary;
@@ -27,12 +27,12 @@ use acts::{ACTS, Act, Played};
 use screen::Screen;
 use stage::Stage;
 
-const HEADLINE: &str = "Six agents under contract; ✓ marks what went as it must";
+const HEADLINE: &str = "Six agents under contract; ✓ marks the expected outcome";
 
-/// Watch agents work under contract, in a temporary repository.
+/// Watch agents work under contract in a temporary repository.
 #[derive(Args)]
 pub(super) struct Demo {
-    /// Keep the temporary directory, with every bundle and agent in it.
+    /// Keep the temporary directory, with every bundle and agent.
     #[arg(long)]
     keep: bool,
 }
@@ -50,7 +50,7 @@ pub(super) fn run(demo: &Demo, reader: Reader) -> Outcome {
         screen.begin(number + 1, act);
         let played = (act.play)(&mut stage).unwrap_or_else(|trouble| failed(&trouble));
         if stage.is_cancelled() {
-            return Err(Failure::new(Code::Cancelled, "somebody ended the demo"));
+            return Err(Failure::new(Code::Cancelled, "the demo was cancelled"));
         }
         screen.end(&played);
         shown.push((act, played));
@@ -69,7 +69,7 @@ fn introduction(stage: &Stage) -> [(&'static str, String); 3] {
     ]
 }
 
-/// An act that could not be played to its end.
+/// An act that could not be finished.
 fn failed(trouble: &str) -> Played {
     Played {
         rows: Vec::new(),
@@ -94,17 +94,17 @@ fn answer(shown: &[(&Act, Played)], kept: Option<&std::path::Path>, seconds: f32
         .collect();
     let mut text = if wrong.is_empty() {
         format!(
-            "\nall {} acts went as they must, in {seconds:.1} s\n",
+            "\nall {} acts had the expected outcome, in {seconds:.1} s\n",
             shown.len()
         )
     } else {
-        format!("\nnot as it must be: {}\n", wrong.join(", "))
+        format!("\nunexpected outcome: {}\n", wrong.join(", "))
     };
     if let Some(kept) = kept {
         text += &format!("kept: {}\n", kept.display());
     }
     if wrong.is_empty() {
-        text += "next: provost init, in a repository of yours\n";
+        text += "next: provost init, in a repository of your own\n";
     }
     Answer {
         exit: if wrong.is_empty() {

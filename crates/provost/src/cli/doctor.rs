@@ -1,9 +1,9 @@
-//! `provost doctor`: whether this machine has what runs need, and what to do where it has not.
+//! `provost doctor`: checks that this machine has what runs need, and how to get what is missing.
 //!
 //! # Invariants
 //!
 //! - Nothing is guessed: a sandbox is made and attacked, not deduced from version numbers.
-//! - Without `--fix` nothing on the machine changes; with it, only directories of ours are made
+//! - Without `--fix` nothing on the machine changes; with it, only our own directories are made
 //!   and their permissions narrowed.
 
 mod limits;
@@ -18,42 +18,40 @@ use serde_json::json;
 use crate::answer::Answer;
 use crate::show::neutralise;
 
-/// Say whether this machine has what runs need.
+/// Check that this machine has what runs need.
 #[derive(Args)]
 pub(super) struct Doctor {
-    /// Make missing directories, and close ours to other users.
+    /// Create missing directories, and close our directories to other users.
     #[arg(long)]
     fix: bool,
 }
 
-/// One thing that was looked at.
+/// One thing that was checked.
 #[derive(Debug, Clone, Serialize)]
 struct Row {
     name: String,
-    /// How it stands.
     state: State,
-    /// What was found; if something is missing, exactly what stands in the way.
+    /// What was found; if something is missing, its exact cause.
     found: String,
-    /// What the kernel answered, where it was asked and refused.
+    /// The answer of the kernel, where the kernel refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     errno: Option<String>,
-    /// What a person can do.
+    /// The remedy, for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
 }
 
-/// How one thing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum State {
     Ok,
     /// No run is possible before this is changed.
     Missing,
-    /// Runs are possible, but this is not kept.
+    /// Runs are possible, but this limit is not enforced.
     NotEnforced,
-    /// Something else is missing that it stands on.
+    /// Something that it depends on is missing.
     NotTried,
-    /// A tier of the sandbox does not stop this, wherever it is made.
+    /// A tier of the sandbox does not stop this on any machine.
     Hole,
 }
 

@@ -1,4 +1,4 @@
-//! Reads a time as a person writes it.
+//! Parses a duration as a person writes it.
 
 /// The seconds that `text` stands for: `90`, `90s`, `20m`, `2h` or `7d`.
 pub(super) fn seconds(text: &str) -> Result<u64, String> {

@@ -1,4 +1,4 @@
-//! `provost explain CODE`: the page behind a code.
+//! `provost explain CODE`: prints the page about a code.
 
 use clap::Args;
 use provost_core::code::Code;
@@ -38,14 +38,15 @@ const PAGES: &[(&str, &str)] = &[
     ("change-control", page!("change-control")),
 ];
 
-// Say what a code means and what to do, or print a page about a larger matter.
+// Explain a code and its remedy, or print a page about a topic.
 #[derive(Args)]
 pub(super) struct Explain {
-    /// A code, or a page: what sandboxes are made of, how they are had in containers, every field of a
-    /// contract file, how the network is granted, how dependencies are prepared, which agents are
-    /// known, how results are reviewed, what needs an approval, how contracts are planned and divided,
-    /// how chains of them are run, how a board is kept, what packages are, what can be asked of a run
-    /// that is over, how source code is measured, how agents share a checkout; without one, all codes and pages.
+    /// A code, or the name of a page; without one, all codes and pages are listed. The pages: what
+    /// sandboxes are made of, sandboxes in containers, every field of a contract file, how the
+    /// network is granted, how dependencies are prepared, which agents are known, how results are
+    /// reviewed, what needs an approval, how contracts are planned and split, how chains of them
+    /// are run, how a board is kept, what packages are, what can be asked of a finished run, how
+    /// source code is measured, how agents share a checkout.
     #[arg(
         value_name = "CODE|sandbox|containers|contract|network|prepare|agents|review|approvals|plan|\
                       chain|board|packages|packet|replay|structure|change-control"
@@ -90,7 +91,7 @@ fn list() -> Answer {
     };
     let entry = |code: &Code| json!({ "code": code, "exit": u8::from(code.exit()), "summary": summary(*code) });
     let mut text: String = Code::ALL.iter().map(row).collect();
-    text += "\nPages about larger matters, by `provost explain NAME`:\n";
+    text += "\nPages about topics, by `provost explain NAME`:\n";
     for (name, page) in PAGES {
         text += &format!("{name:width$}     {}\n", title(page));
     }
@@ -101,7 +102,7 @@ fn list() -> Answer {
     Answer::data(entries.collect(), text)
 }
 
-/// What a page is about.
+/// The title of a page.
 fn title(page: &str) -> &str {
     let first = page.lines().next().unwrap_or_default();
     first.trim_start_matches('#').trim()

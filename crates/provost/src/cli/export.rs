@@ -1,4 +1,4 @@
-//! `provost export`: a run in the words of other tools.
+//! `provost export`: exports a run in formats of other tools.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,13 +27,13 @@ use crate::places::Places;
 use crate::show::Reader;
 use crate::{history, output};
 
-/// Say what a run came to in a format of other tools.
+/// Export the result of a run in a format of other tools.
 #[derive(Args)]
 #[command(after_help = "\
-The bundle is verified first: nothing is exported from evidence that cannot be trusted.
+The bundle is verified first: evidence that cannot be trusted is not exported.
   junit        the acceptance commands on the candidate; their tests by name where they print them
   sarif        everything that was refused, SARIF 2.1.0
-  attestation  the signed statement, byte by byte
+  attestation  the signed statement, byte for byte
   packet       a control packet of an accepted run, as the directory PATH/RUN;
                `provost check packet --phase-id RUN --packet-root PATH` judges it
 
@@ -48,7 +48,7 @@ pub(super) struct Export {
     #[arg(long = "as", value_name = "FORMAT")]
     format: Format,
 
-    /// Where to write it, instead of standard output; a packet needs it.
+    /// The file to write [default: stdout]; required for a packet.
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
 
@@ -57,7 +57,7 @@ pub(super) struct Export {
     docs: Vec<String>,
 }
 
-/// What a run is said in.
+/// The format of the export.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     Packet,
@@ -103,17 +103,17 @@ pub(super) fn run(export: &Export, reader: Reader) -> Outcome {
     }
 }
 
-/// Data as it is, for whoever reads it; a program that wants JSON gets JSON.
+/// Prints raw data; `--json` gets JSON.
 fn printed(bytes: &[u8], json: Value, reader: Reader) -> Answer {
     if reader == Reader::Program {
         return Answer::data(json, "");
     }
-    // A reader that went away is not our failure.
+    // A closed pipe is not our failure.
     let _ = io::stdout().lock().write_all(bytes);
     Answer::silent()
 }
 
-/// A run whose evidence was verified just now.
+/// A run whose evidence has just been verified.
 struct Sealed {
     files: Directory,
     records: Vec<Record>,
@@ -150,7 +150,7 @@ impl Sealed {
         })
     }
 
-    /// A file of the bundle; verification missed none that is needed.
+    /// A file of the bundle; verification found every file that is needed.
     fn read(&self, name: &str) -> Vec<u8> {
         self.files.read(&RawPath::new(name)).unwrap_or_default()
     }
@@ -158,7 +158,7 @@ impl Sealed {
 
 fn packet(export: &Export, place: &Places, run: &Sealed) -> Outcome {
     let Some(root) = &export.out else {
-        let reason = "a packet is a directory; say where with --out";
+        let reason = "a packet is a directory; name it with --out";
         return Err(Failure::new(Code::UsageError, reason));
     };
     let run_id = &run.state.names.run_id;
@@ -168,12 +168,12 @@ fn packet(export: &Export, place: &Places, run: &Sealed) -> Outcome {
         .as_ref()
         .is_some_and(|verdict| verdict.allow);
     let (Some(captured), true) = (&run.state.captured, accepted) else {
-        let reason = format!("{run_id} was not accepted, and a packet says that it was");
+        let reason = format!("{run_id} was not accepted, and a packet is only for accepted runs");
         return Err(Failure::new(Code::NotAccepted, reason));
     };
     let directory = root.join(run_id);
     if directory.exists() {
-        let reason = format!("`{}` is there already", directory.display());
+        let reason = format!("`{}` exists already", directory.display());
         return Err(Failure::new(Code::UsageError, reason));
     }
     let git = |error: GitError| Failure::of(Code::GitFailed, &error);
@@ -225,7 +225,7 @@ fn write(directory: &Path, files: &BTreeMap<&'static str, String>) -> Result<(),
     Ok(())
 }
 
-/// SHA-256 of every file of `tree`; `known` has those of objects that were seen before.
+/// SHA-256 of every file of `tree`; `known` has the digests of objects that were read before.
 fn digests(
     repo: &Repository,
     tree: &Oid,

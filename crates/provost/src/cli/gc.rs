@@ -1,10 +1,10 @@
-//! `provost gc`: sweeps away what runs left and nobody needs any more.
+//! `provost gc`: removes refs, branches and caches of runs that are no longer needed.
 //!
 //! # Invariants
 //!
-//! - What goes is decided by `core::retention`, for each run, while the run is ours alone.
-//! - A ref goes only from where it was seen; a branch that somebody went on with stays.
-//! - A directory is set aside before it is emptied, so that nobody meets half of one.
+//! - `core::retention` decides for each run, while this process holds the lock of the run.
+//! - A ref is removed only at the commit it was seen at; a branch that has moved stays.
+//! - A directory is renamed before it is emptied, so that no process sees half of one.
 
 mod records;
 mod sweep;
@@ -34,18 +34,17 @@ use crate::show::Reader;
 use sweep::{Evidence, Extent, Mode, Sweep, Swept, Uncaptured};
 use unchanged::Mark;
 
-/// Sweep away refs, branches and caches that nobody needs any more.
+/// Remove refs, branches and caches that are no longer needed.
 #[derive(Args)]
 #[command(after_help = "\
-What goes: the refs under refs/provost/ and the branch provost/RUN of runs whose result is on its
-branch or that left nothing, workspaces they left, what they printed if they were detached, and
-directories of runs and plans that never came to anything. Refs that lead to objects which are not there
-any more go as well. If no run goes on, also cached test
-results, checkouts and prepared layers that were not used for a day.
-What stays: runs and chains that have not ended, work that has not landed (unless --older-than says
-so), branches that somebody went on with or has checked out, the bundles and the records of plans
-and chains (unless --bundles), and what the current commit needs of the caches (unless --caches).
-`git gc` then frees the objects. A sweep that was interrupted is finished by the next one.
+Removed: the refs under refs/provost/ and the branch provost/RUN of runs whose result is on its
+branch or that left nothing, leftover workspaces, the output of detached runs, directories of runs
+and plans that never started, and refs to objects that no longer exist. If no run is active, also
+cached test results, checkouts and prepared layers that were not used for a day.
+Kept: runs and chains that have not ended, work that has not landed (unless --older-than covers
+it), branches that have moved or are checked out, the bundles and the records of plans and
+chains (unless --bundles), and cache entries that the current commit needs (unless --caches).
+`git gc` then frees the objects. The next call completes an interrupted one.
 
 Examples:
   provost gc --dry-run
@@ -53,36 +52,36 @@ Examples:
   provost gc --caches
   provost gc --older-than 30d --bundles")]
 pub(super) struct Gc {
-    /// Say what would go, and change nothing.
+    /// Show what would be removed, and change nothing.
     #[arg(long)]
     dry_run: bool,
 
-    /// Leave this many of the newest runs, plans and chains alone.
+    /// Keep this many of the newest runs, plans and chains.
     #[arg(long, value_name = "N", default_value_t = 0)]
     keep: usize,
 
-    /// Take only what began longer ago, such as 12h or 30d; the work of these runs goes even if it
-    /// has not landed.
+    /// Remove only what began longer ago, such as 12h or 30d; the work of these runs is removed
+    /// even if it has not landed.
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     older_than: Option<u64>,
 
-    /// Remove the bundles of these runs and the records of plans and chains as well: the evidence is
-    /// gone then.
+    /// Also remove the bundles of these runs and the records of plans and chains; the evidence is
+    /// lost.
     #[arg(long)]
     bundles: bool,
 
-    /// Remove everything from the caches that nobody uses just now; the next run makes it again.
+    /// Remove all cache entries that are not in use; the next run makes them again.
     #[arg(long)]
     caches: bool,
 }
 
-/// A run, and all that is known of it here.
+/// A run, and everything about it that decides whether it stays.
 struct Known {
     run_id: String,
     state: Option<State>,
     candidate: Candidate,
     mark: Mark,
-    /// Whether this user began it, or nobody did.
+    /// Whether this user began it; also true if it never began.
     own: bool,
 }
 
@@ -95,11 +94,11 @@ pub(super) fn run(gc: &Gc, reader: Reader) -> Outcome {
 
 fn sweep(gc: &Gc, observer: &ProgressObserver) -> Outcome {
     let place = Places::find()?;
-    let wish = RetentionRequest {
+    let request = RetentionRequest {
         keep: gc.keep,
         since: gc.older_than.map(before_now),
     };
-    observer.show_step("looking at the runs …");
+    observer.show_step("reading the runs …");
     let mode = if gc.dry_run { Mode::Say } else { Mode::Do };
     let dangling = dangling(&place, mode)?;
     let known = known(&place)?;
@@ -114,7 +113,7 @@ fn sweep(gc: &Gc, observer: &ProgressObserver) -> Outcome {
             rows.push(json!({ "run_id": known.run_id, "stays": "it was not begun by you" }));
             continue;
         }
-        let fate = retention::judge(&known.candidate, number, wish);
+        let fate = retention::judge(&known.candidate, number, request);
         if let Fate::Stays(why) = fate {
             *stay.entry(why).or_default() += 1;
             rows.push(json!({ "run_id": known.run_id, "stays": why.words(1) }));
@@ -138,7 +137,7 @@ fn sweep(gc: &Gc, observer: &ProgressObserver) -> Outcome {
     }
     let ids: BTreeSet<&str> = known.iter().map(|known| known.run_id.as_str()).collect();
     let strangers = sweep.strangers(&ids);
-    let records = records_too(gc, &place, &known, wish, &mut sweep)?;
+    let records = records_too(gc, &place, &known, request, &mut sweep)?;
     if known
         .iter()
         .all(|known| known.candidate.standing != Standing::Open)
@@ -153,7 +152,7 @@ fn sweep(gc: &Gc, observer: &ProgressObserver) -> Outcome {
     answer.json["records"] = json!(records);
     answer.json["dangling"] = json!(dangling);
     for name in &dangling {
-        answer.text += &format!("{name} led to objects that are gone\n");
+        answer.text += &format!("{name} pointed to objects that are gone\n");
     }
     if foreign > 0 {
         let count = counted(foreign, "run");
@@ -162,12 +161,12 @@ fn sweep(gc: &Gc, observer: &ProgressObserver) -> Outcome {
     Ok(answer)
 }
 
-/// Sweeps what is no run: records of plans and chains, and what runs printed that are gone.
+/// Removes records of plans and chains, and the output of runs that are gone.
 fn records_too(
     gc: &Gc,
     place: &Places,
     known: &[Known],
-    wish: RetentionRequest,
+    request: RetentionRequest,
     sweep: &mut Sweep<'_>,
 ) -> Result<Vec<Value>, Failure> {
     let standing = |known: &'_ Known| known.candidate.standing;
@@ -176,7 +175,7 @@ fn records_too(
     let mut rows = Vec::new();
     for kept in [records::plans(place)?, records::chains(place, &runs)?] {
         for (number, kept) in kept.iter().enumerate() {
-            let fate = retention::judge(&kept.candidate, number, wish);
+            let fate = retention::judge(&kept.candidate, number, request);
             let row = match fate {
                 Fate::Stays(why) => json!({ "id": kept.id, "stays": why.words(1) }),
                 Fate::Goes | Fate::GoesButSalvage => {
@@ -216,7 +215,7 @@ fn known(place: &Places) -> Result<Vec<Known>, Failure> {
     };
     let (salvaged, captured) = (with(true), with(false));
     let known = |run_id: &String| {
-        // Taken first: whatever is read after it is no older.
+        // Taken first: everything that is read after it is at least as new.
         let mark = Mark::of(&place.run(run_id));
         let state = history::state(place, run_id).ok();
         let left = state.as_ref().is_some_and(|state| !state.left.is_empty());
@@ -319,7 +318,7 @@ fn answer(
     Answer::data(json, text)
 }
 
-/// Takes refs of ours away that lead to what is gone, because git's own clean-up fails over them.
+/// Removes our refs to objects that are gone, because `git gc` fails over them.
 fn dangling(place: &Places, mode: Mode) -> Result<Vec<String>, Failure> {
     let git = |error: GitError| Failure::of(Code::GitFailed, &error);
     let refs = refs(place)?;
@@ -332,10 +331,9 @@ fn dangling(place: &Places, mode: Mode) -> Result<Vec<String>, Failure> {
     Ok(found)
 }
 
-/// A ref of ours, and where it was seen.
+/// Our refs, each with its commit.
 type Refs = BTreeMap<String, Oid>;
 
-/// All refs of ours.
 fn refs(place: &Places) -> Result<Refs, Failure> {
     let mut all = Refs::new();
     for prefix in [KEPT, BRANCHES] {

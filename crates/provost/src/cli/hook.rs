@@ -1,4 +1,4 @@
-//! `provost hook`: hooks of git and of agents, which hold commits, pushes and edits.
+//! `provost hook`: hooks of git and of agents that hold commits, pushes and edits to contracts.
 
 pub(crate) mod agent_hooks;
 mod git_hooks;
@@ -29,28 +29,28 @@ use crate::input;
 use crate::origin::GitOrigin;
 use crate::places::Places;
 
-/// What is bound to what, in the runtime root.
+/// The file with all bindings, in the runtime root.
 const BINDINGS: &str = "hooks.json";
 
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum Hook {
-    /// Let git ask before every commit, push and move of a bound branch, or an agent before every
-    /// edit; hooks that are there are kept.
+    /// Install hooks: git asks before every commit, push and move of a bound branch, or an agent
+    /// before every edit. Existing hooks are kept.
     Install(Install),
-    /// Take the hooks out, and put back what was there before.
+    /// Remove the hooks, and restore what was there before.
     Uninstall(Uninstall),
-    /// Say which hooks there are, and what is held to which contract.
+    /// List the installed hooks, and what is bound to which contract.
     Status,
-    /// Hold a checkout or a branch to a contract.
+    /// Bind a checkout or a branch to a contract.
     Bind(Bind),
-    /// Hold it to none any more.
+    /// Remove the binding of a checkout or a branch.
     Unbind(Unbind),
     /// Prove that the installed hook of an agent denies.
     Selftest(settings::Selftest),
-    /// Judge what Claude Code is about to do, told on standard input; only its hook calls this.
+    /// Judge what Claude Code is about to do, read from stdin; only its hook calls this.
     Claude,
-    /// Judge what Codex is about to do, told on standard input; only its hook calls this.
+    /// Judge what Codex is about to do, read from stdin; only its hook calls this.
     Codex,
     /// Judge what git is about to do; only hooks call this.
     #[command(hide = true)]
@@ -59,56 +59,56 @@ pub(super) enum Hook {
 
 #[derive(Args)]
 pub(super) struct Install {
-    /// The agent that has to ask; without it git has to.
+    /// The agent that has to ask [default: git].
     program: Option<settings::Program>,
 
-    /// In your own settings of the agent, instead of the checkout's.
+    /// Use your own settings of the agent, instead of those of the checkout.
     #[arg(long, requires = "program")]
     user: bool,
 
-    /// Refuse every commit and push that is bound to no contract; kept when installed again.
+    /// Refuse every commit and push that is bound to no contract; kept by a later install.
     #[arg(long, conflicts_with = "program")]
     require: bool,
 
-    /// Let what is bound to no contract pass again.
+    /// Permit commits and pushes again that are bound to no contract.
     #[arg(long, conflicts_with_all = ["program", "require"])]
     no_require: bool,
 }
 
 #[derive(Args)]
 pub(super) struct Uninstall {
-    /// The agent; without it git.
+    /// The agent [default: git].
     program: Option<settings::Program>,
 
-    /// From your own settings of the agent.
+    /// Use your own settings of the agent.
     #[arg(long, requires = "program")]
     user: bool,
 }
 
 #[derive(Args)]
 #[command(after_help = "\
-The file must stay where it is and as it is: once it is missing, changed or broken, commits and pushes are
-refused. To change a contract, bind it anew. Changes are measured from the contract's base, or from
-`--base`: bind it anew so when the work of others was pulled in.
+The file must stay at its place and unchanged: once it is missing, changed or broken, commits and
+pushes are refused. To change a contract, bind it again. Changes are measured from the contract's
+base, or from `--base`: bind it again that way after commits of others were pulled in.
 
 Example:
   provost hook bind contract.yaml --branch greeting")]
 pub(super) struct Bind {
-    /// The contract: JSON, or YAML or TOML if its name ends so.
+    /// The contract as JSON, or as YAML or TOML by its file name.
     contract: PathBuf,
 
-    /// The branch to bind, instead of the checkout that you are in.
+    /// The branch to bind, instead of the current checkout.
     #[arg(long, value_name = "BRANCH")]
     branch: Option<String>,
 
-    /// The commit that changes are measured from, instead of the contract's base.
+    /// The commit from which changes are measured, instead of the contract's base.
     #[arg(long, value_name = "REV")]
     base: Option<String>,
 }
 
 #[derive(Args)]
 pub(super) struct Unbind {
-    /// The branch, instead of the checkout that you are in.
+    /// The branch, instead of the current checkout.
     #[arg(long, value_name = "BRANCH")]
     branch: Option<String>,
 }
@@ -118,7 +118,7 @@ pub(super) struct Run {
     /// Which hook.
     hook: Which,
 
-    /// Whether what is bound to nothing is refused.
+    /// Whether an update that is bound to no contract is refused.
     #[arg(long)]
     require: bool,
 
@@ -154,9 +154,9 @@ pub(super) fn run(hook: &Hook) -> Outcome {
         }) => settings::uninstall(&place, *program, *user),
         Hook::Uninstall(_) => uninstall(&place),
         Hook::Selftest(selftest) => settings::selftest(&place, selftest),
-        // `main` answers these; here they came with words that no hook has.
+        // `main` answers these; here they came with arguments that no hook has.
         Hook::Claude | Hook::Codex | Hook::Run(_) => {
-            let reason = "a hook takes no other words";
+            let reason = "a hook takes no other arguments";
             Err(Failure::new(Code::UsageError, reason))
         }
         Hook::Status => status(&place),
@@ -165,7 +165,7 @@ pub(super) fn run(hook: &Hook) -> Outcome {
     }
 }
 
-/// What a hook of git is answered.
+/// The answer to a hook of git.
 fn judged(run: &Run) -> Outcome {
     match git_hooks::answer(run) {
         Ok(notes) if notes.is_empty() => Ok(Answer::silent()),
@@ -224,8 +224,8 @@ fn install(place: &Places, install: &Install) -> Outcome {
     Ok(Answer::data(json, text))
 }
 
-/// Refuses another runtime root than the one that the installed hooks read: what is bound there would
-/// hold nothing.
+/// Refuses another runtime root than the one that the installed hooks read: a binding there would
+/// have no effect.
 fn same_root(place: &Places, directory: &Path) -> Result<(), Failure> {
     for name in HOOKS {
         let found = hooks::root(directory, name, place.repo.common_dir());
@@ -237,7 +237,7 @@ fn same_root(place: &Places, directory: &Path) -> Result<(), Failure> {
                 place.root.display()
             );
             return Err(Failure::new(Code::HookBroken, reason).hint(format!(
-                "say so: PROVOST_ROOT='{}'; or take the hooks out first: provost hook uninstall",
+                "set PROVOST_ROOT='{}', or remove the hooks first: provost hook uninstall",
                 root.display()
             )));
         }
@@ -245,7 +245,7 @@ fn same_root(place: &Places, directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a hook of ours that is installed refuses what is bound to nothing.
+/// Whether our installed hook refuses what is bound to no contract.
 fn requires(directory: &Path) -> Result<bool, Failure> {
     for name in HOOKS {
         let found = hooks::requires(directory, name);
@@ -275,7 +275,7 @@ fn uninstall(place: &Places) -> Outcome {
     }
     let text = match gone.as_slice() {
         [] => "no hook of provost is installed\n".to_owned(),
-        gone => format!("took {} out of {}\n", gone.join(", "), directory.display()),
+        gone => format!("removed {} from {}\n", gone.join(", "), directory.display()),
     };
     Ok(Answer::data(
         json!({ "directory": directory, "removed": gone }),
@@ -330,7 +330,6 @@ fn status(place: &Places) -> Outcome {
     Ok(Answer::data(json, crate::show::neutralise(&text)))
 }
 
-/// What is bound, in words.
 fn named(to: &Bound) -> String {
     match to {
         Bound::Checkout(path) => format!("checkout {path}"),
@@ -342,7 +341,7 @@ fn short(branch: &str) -> &str {
     branch.strip_prefix("refs/heads/").unwrap_or(branch)
 }
 
-/// What is bound: the branch, or the checkout that we are in.
+/// The target of a binding: the branch, or the current checkout.
 fn bound(place: &Places, branch: Option<&str>) -> Result<Bound, Failure> {
     Ok(match branch {
         Some(name) if name.starts_with("refs/") => Bound::Branch(name.to_owned()),
@@ -394,7 +393,7 @@ fn bind(place: &Places, bind: &Bind) -> Outcome {
     Ok(Answer::data(json!(binding), text))
 }
 
-/// Refuses a branch that is not there: a name with a slip of the pen would hold nothing.
+/// Refuses a branch that does not exist: a mistyped name would have no effect.
 fn exists(place: &Places, to: &Bound) -> Result<(), Failure> {
     let Bound::Branch(name) = to else {
         return Ok(());
@@ -423,11 +422,11 @@ fn unbind(place: &Places, branch: Option<&str>) -> Outcome {
     write(place, &all)?;
     Ok(Answer::data(
         json!({ "unbound": to }),
-        "bound to nothing any more\n",
+        "the binding is removed\n",
     ))
 }
 
-/// All bindings; a file that cannot be read is no empty list.
+/// All bindings; a file that cannot be read is an error, not an empty list.
 fn read(place: &Places) -> Result<Bindings, Failure> {
     let path = place.root.join(BINDINGS);
     match fs::read(&path) {
@@ -448,7 +447,7 @@ fn write(place: &Places, all: &Bindings) -> Result<(), Failure> {
         .map_err(|error| broken(&error, &path))
 }
 
-/// What ends a hook early.
+/// Why a hook refuses early.
 enum Stop {
     Refused(Verdict),
     Failed(Failure),
@@ -460,14 +459,14 @@ impl From<Failure> for Stop {
     }
 }
 
-/// What a binding holds to.
+/// A contract that a binding enforces.
 struct Held {
     contract: Contract,
     policy: Policy,
     base: Oid,
 }
 
-/// The contract of `binding`, if it is still there, the same, and one.
+/// The contract of `binding`, if the file exists, is unchanged and is a contract.
 fn usable(place: &Places, binding: &Binding) -> Result<Held, Stop> {
     let path = Path::new(&binding.contract);
     let bytes = input::read(path, json::LARGEST).ok();
@@ -476,7 +475,7 @@ fn usable(place: &Places, binding: &Binding) -> Result<Held, Stop> {
     let value = document::parse(input::format(path), &bytes.unwrap_or_default())
         .map_err(|error| refuse(format!("the bound contract cannot be read: {error}")))?;
     let document = contract::from_value(&value)
-        .map_err(|error| refuse(format!("the bound contract is none: {error}")))?;
+        .map_err(|error| refuse(format!("the bound contract is invalid: {error}")))?;
     let origin = GitOrigin(&place.repo);
     let policy = origin
         .tree(&binding.base)

@@ -1,9 +1,9 @@
-//! `provost init`: makes a repository ready, and says how to begin.
+//! `provost init`: sets up a repository and shows how to start.
 //!
 //! # Invariants
 //!
-//! - A file that is there is never written; `provost.toml` is new or left alone.
-//! - A second call changes nothing and says what is there.
+//! - An existing file is never overwritten; `provost.toml` is created or left alone.
+//! - A second call changes nothing and lists what exists.
 
 mod dependencies;
 mod project;
@@ -32,31 +32,32 @@ use crate::user_consent;
 use dependencies::Dependencies;
 use project::Project;
 
-/// A place that this command is about.
+/// A directory or file that this command creates.
 struct Row {
     what: &'static str,
     path: PathBuf,
     state: State,
 }
 
-/// What became of a place.
+/// The state of a place.
 enum State {
     Made,
     There,
     Broken(String),
 }
 
-/// Make this repository ready, and say how to begin.
+/// Set up this repository and show how to start.
 #[derive(Args)]
 #[command(after_help = "\
-With --trust nothing is made: your agreement to a part of the provost.toml that is committed is kept,
-by its digest, for this machine. `provost explain approvals` says what needs it.
+With --trust nothing is created: your agreement to a part of the committed provost.toml is stored
+by its digest, for this machine. `provost explain approvals` lists what needs it.
 
 Examples:
   provost init
   provost init --trust DIGEST")]
 pub(super) struct Init {
-    /// Agree to the part of provost.toml that has this digest, as a refusal told it. Repeat for more.
+    /// Agree to the part of provost.toml with this digest, as a refusal printed it. Repeat for
+    /// more.
     #[arg(long, value_name = "DIGEST")]
     trust: Vec<String>,
 }
@@ -88,7 +89,7 @@ fn make() -> Outcome {
             Code::NotARepository,
             format!("`{path}` is a bare repository, and {POLICY} needs a checkout"),
         )
-        .hint("clone it, and call `provost init` in the clone"));
+        .hint("clone it, and run `provost init` in the clone"));
     };
     let dependencies = dependencies::recognise(&checkout, &on_path);
     let venv = dependencies.iter().any(|known| known.venv);
@@ -106,7 +107,7 @@ fn make() -> Outcome {
     let text = project::policy(&accept, &steps);
     let row = policy(&checkout.join(POLICY), &text)?;
     if matches!(row.state, State::Made) {
-        // Whoever has it written agrees to it.
+        // The user who has the policy written agrees to it.
         let written = policy::parse(text.as_bytes());
         let written = written.map_err(|error| Failure::of(Code::Bug, &error))?;
         user_consent::agree(&place, &written, None)?;
@@ -116,7 +117,7 @@ fn make() -> Outcome {
     Ok(answer(&checkout, &rows, &project, &dependencies, &next))
 }
 
-/// How a directory stands before it is made.
+/// The state of a directory before it is created.
 fn row(what: &'static str, path: PathBuf) -> Row {
     let state = if path.is_dir() {
         State::There
@@ -126,7 +127,7 @@ fn row(what: &'static str, path: PathBuf) -> Row {
     Row { what, path, state }
 }
 
-/// Writes the policy if nothing is there under its name.
+/// Writes the policy unless the file exists.
 fn policy(path: &Path, text: &str) -> Result<Row, Failure> {
     let write = OpenOptions::new()
         .write(true)
@@ -148,7 +149,7 @@ fn policy(path: &Path, text: &str) -> Result<Row, Failure> {
     })
 }
 
-/// Whether the policy that is there could be used.
+/// Whether the existing policy can be used.
 fn standing(path: &Path) -> State {
     match input::read(path, policy::LARGEST).map(|bytes| policy::parse(&bytes)) {
         Ok(Ok(_)) => State::There,
@@ -157,11 +158,12 @@ fn standing(path: &Path) -> State {
     }
 }
 
-/// What a person types next, as whole command lines.
+/// The next steps, as whole command lines.
 fn next_steps(repo: &Repository, greeting: &str, accept: &str) -> Vec<String> {
     let mut steps = Vec::new();
     if is_uncommitted(repo) {
-        // An agent starts from a commit; in a repository without one, all there is makes the first.
+        // An agent starts from a commit; in a repository without one, all files make the first
+        // commit.
         steps.push(if repo.resolve("HEAD").is_ok() {
             format!("git add {POLICY} && git commit -m 'Add the policy of Provost'")
         } else {
@@ -185,13 +187,12 @@ fn is_uncommitted(repo: &Repository) -> bool {
     !top.is_ok_and(|top| top.files.contains_key(&RawPath::new(POLICY.as_bytes())))
 }
 
-/// Whether a program is along PATH.
 fn on_path(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// How this program is called here: by its name where PATH leads to it, else by its place.
+/// How this program is called here: by its name if PATH leads to it, else by its path.
 fn own_name() -> String {
     let Ok(own) = std::env::current_exe() else {
         return "provost".to_owned();
@@ -226,14 +227,14 @@ fn answer(
     for row in rows {
         let words = match &row.state {
             State::Made => "made".to_owned(),
-            State::There => "was there".to_owned(),
+            State::There => "exists".to_owned(),
             State::Broken(problem) => format!("cannot be used: {problem}"),
         };
         let path = row.path.display();
         text += &neutralise(&format!("{:13} {path}  {words}\n", row.what));
     }
     text += &format!("{:13} {}\n", "project", project.words());
-    // Only a policy that was written now grants what is recognised now.
+    // Only a policy that was written just now grants what was recognised just now.
     let written = rows
         .iter()
         .any(|row| row.what == POLICY && matches!(row.state, State::Made));
@@ -244,7 +245,7 @@ fn answer(
     for step in next {
         text += &format!("next: {}\n", neutralise(step));
     }
-    text += "      the shell stands in for your agent; put any command in its place\n";
+    text += "      the shell stands in for your agent; replace it by any command\n";
     if let Some(accept) = project.accept {
         text += &format!(
             "      `{accept}` decides, in a sandbox without network; if it fails there, the end of its \

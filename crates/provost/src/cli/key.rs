@@ -1,4 +1,4 @@
-//! `provost key`: the key that seals runs, and the keys that are trusted.
+//! `provost key`: manages the key that seals runs, and the trusted keys.
 
 use std::env;
 use std::path::Path;
@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 
-/// The largest file that is read for one public key.
+/// The largest file that is read for one public key, in bytes.
 const LARGEST: usize = 4096;
 
-/// How a public key looks.
+/// How a public key is written.
 const WRITTEN: &str =
     "a public key is one line that begins with `ed25519:`, as `provost key show` prints it";
 
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum Key {
-    /// Make the key that seals your runs.
+    /// Create the key that seals your runs.
     New(New),
     /// Show your public key and the keys you trust.
     Show,
@@ -32,7 +32,7 @@ pub(super) enum Key {
 
 #[derive(Args)]
 pub(super) struct New {
-    /// What people call the key.
+    /// The name of the key.
     #[arg(long, default_value = "")]
     name: String,
 }
@@ -46,7 +46,7 @@ pub(super) struct Trust {
     #[arg(value_name = "PUBKEY")]
     key: String,
 
-    /// What you call the key, if not what its owner does.
+    /// Your name for the key [default: the name that its owner gave it].
     #[arg(long)]
     name: Option<String>,
 }
@@ -82,7 +82,7 @@ fn show(keys: &Keys) -> Outcome {
     let trusted = keys.trusted().map_err(|error| failure(&error))?;
     let mut text = match &own {
         Some(own) => format!("{own}\nkeyid {}\n", own.key.id()),
-        None => "no key yet; `provost key new` makes one, and so does the first run\n".into(),
+        None => "no key yet; `provost key new` creates one, and so does the first run\n".into(),
     };
     let others = trusted
         .iter()
@@ -108,7 +108,7 @@ fn add(keys: &Keys, trust: &Trust) -> Outcome {
     let text = if new {
         format!("trusted: {key}\n")
     } else {
-        format!("trusted before: {key}\n")
+        format!("already trusted: {key}\n")
     };
     let mut json = facts(&key);
     json["new"] = json!(new);
@@ -119,7 +119,7 @@ fn facts(key: &NamedKey) -> Value {
     json!({ "key": key.key.to_string(), "keyid": key.key.id(), "name": key.name })
 }
 
-/// Reads a public key, given as its text or as the file that holds it.
+/// Reads a public key from its text or from a file.
 pub(super) fn parse(argument: &str) -> Result<NamedKey, Failure> {
     if argument.starts_with(key::PUBLIC) {
         return NamedKey::parse(argument.trim_end()).map_err(|error| wrong(&error));
@@ -139,7 +139,6 @@ fn wrong(error: &KeyError) -> Failure {
     Failure::of(Code::UsageError, error).hint(WRITTEN)
 }
 
-/// The failure behind an error of the key directory.
 pub(super) fn failure(error: &KeysError) -> Failure {
     let code = match error {
         KeysError::Loose { .. }

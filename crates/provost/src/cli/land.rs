@@ -16,12 +16,12 @@ use crate::report;
 use crate::session;
 use crate::show::Reader;
 
-/// Put an accepted result on the branch it is meant for.
+/// Land an accepted result on its target branch.
 #[derive(Args)]
 #[command(after_help = "\
-Exactly what was accepted lands, in one commit. A target that moved meanwhile is merged, and the
-diff gate and the acceptance commands judge the merge. A checkout of the target has to be clean.
-The branch provost/RUN goes away once its own commit has landed.
+Exactly the accepted result lands, in one commit. If the target has moved, the result is merged, and
+the diff gate and the acceptance commands judge the merge. A checkout of the target must be clean.
+The branch provost/RUN is removed once its own commit has landed.
 
 Example:
   provost land last")]
@@ -63,16 +63,16 @@ pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
     })
 }
 
-/// A landing that failed, with what helps where that is one command.
+/// The failure of a landing, with the command that helps.
 fn advised(failure: Failure, run_id: &str, target: &str) -> Failure {
     let branch = command::quote(target.trim_start_matches("refs/heads/"));
     let hint = match failure.code {
         Code::NotAccepted => format!("provost why {run_id}"),
         Code::AcceptanceFailed | Code::LandConflict if !target.is_empty() => format!(
-            "`provost retry {run_id} --base {branch}` has the agent begin from the target as it is now"
+            "`provost retry {run_id} --base {branch}` starts the agent from the current target"
         ),
         Code::CheckoutDirty => {
-            format!("commit or put aside what changed, then provost land {run_id}")
+            format!("commit or stash the changes, then provost land {run_id}")
         }
         _ => return failure,
     };

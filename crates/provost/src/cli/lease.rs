@@ -1,4 +1,4 @@
-//! `provost lease`: who holds which paths, and how a lease is taken away.
+//! `provost lease`: lists which runs hold which paths, and takes leases away.
 
 use std::time::Duration;
 
@@ -20,23 +20,23 @@ use crate::places::Places;
 use crate::session::{self, SystemClock};
 use crate::times;
 
-/// How long anybody waits for others who take a lease away.
+/// How long a release waits for other processes that take a lease away.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum Lease {
-    /// List who holds which paths.
+    /// List which runs hold which paths.
     List,
-    /// Take a lease away from a run that has it.
+    /// Take a lease away from a run.
     Release(Release),
 }
 
 #[derive(Args)]
 #[command(after_help = "\
-Without --digest it shows what would be taken away, and takes nothing. The run that loses its lease
-ends what it does, keeps its work and is refused with LEASE_LOST. `provost cancel RUN` is the better
-way as long as its driver listens.
+Without --digest it shows the lease and takes nothing away. The run that loses its lease stops its
+work, keeps it and is refused with LEASE_LOST. Prefer `provost cancel RUN` as long as the driver
+of the run responds.
 
 Example:
   provost lease release RUN --digest SHA256 --reason 'its machine is away'")]
@@ -44,11 +44,11 @@ pub(super) struct Release {
     /// The run: its id, or a part of it.
     run: String,
 
-    /// The digest of what you have seen; another lease is not taken away.
+    /// The digest of the lease that you have seen; any other lease is not taken away.
     #[arg(long, value_name = "SHA256")]
     digest: Option<String>,
 
-    /// Why, for whoever reads the record.
+    /// The reason, for the record.
     #[arg(long, value_name = "WHY", default_value = "")]
     reason: String,
 }
@@ -57,7 +57,7 @@ pub(super) fn run(lease: &Lease) -> Outcome {
     match lease {
         Lease::List => {
             let place = Places::look()?;
-            // A registry that somebody else made says nothing about who is at work here.
+            // A registry of another user says nothing about the active runs here.
             if place.is_foreign() {
                 let text = "the registry was not made by you, and is not read\n";
                 return Ok(Answer::data(json!([]), text));
@@ -71,7 +71,7 @@ pub(super) fn run(lease: &Lease) -> Outcome {
     }
 }
 
-/// The leases that count now.
+/// The leases that are valid now.
 fn live(place: &Places) -> Result<Vec<Held>, Failure> {
     if !place.registry_path().exists() {
         return Ok(Vec::new());
@@ -89,7 +89,7 @@ fn list(live: &[Held]) -> Answer {
         text += &format!("{run}  {}  pid {pid}\n", paths(lease));
     }
     if live.is_empty() {
-        text += "nobody holds anything\n";
+        text += "no path is held\n";
     }
     Answer::data(json!(live), text)
 }
@@ -134,13 +134,13 @@ fn take(place: &Places, live: &[Held], order: &Release) -> Outcome {
     let text = if was_there {
         format!("{run} has lost its lease on {}\n", paths(lease))
     } else {
-        format!("{run} had given its lease back already\n")
+        format!("{run} had released its lease already\n")
     };
     let json = json!({ "run_id": run, "digest": seen, "released": was_there, "by": by });
     Ok(Answer::data(json, text))
 }
 
-/// What would be taken away, for somebody who has not said yes to exactly that.
+/// Shows the lease for a request that does not name its digest.
 fn shown(lease: &Held, question: &Question<'_>) -> Answer {
     let (run, digest) = (&lease.run_id, question.digest());
     let reason = format!("a person has to approve that {run} loses its lease");

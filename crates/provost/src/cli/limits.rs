@@ -1,4 +1,4 @@
-//! The flags that bound what a sandbox may use.
+//! The flags that limit the resources of a sandbox.
 
 use clap::Args;
 use provost_core::contract::limits::Asked;
@@ -10,7 +10,7 @@ use super::duration::seconds;
 // What a sandbox may use, beside time.
 #[derive(Args)]
 pub(super) struct Limits {
-    /// Memory that all processes use together: 512MiB, 2GiB [default: 8GiB].
+    /// Memory of all processes together: 512MiB, 2GiB [default: 8GiB].
     #[arg(long, value_name = "SIZE", help_heading = LIMITS, value_parser = memory)]
     memory: Option<u64>,
 
@@ -18,18 +18,17 @@ pub(super) struct Limits {
     #[arg(long, value_name = "COUNT", help_heading = LIMITS, value_parser = processes)]
     processes: Option<u64>,
 
-    /// What can be written may take so much on disk, with what is there already: 500MiB, 40GiB
+    /// Disk space of everything that can be written, including what is there already: 500MiB, 40GiB
     /// [default for a run: 20GiB].
     #[arg(long, value_name = "SIZE", help_heading = LIMITS, value_parser = disk)]
     disk: Option<u64>,
 
-    /// When something is ended that neither prints nor changes a file: 90s, 5m, 2h
-    /// [default for a run: 10m].
+    /// Time without output and without a changed file: 90s, 5m, 2h [default for a run: 10m].
     #[arg(long, value_name = "TIME", help_heading = LIMITS, value_parser = no_progress)]
     no_progress: Option<u64>,
 }
 
-const LIMITS: &str = "Limits (what passes one is ended)";
+const LIMITS: &str = "Limits (a process that exceeds one is ended)";
 
 impl Limits {
     pub(super) fn asked(&self) -> Asked {
@@ -42,7 +41,7 @@ impl Limits {
         }
     }
 
-    /// Holds a sandbox to what was asked for; nothing else is bounded that is not bounded anyway.
+    /// Applies the limits that were asked for; the other limits of `limits` stay as they are.
     pub(super) fn hold(&self, limits: &mut sandbox::Limits) {
         if let Some(bytes) = self.memory {
             limits.hold_memory(bytes);
@@ -55,7 +54,7 @@ impl Limits {
     }
 }
 
-/// `value`, if contracts may ask for it in the field that `asked` puts it into.
+/// `value`, if a contract may ask for it in the field that `asked` puts it into.
 fn within(value: u64, asked: impl Fn(Option<u64>) -> Asked) -> Result<u64, String> {
     match asked(Some(value)).flaws().pop() {
         Some((_, flaw)) => Err(flaw),

@@ -1,4 +1,4 @@
-//! `provost log`: the records of one run, as they are or as they come.
+//! `provost log`: prints the events of one run, or follows them.
 
 use std::io::{self, Write as _};
 use std::thread;
@@ -20,24 +20,23 @@ use crate::places::Places;
 use crate::report::short;
 use crate::show::{Reader, neutralise, print_message};
 
-// Print the records of one run.
+// Print the events of one run.
 #[derive(Args)]
 pub(super) struct Log {
     #[command(flatten)]
     which: Which,
 
-    /// Go on with every new record until the run ends.
+    /// Follow new events until the run ends.
     #[arg(long)]
     follow: bool,
 }
 
-/// Prints the records of one run.
 pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
     let place = Places::look()?;
     let run_id = place.find_run(&log.which.run)?;
     let mut shown = 0;
     loop {
-        // Asked before reading, so that what is written meanwhile is still shown.
+        // The stage is read before the events, so that events written meanwhile are still shown.
         let sealed = history::is_sealed(&place, &run_id);
         let driven = history::is_driven(&place, &run_id);
         let records = history::records(&place, &run_id)?;
@@ -58,7 +57,7 @@ pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
             let stage = history::stage(&place, &run_id);
             let why = match stage {
                 Stage::Waiting => format!("{run_id} waits for approval"),
-                _ => format!("nobody drives {run_id} any more"),
+                _ => format!("no process drives {run_id}"),
             };
             print_message(&format!("{why}\nnext: {}", history::go_on(&run_id, stage)));
         }
@@ -78,13 +77,13 @@ fn line(record: &Record, reader: Reader) -> String {
         Ok(fact) => about(&fact),
         Err(_) => later(event),
     };
-    // Some names of the format are lower case; a person reads a column of one kind.
+    // Some event names of the format are lower case; the column is upper case.
     let name = event.event_type.to_uppercase();
     let text = format!("{:>3}  {}  {name:19}  {about}", record.seq, event.ts);
     neutralise(&text).replace('\n', " ")
 }
 
-/// What a record of the chain after the seal tells, beside its name.
+/// The details of an event of the chain after the seal.
 fn later(event: &Event) -> String {
     let text = |key: &str| event.payload.get(key)?.as_str();
     let commit = |id: &str| id.chars().take(12).collect::<String>();
@@ -96,16 +95,18 @@ fn later(event: &Event) -> String {
     }
 }
 
-/// What a record tells, beside its name.
+/// The details of an event.
 fn about(fact: &Fact) -> String {
     let first_line = |text: &str| text.trim().lines().next().unwrap_or_default().to_owned();
     match fact {
         Fact::Opened(opened) => first_line(&opened.contract.inputs.spec),
         Fact::Resumed { owner } => format!("process {} took over", owner.pid),
         Fact::Asked { reasons, .. } => reasons.join("; "),
-        Fact::Approved(approval) => format!("{} said yes, until {}", approval.by, approval.until),
-        Fact::Expired {} => "the yes came too early: its time is over".to_owned(),
-        Fact::Rejected(rejection) => format!("{} said no: {}", rejection.by, rejection.reason),
+        Fact::Approved(approval) => {
+            format!("approved by {}, until {}", approval.by, approval.until)
+        }
+        Fact::Expired {} => "the approval has expired".to_owned(),
+        Fact::Rejected(rejection) => format!("rejected by {}: {}", rejection.by, rejection.reason),
         Fact::CancelRequested(cancel) => cancel.verdict().reason,
         Fact::Started { step } => name(step),
         Fact::Failed { step, verdict } => format!("{}: {}", name(step), verdict.reason),
@@ -166,13 +167,13 @@ fn ended(ending: Ending) -> String {
     }
 }
 
-/// The name that a record gives to one of its values.
+/// The serialised name of a value.
 fn name(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// What a sandbox stopped, by the first place.
+/// The requests that a sandbox refused, with the first place.
 fn refused(stopped: &Stopped) -> String {
     let first = stopped.network.first();
     let place = first.map_or("-", |row| row.target.as_str());

@@ -1,4 +1,4 @@
-//! The flags that let a sandbox reach the network.
+//! The flags that grant a sandbox parts of the network.
 
 use std::collections::BTreeSet;
 
@@ -16,22 +16,23 @@ use crate::user_consent::Sent;
 // What of the network a sandbox may reach.
 #[derive(Args)]
 pub(super) struct Net {
-    /// A place of the network that may be reached, such as api.example.com:443; everything else
+    /// A place of the network that may be reached, such as api.example.com:443; every other place
     /// is refused. Repeat for more.
     #[arg(long, value_name = "HOST:PORT", help_heading = NETWORK)]
     net: Vec<Endpoint>,
 
-    /// A secret that is added to requests outside the sandbox, which gets a dummy: the place, the
-    /// field and the variable that holds it; see `provost explain network`. Grants the place, too.
+    /// A secret that the proxy adds to requests outside the sandbox, which gets a dummy: the place,
+    /// the field and the variable that holds it; see `provost explain network`. Also grants the
+    /// place.
     #[arg(long, value_name = "URL FIELD: $NAME", help_heading = NETWORK)]
     credential: Vec<Credential>,
 }
 
-// The secrets that a run which goes on sends, named again.
+// The secrets that a resumed run sends, named again.
 #[derive(Args)]
 pub(super) struct Again {
-    /// A variable that the run sends, and the place that gets it: what is sent is named anew by
-    /// whoever lets a run go on. Repeat for more.
+    /// A variable that the run sends, and the place that receives it. The user names it again for
+    /// each resumed run. Repeat for more.
     #[arg(long, value_name = "NAME@HOST:PORT", help_heading = NETWORK)]
     pub(super) send: Vec<Sent>,
 }
@@ -39,7 +40,7 @@ pub(super) struct Again {
 const NETWORK: &str = "Network (`provost explain network`)";
 
 impl Net {
-    /// Every place that is granted, each once.
+    /// Every granted place, once.
     pub(super) fn places(&self) -> Vec<Endpoint> {
         let with_secret = self.credential.iter().map(|one| &one.endpoint);
         let mut places: Vec<Endpoint> = Vec::new();
@@ -51,17 +52,16 @@ impl Net {
         places
     }
 
-    /// The first place that a flag grants by itself.
+    /// The first place that `--net` grants.
     pub(super) fn named(&self) -> Option<&Endpoint> {
         self.net.first()
     }
 
-    /// The secrets, by name.
     pub(super) fn credentials(&self) -> &[Credential] {
         &self.credential
     }
 
-    /// The flags as words, for another call of this program.
+    /// The flags as arguments, for another call of this program.
     pub(super) fn words(&self) -> Vec<String> {
         let net = self.net.iter();
         let net = net.flat_map(|place| ["--net".to_owned(), place.to_string()]);
@@ -70,19 +70,20 @@ impl Net {
         net.chain(credential).collect()
     }
 
-    /// What the proxy needs, with the secrets themselves.
+    /// The configuration of the proxy, including the values of the secrets.
     pub(super) fn outlet(&self) -> Result<Outlet, Failure> {
         let mut places = BTreeSet::new();
         for Credential { endpoint, .. } in &self.credential {
             if !places.insert(endpoint.to_string()) {
                 let reason = format!("two credentials for `{endpoint}`");
-                return Err(Failure::new(Code::UsageError, reason).hint("a place takes one"));
+                let failure = Failure::new(Code::UsageError, reason);
+                return Err(failure.hint("give each place one credential"));
             }
         }
         Ok(machine::outlet(&self.credential)?)
     }
 
-    /// Lets the sandbox of `profile` reach what is granted.
+    /// Grants the places to the sandbox of `profile`.
     pub(super) fn open(&self, profile: &mut Profile) {
         let places = self.places();
         if !places.is_empty() {

@@ -1,6 +1,6 @@
-//! `provost package`: what an agent may do, and what its children may.
+//! `provost package`: derives and checks the packages of agents and their children.
 //!
-//! The answer of a program is the object that the format fixes, not a verdict.
+//! With `--json` the answer is the object that the format defines, not a verdict.
 
 use std::path::PathBuf;
 
@@ -18,13 +18,13 @@ use crate::show;
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum Package {
-    /// Take a child's package from its parent's.
+    /// Derive a child's package from its parent's.
     Derive(Payload),
-    /// Name a package by what it holds.
+    /// Compute the fingerprint of a package.
     Fingerprint(Payload),
-    /// Check what a child is told.
+    /// Check the hand-off to a child.
     Handoff(Payload),
-    /// Check whether a child may be started.
+    /// Check that a child may be started.
     Depth(Payload),
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Payload {
     /// The payload as JSON; `-` reads stdin.
     file: PathBuf,
 
-    /// Whose rules: v1 is a format of others, v2 is ours and stricter.
+    /// The rules to use: v1 is a format of others, v2 is our own and stricter.
     #[arg(long, value_enum, default_value_t = Algorithm::V2)]
     algorithm: Algorithm,
 }
@@ -69,7 +69,7 @@ fn answer(
     if algorithm == Algorithm::V1 {
         return child_package::answer(operation, &payload);
     }
-    // Our rules also read the packages of the other format.
+    // Our rules also read packages of the other format.
     if payload["parent"]["schema_version"] == 1 {
         payload["parent"] = child_package::convert(&payload)?.canonical();
     }
@@ -99,7 +99,7 @@ fn refused(refusal: &Refusal, algorithm: Algorithm) -> Answer {
     }
 }
 
-/// The answer for a person: the name of the package, and what was left out.
+/// The text answer: the fingerprints of the package, and what was left out.
 fn words(operation: Operation, answer: &Value) -> String {
     let text = |value: &Value| show::neutralise(value.as_str().unwrap_or_default());
     match operation {
@@ -120,12 +120,12 @@ fn words(operation: Operation, answer: &Value) -> String {
                 let why = "it starts children, or the request's tool policy leaves it out";
                 lines += &format!("without {}: {why}\n", text(id));
             }
-            lines + "note: with --json, the package itself is printed\n"
+            lines + "note: --json prints the package itself\n"
         }
     }
 }
 
-/// A reason of the format in words.
+/// A reason word of the format, in words.
 fn why(reason: &str) -> &str {
     match reason {
         "no_child_left" => "it starts children, and the child may start none",

@@ -1,7 +1,7 @@
-//! `provost packet`: makes control packets from what was measured.
+//! `provost packet`: makes control packets from measured results.
 //!
-//! Publish, let the work be done, report, seal. Each stage ends with a signed list of the files so
-//! far, and the next one begins by holding the files against it.
+//! The order is publish, work, report, seal. Each stage ends with a signed list of the files so
+//! far, and the next stage first checks the files against it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,11 +38,11 @@ use crate::{input, show};
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum Packet {
-    /// Write the task card, and record the workspace as it is before the work.
+    /// Write the task card, and record the workspace before the work.
     Publish(Publish),
     /// Run the acceptance commands in a sandbox, record the workspace, and write the report.
     Report(Report),
-    /// Check all of it, write the validator report, and seal the packet.
+    /// Check the packet, write the validator report, and seal the packet.
     Seal(SealPacket),
 }
 
@@ -59,11 +59,11 @@ pub(super) struct Publish {
     #[arg(long, value_name = "PATH")]
     allow: Vec<String>,
 
-    /// A command that decides about the work; repeat for more.
+    /// A command that judges the work; repeat for more.
     #[arg(long, value_name = "CMD")]
     accept: Vec<String>,
 
-    /// A glob of what changes by itself; repeat for more.
+    /// A glob of files that change on their own; repeat for more.
     #[arg(long, value_name = "GLOB")]
     noise: Vec<String>,
 
@@ -77,7 +77,7 @@ pub(super) struct Report {
     #[command(flatten)]
     which: Which,
 
-    /// When a command is ended, such as 90s, 20m or 2h.
+    /// Time limit of each command, such as 90s, 20m or 2h.
     #[arg(long, value_name = "TIME", default_value = "20m", value_parser = seconds)]
     timeout: u64,
 }
@@ -92,7 +92,7 @@ pub(super) struct SealPacket {
     docs: Vec<String>,
 }
 
-/// What ends a step early.
+/// Why a step stops early.
 enum Stop {
     Refused(Verdict),
     Failed(Failure),
@@ -136,7 +136,7 @@ fn publish(publish: &Publish) -> Result<Answer, Stop> {
     let folder = PacketDirectory::open(&publish.which)?;
     let directory = inside(&folder)?;
     if folder.source(TASK_CARD) != Source::Missing || folder.source(SEAL) != Source::Missing {
-        let reason = format!("there is a packet already: `{}`", folder.place.display());
+        let reason = format!("the packet exists already: `{}`", folder.place.display());
         return Err(Failure::new(Code::UsageError, reason).into());
     }
     let task = task(publish, directory)?;
@@ -147,7 +147,7 @@ fn publish(publish: &Publish) -> Result<Answer, Stop> {
         let reason = format!("`{}`: {error}", folder.place.display());
         Failure::new(Code::HostFailed, reason)
     })?;
-    // Opened again, because it is there only now.
+    // Opened again, because the directory exists only now.
     let folder = PacketDirectory::open(&publish.which)?;
     let (before, _) = record(&folder)?;
     folder.write(BEFORE, &before.render())?;
@@ -163,7 +163,7 @@ fn publish(publish: &Publish) -> Result<Answer, Stop> {
     Ok(Answer::data(json, words))
 }
 
-/// What the flags and the contract ask for.
+/// The task that the flags and the contract describe.
 fn task(publish: &Publish, directory: RepoPath) -> Result<Task, Stop> {
     let mut task = Task {
         phase_id: publish.which.phase_id.clone(),
@@ -205,7 +205,7 @@ fn report(report: &Report) -> Result<Answer, Stop> {
     let folder = PacketDirectory::open(&report.which)?;
     let phase_id = report.which.phase_id.as_str();
     inside(&folder)?;
-    // A report may be repeated, after more work, until the packet is sealed.
+    // A report may be repeated after more work, until the packet is sealed.
     let stages = [Stage::Published, Stage::Reported];
     published(&folder, &stages)?;
     let key = signing_key()?;
@@ -263,7 +263,7 @@ fn try_commands(commands: &[String], files: &Files, seconds: u64) -> Result<Vec<
         let argv = command::split(text)
             .map_err(|flaw| Verdict::deny(Code::CommandRefused, format!("`{text}`: {flaw}")))?;
         argvs.push(argv);
-        print_message(&format!("to run in a sandbox: {}", show::neutralise(text)));
+        print_message(&format!("running in a sandbox: {}", show::neutralise(text)));
     }
     let name = ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?;
     let cache = cache_root().map_err(|error| Failure::of(Code::HostFailed, &error))?;
@@ -297,10 +297,10 @@ fn conclude(seal: &SealPacket) -> Result<Answer, Stop> {
     }
     let docs: Vec<_> = seal.docs.iter().map(|path| folder.document(path)).collect();
     for document in &docs {
-        // A seal is for good, so a slip of the pen must not come under it.
+        // A seal is final, so a mistyped path must not be sealed.
         let why = match &document.source {
             Source::Bytes(_) => continue,
-            Source::Missing => "is not there".to_owned(),
+            Source::Missing => "does not exist".to_owned(),
             Source::Unreadable(why) => why.clone(),
         };
         let reason = format!("--docs `{}` {why}; nothing was sealed", document.path);
@@ -325,11 +325,11 @@ fn inside(folder: &PacketDirectory<'_>) -> Result<RepoPath, Failure> {
             "`{}` lies outside the current directory",
             folder.place.display()
         );
-        Failure::new(Code::UsageError, reason).hint("go to the root of the repository")
+        Failure::new(Code::UsageError, reason).hint("change to the root of the repository")
     })
 }
 
-/// The packet is at one of `stages`, and nobody touched what was sealed then.
+/// Checks that the packet is at one of `stages`, and that its sealed files are unchanged.
 fn published(folder: &PacketDirectory<'_>, stages: &[Stage]) -> Result<(), Stop> {
     let sealed = folder.sealed()?;
     let card = folder.source(TASK_CARD);
@@ -347,7 +347,7 @@ fn published(folder: &PacketDirectory<'_>, stages: &[Stage]) -> Result<(), Stop>
     Ok(())
 }
 
-/// Seals what is there of `stage`.
+/// Seals the files of `stage`.
 fn sealed(folder: &PacketDirectory<'_>, stage: Stage, key: &SigningKey) -> Result<(), Failure> {
     let files: BTreeMap<_, _> = folder.sealable();
     let seal = seal::seal(&folder.which.phase_id, stage, &files, key);
@@ -358,9 +358,9 @@ fn sealed(folder: &PacketDirectory<'_>, stage: Stage, key: &SigningKey) -> Resul
     folder.write(SEAL, &seal)
 }
 
-/// The workspace as it is now, without the packet itself.
+/// A snapshot of the workspace, without the packet itself.
 fn record(folder: &PacketDirectory<'_>) -> Result<(Snapshot, Files), Failure> {
-    // Without the cache: this is evidence, and whoever did the work may write there.
+    // Without the cache: this is evidence, and the author of the work may write there.
     let mut files = inventory::take(Path::new("."), None)
         .map_err(|error| Failure::of(Code::HostFailed, &error))?
         .into_files();

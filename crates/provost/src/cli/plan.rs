@@ -1,4 +1,4 @@
-//! `provost plan` and `provost split`: an agent writes a contract, or divides one; nothing is run.
+//! `provost plan` and `provost split`: an agent writes or splits a contract; nothing is run.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write as _;
@@ -25,7 +25,7 @@ use provost_host::{agent, cache, clock, ids, process_owner, workspace as host};
 use provost_store::lock::DriverLock;
 use serde_json::json;
 
-use super::contract::{advice, look, rows, told, write};
+use super::contract::{advice, look, rows, with_advice, write};
 use super::duration::seconds;
 use super::net::Net;
 use super::run::workspace;
@@ -39,22 +39,22 @@ use crate::session::{KeySigner, RunBundle, SystemClock, lock};
 use crate::show::{Reader, neutralise, print_message};
 use crate::user_consent;
 
-/// Let an agent write a contract for what you want; nothing is run.
+/// Have an agent write a contract for a request; nothing is run.
 #[derive(Args)]
 #[command(after_help = "\
-The planner reads the commit in a sandbox where it can write nothing, and its answer is judged as any
-contract is. What was asked and what came back is kept in .provost/plans, sealed.
-`provost explain plan` says more.
+The planner reads the commit in a sandbox where it can write nothing, and its answer is judged
+like any contract. The request and the answer are kept in .provost/plans, sealed.
+See `provost explain plan`.
 
 Examples:
   provost plan 'Greet people by name' --agent claude --out greet.yaml
   provost plan 'Greet people by name' --agent-cmd my-planner > greet.json")]
 pub(super) struct Plan {
-    /// What you want, in your own words.
+    /// The request, in your own words.
     #[arg(value_parser = words)]
     request: String,
 
-    /// The revision that the planner reads, and the work starts from.
+    /// The revision that the planner reads and the work starts from.
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     base: String,
 
@@ -62,16 +62,16 @@ pub(super) struct Plan {
     asking: Asking,
 }
 
-/// Let an agent divide a contract into smaller ones; nothing is run.
+/// Have an agent split a contract into smaller ones; nothing is run.
 #[derive(Args)]
 #[command(after_help = "\
-No part may do more than the contract on any axis, and no two may share a path. What comes out is
-a chain for `provost chain -f`. `provost explain plan` says more.
+No part may exceed the contract in any respect, and no two parts may share a path. The result is a
+chain for `provost chain -f`. See `provost explain plan`.
 
 Example:
   provost split -f contract.json --agent claude --out chain.json")]
 pub(super) struct Split {
-    /// The contract (JSON, or YAML or TOML if its name ends so); `-` reads JSON from stdin.
+    /// The contract as JSON, or as YAML or TOML by its file name; `-` reads JSON from stdin.
     #[arg(short, long, value_name = "CONTRACT")]
     file: PathBuf,
 
@@ -79,22 +79,22 @@ pub(super) struct Split {
     asking: Asking,
 }
 
-/// Who plans, and how.
+/// The planner, and how it runs.
 #[derive(Args)]
 struct Asking {
-    /// An agent of `provost.toml`, or codex, claude or gemini [default: the one called `default`].
+    /// An agent of `provost.toml`, or codex, claude or gemini [default: the agent `default`].
     #[arg(long, value_name = "NAME", conflicts_with = "agent_cmd")]
     agent: Option<String>,
 
-    /// The planner as a command; it leaves its plan at `$PROVOST_RESULT`.
+    /// The planner as a command; it writes its plan to `$PROVOST_RESULT`.
     #[arg(long, value_name = "CMD")]
     agent_cmd: Option<String>,
 
-    /// The file to write, instead of standard output; it must not be there.
+    /// The file to write [default: stdout]; it must not exist.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// How long the planner may take: 90s, 20m, 2h or 1d.
+    /// Time limit of the planner: 90s, 20m, 2h or 1d.
     #[arg(long, value_name = "TIME", default_value = "20m", value_parser = seconds)]
     timeout: u64,
 
@@ -103,7 +103,7 @@ struct Asking {
 }
 
 impl Asking {
-    /// Who is to work then, as an argument: a command that plans is none that works.
+    /// The agent for the work, as an argument: the command of a planner cannot do the work.
     fn worker(&self) -> String {
         match (&self.agent, &self.agent_cmd) {
             (Some(name), _) => format!(" --agent {name}"),
@@ -113,7 +113,7 @@ impl Asking {
     }
 }
 
-/// Refuses a request that says nothing.
+/// Refuses an empty request.
 fn words(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("say what you want".to_owned());
@@ -129,7 +129,7 @@ pub(super) fn plan(plan: &Plan, reader: Reader) -> Outcome {
 pub(super) fn split(split: &Split, reader: Reader) -> Outcome {
     let contract = Box::new(input::contract(&split.file)?.document);
     let value = serde_json::to_value(&contract).unwrap_or_default();
-    // What no run would take is not worth dividing.
+    // A contract that no run would accept is not split.
     let looked = look(&value)?;
     if !looked.verdict.allow {
         return Ok(refused(looked.verdict, reader));
@@ -138,18 +138,20 @@ pub(super) fn split(split: &Split, reader: Reader) -> Outcome {
     ask(&split.asking, Task::Split { contract }, &base, reader)
 }
 
-/// Asks the planner, and says what came of it.
+/// Asks the planner, and answers with its plan.
 fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
     let place = Places::find()?;
-    // A secret that is not there, or a file that is, is noticed before anything is begun.
+    // A missing secret or an existing file is reported before anything starts.
     asking.net.outlet()?;
     if let Some(file) = asking.out.as_deref().filter(|file| file.exists()) {
-        let failure = Failure::new(Code::UsageError, "is there already").about(file);
+        let failure = Failure::new(Code::UsageError, "exists already").about(file);
         return Err(failure.hint("name another file"));
     }
     let now = clock::now_millis();
-    let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
-    let plan_id = ids::run_id(now).map_err(unlucky)?.replace("run_", "plan_");
+    let no_randomness = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
+    let plan_id = ids::run_id(now)
+        .map_err(no_randomness)?
+        .replace("run_", "plan_");
     let request = Request {
         plan_id: plan_id.clone(),
         task,
@@ -197,7 +199,7 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
     Ok(answer)
 }
 
-/// The answer of a command whose standard output is a document: a refusal is told elsewhere.
+/// The answer of a command whose stdout is a document: a refusal goes to stderr.
 fn refused(verdict: Verdict, reader: Reader) -> Answer {
     let mut answer = Answer::from(verdict);
     if reader == Reader::Person {
@@ -208,7 +210,7 @@ fn refused(verdict: Verdict, reader: Reader) -> Answer {
 }
 
 impl Asking {
-    /// Who plans.
+    /// The planner.
     fn agent(&self) -> Agent {
         match (&self.agent_cmd, &self.agent) {
             (Some(command), _) => Agent::Typed(command.clone()),
@@ -237,23 +239,23 @@ fn sealed(
     let sent: Vec<&Credential> = opened.asked.planner.credentials.iter().collect();
     machine.know(&sent);
     machine.send(&sent);
-    let mut eyes = PlannerProgress(ProgressObserver::new(reader == Reader::Program));
-    eyes.0.follow_other("planner at work");
+    let mut progress = PlannerProgress(ProgressObserver::new(reader == Reader::Program));
+    progress.0.follow_other("planner at work");
     let planned = plan::plan(
         &mut plan::Ports {
             desk: &mut machine,
             bundle: &mut RunBundle::new(record),
             signer: &signer,
             clock: &SystemClock,
-            watch: &mut eyes,
+            watch: &mut progress,
         },
         opened,
     );
-    eyes.0.clear();
+    progress.0.clear();
     Ok(planned?)
 }
 
-/// Removes what planners left in the cache whose drivers died.
+/// Removes cache directories of planners whose drivers died.
 fn sweep(place: &Places) -> Result<(), Failure> {
     let cache = place.cache()?;
     let Ok(entries) = fs::read_dir(cache.join(cache::WORKSPACES)) else {
@@ -264,14 +266,14 @@ fn sweep(place: &Places) -> Result<(), Failure> {
         let driver = DriverLock::last_owner(&place.plans().join(&name).join(DRIVER_LOCK));
         if name.starts_with("plan_") && !driver.is_some_and(|driver| process_owner::alive(&driver))
         {
-            // What cannot be removed now is tried again by the next plan.
+            // A directory that cannot be removed now is removed by the next plan.
             let _ = host::remove(cache, &entry.path());
         }
     }
     Ok(())
 }
 
-/// The answer about a contract.
+/// The answer with a contract.
 fn contract(asking: &Asking, document: &Document, reader: Reader) -> Outcome {
     let value = serde_json::to_value(document).unwrap_or_default();
     let looked = look(&value)?;
@@ -291,10 +293,10 @@ fn contract(asking: &Asking, document: &Document, reader: Reader) -> Outcome {
         asking.worker()
     );
     let json = json!({ "out": file, "contract": value });
-    Ok(told(&looked, &words, json))
+    Ok(with_advice(&looked, &words, json))
 }
 
-/// The answer about a chain.
+/// The answer with a chain.
 fn chain(
     asking: &Asking,
     document: &chain::Document,
@@ -337,21 +339,21 @@ fn chain(
     Ok(Answer::data(json, words))
 }
 
-/// The most paths of a gap that a person is shown.
+/// The most paths of a gap that the text output lists.
 const MOST_GAPS: usize = 10;
 
-/// What no part has of the contract, for a person.
+/// Notes about paths of the contract that no part covers.
 fn notes(gaps: &[RepoPath]) -> String {
     let line = |path: &RepoPath| format!("note: no part has `{path}`\n");
     let mut text: String = gaps.iter().take(MOST_GAPS).map(line).collect();
     let more = gaps.len().saturating_sub(MOST_GAPS);
     if more > 0 {
-        text += &format!("note: nor {more} more paths\n");
+        text += &format!("note: and {more} more paths\n");
     }
     neutralise(&text)
 }
 
-/// The files of `tree`, as far as contracts can name them.
+/// The files of `tree` that a contract can name.
 fn files(place: &Places, tree: &provost_core::object::Oid) -> Result<Vec<RepoPath>, Failure> {
     let files = place.repo.read_tree(tree);
     let files = files.map_err(|error| Failure::of(Code::GitFailed, &error))?;
@@ -362,7 +364,7 @@ fn files(place: &Places, tree: &provost_core::object::Oid) -> Result<Vec<RepoPat
     Ok(paths.collect())
 }
 
-/// Somebody who looks on while a planner works.
+/// Shows progress while a planner works.
 struct PlannerProgress(ProgressObserver);
 
 impl Watch for PlannerProgress {

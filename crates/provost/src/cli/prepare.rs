@@ -1,4 +1,4 @@
-//! `provost prepare`: makes now what runs would have to make first.
+//! `provost prepare`: makes dependency layers before a run needs them.
 
 use clap::Args;
 use provost_core::contract::limits::{Asked, Limits};
@@ -19,18 +19,18 @@ use crate::show::Reader;
 use crate::user_consent;
 use crate::{report, traffic};
 
-// Make dependencies ready for sandboxes that have no network, as `provost.toml` says.
+// Prepare dependencies for sandboxes that have no network, as `provost.toml` says.
 #[derive(Args)]
 #[command(after_help = "\
-Each [[prepare]] step of the commit's provost.toml runs once in a sandbox, and what it leaves is kept
-until one of its inputs changes. A run does the same by itself; this only does it earlier.
-`provost explain prepare` shows how steps are written.
+Each [[prepare]] step of the commit's provost.toml runs once in a sandbox, and its output is kept
+until one of its inputs changes. A run does the same on its own; this command does it earlier.
+`provost explain prepare` describes the steps.
 
 Examples:
   provost prepare
   provost prepare --base main --json")]
 pub(super) struct Prepare {
-    /// The revision whose policy and files count.
+    /// The revision of the policy and the files.
     #[arg(long, value_name = "REV", default_value = "HEAD")]
     base: String,
 }
@@ -43,7 +43,7 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
     let policy = origin.policy(&tree)?;
     let (steps, limits, loopback) = (policy.prepare, policy.limits, !policy.loopback_off);
     if steps.is_empty() {
-        let text = "provost.toml of that commit names nothing to prepare\n";
+        let text = "provost.toml of that commit has no step to prepare\n";
         return Ok(Answer::data(json!({ "layers": [] }), text.to_owned()));
     }
     user_consent::to_prepare(&place, &steps)?;
@@ -58,9 +58,9 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
         limits: Limits::of(&Asked::default(), &limits),
         loopback,
     };
-    let mut eyes = PrepareProgress::new(reader);
-    let ready = machine.ready(&plan, &mut eyes);
-    eyes.0.clear();
+    let mut progress = PrepareProgress::new(reader);
+    let ready = machine.ready(&plan, &mut progress);
+    progress.0.clear();
     let layers = ready?.layered;
     Ok(Answer::data(json!({ "layers": layers }), text(&layers)))
 }
@@ -68,7 +68,7 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
 fn text(layers: &[Layered]) -> String {
     if layers.iter().all(|layer| layer.made.is_none()) {
         let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
-        return format!("nothing to do: {} made before\n", names.join(", "));
+        return format!("nothing to do: {} already made\n", names.join(", "));
     }
     let mut text = String::new();
     for layer in layers {
@@ -81,7 +81,7 @@ fn text(layers: &[Layered]) -> String {
     text
 }
 
-/// Somebody who looks on while layers are made.
+/// Shows progress while layers are made.
 pub(super) struct PrepareProgress(pub(super) ProgressObserver);
 
 impl PrepareProgress {

@@ -1,4 +1,4 @@
-//! `provost replay`: the files of a run built again, or its gates and tests done again.
+//! `provost replay`: rebuilds the files of a run, or repeats its gates and tests.
 
 use std::path::{Path, PathBuf};
 
@@ -21,19 +21,20 @@ use crate::show::{Reader, neutralise};
 use super::runs::Which;
 use super::verify;
 
-/// How many differences a person is shown at once.
+/// How many differences the text output lists.
 const MOST_SHOWN: usize = 40;
 
-/// The most characters of a value that are shown.
+/// The most characters of a value that the text output shows.
 const LONGEST: usize = 120;
 
-/// Build the files of a run again, or do its gates and tests again, and compare.
+/// Rebuild the files of a run, or repeat its gates and tests, and compare.
 #[derive(Args)]
 #[command(after_help = "\
-Without --reexec every file that follows from the ledger and the trees is built again in memory and
-compared with the sealed one. With --reexec the gates look at the sealed trees again and the acceptance
-commands run again, in a fresh sandbox, on the base and on the candidate. That can be repeated as often as you
-like: what comes of it is kept beside the sealed files, and `provost verify` still holds.
+Without --reexec every file that follows from the ledger and the trees is rebuilt in memory and
+compared with the sealed one. With --reexec the gates judge the sealed trees again and the
+acceptance commands run again, in a fresh sandbox, on the base and on the candidate. This can be
+repeated as often as you like: the results are kept beside the sealed files, and `provost verify`
+still passes.
 
 Exit 0: everything that must be equal is. 1: something differs. 5: the evidence cannot be trusted.
 
@@ -44,11 +45,11 @@ pub(super) struct Again {
     #[command(flatten)]
     which: Which,
 
-    /// Do the gates and the acceptance commands again.
+    /// Repeat the gates and the acceptance commands.
     #[arg(long)]
     reexec: bool,
 
-    /// Write the report (`reexec_report.v1`) to this file as well.
+    /// Also write the report (`reexec_report.v1`) to this file.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -100,7 +101,7 @@ pub(super) fn run(again: &Again, reader: Reader) -> Outcome {
     })
 }
 
-/// The keys whose seals count here.
+/// The keys whose seals are trusted here.
 fn keys() -> Result<Vec<PublicKey>, Failure> {
     let known = verify::trusted()?;
     Ok(known.iter().map(|known| known.key).collect())
@@ -129,7 +130,7 @@ fn text(report: &ReexecReport, words: &str) -> String {
     }
     if !report.soft_diffs.is_empty() {
         let count = counted(report.soft_diffs.len(), "difference");
-        text += &format!("  and {count} that a machine may make\n");
+        text += &format!("  and {count} that may differ between machines\n");
     }
     for difference in report.soft_diffs.iter().take(MOST_SHOWN) {
         text += &format!("    {}\n", said(difference));

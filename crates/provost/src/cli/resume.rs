@@ -1,4 +1,4 @@
-//! `provost resume`: takes over runs whose driver died, and brings them to their seal.
+//! `provost resume`: takes over runs whose driver died, and drives them to their seal.
 
 use clap::Args;
 use provost_core::code::Code;
@@ -19,24 +19,25 @@ use crate::show::Reader;
 use crate::user_consent::{self, Sent};
 use crate::{parts, report};
 
-/// Bring runs to their end whose driver died.
+/// Resume runs whose driver died.
 #[derive(Args)]
 #[command(after_help = "\
-What an interrupted agent left is salvaged, and the agent is started again from the base commit, at
-most three times. Every other step goes on where it stopped.")]
+Work of an interrupted agent is salvaged, and the agent is started again from the base commit,
+at most three times. Every other step continues where it stopped, and the run is driven to its
+seal.")]
 pub(super) struct Resume {
-    /// The run: its id, a part of it, or `last`; without one, every run that was interrupted.
+    /// The run: its id, a part of it, or `last` [default: every interrupted run].
     run: Option<String>,
 
     #[command(flatten)]
     again: Again,
 }
 
-/// How far a run that is taken over may go.
+/// How far to drive a run that is taken over.
 pub(super) enum Go<'a> {
-    /// To its end, with the secrets that are named, by a command of this name.
+    /// To its end, with the named secrets; the first field is the command that the user ran.
     On(&'static str, &'a [Sent]),
-    /// Nowhere: it is ended.
+    /// The run is ended at once.
     End,
 }
 
@@ -70,7 +71,7 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
             continue;
         }
         if history::stage(&place, &run_id) == Stage::Waiting {
-            // It was not interrupted: a person has to answer first.
+            // It was not interrupted: it waits for a person's answer.
             waiting += 1;
             if resume.run.is_some() {
                 let state = history::state(&place, &run_id)?;
@@ -81,14 +82,14 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
         }
         match take_over(&run_id, &Go::On("resume", &resume.again.send), reader) {
             Ok(answer) => answers.push(answer),
-            // Somebody else drives it: that is no interrupted run.
+            // Another process drives it: it is not interrupted.
             Err(failure) if failure.code == Code::RunBusy && resume.run.is_none() => busy += 1,
             Err(failure) if resume.run.is_some() => return Err(failure),
-            // One run that cannot go on does not keep the others from it.
+            // A run that cannot be resumed does not stop the others.
             Err(failure) => failures.push((run_id, failure)),
         }
     }
-    // One failure alone is the answer; more are told with the runs they belong to.
+    // A single failure is the answer; several are reported with their runs.
     if answers.is_empty()
         && failures.len() == 1
         && let Some((_, failure)) = failures.pop()
@@ -104,14 +105,14 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
     }
     if answers.is_empty() {
         let left = [
-            (busy, "at work"),
+            (busy, "active"),
             (waiting, "waiting for approval"),
             (foreign, "not begun by you"),
         ];
         return Ok(nothing_to_resume(&left));
     }
-    // Resuming is done when the runs are sealed, whatever their verdict; of one run that was
-    // named, the verdict is the answer.
+    // The command succeeds when the runs are sealed, whatever their verdict; for one named run, the
+    // verdict is the answer.
     let exit = match (&resume.run, answers.as_slice()) {
         (Some(_), [one]) => one.exit,
         _ => exit,
@@ -119,14 +120,14 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
     Ok(together(answers, exit))
 }
 
-/// One answer of several.
+/// Combines several answers into one.
 fn together(answers: Vec<Answer>, exit: Exit) -> Answer {
     let text = answers.iter().map(|answer| answer.text.as_str()).collect();
     let json = Value::Array(answers.into_iter().map(|answer| answer.json).collect());
     Answer { exit, json, text }
 }
 
-/// The run that `text` names; one that is over cannot be resumed.
+/// The run that `text` names; a run that is over cannot be resumed.
 fn named(place: &Places, text: &str) -> Result<String, Failure> {
     let run_id = place.find_run(text)?;
     if history::is_sealed(place, &run_id) && history::is_own(place, &run_id) {
@@ -136,7 +137,7 @@ fn named(place: &Places, text: &str) -> Result<String, Failure> {
     Ok(run_id)
 }
 
-/// Says that no run was interrupted, and what the runs are that were `left` alone.
+/// Reports that no run was interrupted, and which runs were `left` alone.
 fn nothing_to_resume(left: &[(usize, &str)]) -> Answer {
     let mut text = "nothing to resume".to_owned();
     for (number, what) in left.iter().filter(|(number, _)| *number > 0) {
@@ -146,7 +147,7 @@ fn nothing_to_resume(left: &[(usize, &str)]) -> Answer {
     Answer::data(json!([]), text)
 }
 
-/// Takes the run `run_id` over, and drives it as far as it goes.
+/// Takes over the run `run_id`, and drives it as far as `go` says.
 pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Answer, Failure> {
     let place = Places::find()?;
     let bundle = place.run(run_id);

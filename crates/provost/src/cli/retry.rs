@@ -1,4 +1,4 @@
-//! `provost retry`: another try of a run that is over.
+//! `provost retry`: retries a run that is over.
 
 use clap::Args;
 use provost_core::bundle::key::PublicKey;
@@ -22,11 +22,11 @@ use crate::session;
 use crate::show::Reader;
 use crate::user_consent;
 
-/// Try a run again that is over: the same contract, agent and reviewer.
+/// Retry a run that is over, with the same contract, agent and reviewer.
 #[derive(Args)]
 #[command(after_help = "\
-It is a new run that names the old one. It starts from the same commit, or from the one that --base
-names, and is held to the policy there. What needed an approval needs one again.
+This is a new run that names the old one. It starts from the same commit, or from the revision of
+--base, and under the policy there. What needed an approval needs one again.
 
 Examples:
   provost retry last
@@ -50,7 +50,7 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
     let first = history::state(&place, &before)?;
     if stage != Stage::Sealed {
         let (code, what) = match stage {
-            Stage::Running => (Code::RunBusy, "goes on"),
+            Stage::Running => (Code::RunBusy, "is active"),
             Stage::Waiting => (Code::RunUnfinished, "waits for approval"),
             Stage::Interrupted | Stage::Sealed if report::is_approved(&first) => {
                 (Code::RunUnfinished, "was approved and has not begun")
@@ -73,18 +73,18 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
     user_consent::to_send(&before, "retry", &opened.brokered(), &retry.again.send)?;
     user_consent::to_retry(&place, &opened)?;
     start::check(&opened, None)?;
-    let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
+    let no_randomness = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
-        run_id: ids::run_id(clock::now_millis()).map_err(unlucky)?,
+        run_id: ids::run_id(clock::now_millis()).map_err(no_randomness)?,
         task_id: opened.contract.task_id.clone(),
-        trace_id: ids::trace_id().map_err(unlucky)?,
+        trace_id: ids::trace_id().map_err(no_randomness)?,
     };
     let observer = ProgressObserver::new(reader == Reader::Program);
     start::tell_interrupted(&place, &observer)?;
     start::start(place, &names, opened, None, observer)
 }
 
-/// Refuses a bundle that is not what was sealed: what is tried again is what it says.
+/// Refuses a bundle that was changed after its seal: the retry relies on its contents.
 fn intact(place: &Places, run_id: &str) -> Result<(), Failure> {
     let unreadable = |error: &dyn std::error::Error| Failure::of(Code::InputUnreadable, error);
     let directory = Directory::open(&place.run(run_id)).map_err(|error| unreadable(&error))?;

@@ -1,4 +1,4 @@
-//! `provost run`: one contract, from the command line or a file, to its sealed verdict.
+//! `provost run`: runs one contract, from the command line or a file, to its sealed verdict.
 
 mod detach;
 mod flags;
@@ -35,45 +35,45 @@ use crate::session;
 use crate::show::Reader;
 use crate::user_consent;
 
-/// Let an agent work under contract, and judge what it left.
+/// Run an agent under contract and judge the result.
 #[derive(Args)]
 #[command(
     override_usage = "provost run [OPTIONS] <OBJECTIVE> --allow <PATH>... --accept <CMD>...
        provost run [OPTIONS] -f <CONTRACT>",
     after_help = "Paths are relative to the top of the repository, wherever you are in it.
-The agent starts from the base commit: what is not committed is not there for it.
+The agent starts from the base commit; uncommitted changes are not in its workspace.
 
 Examples:
   provost run 'Fix the greeting' --allow src --accept 'cargo test' --agent-cmd my-agent
   provost run 'Fix the greeting' --allow src/greet.py --accept 'pytest -q' --agent fast --timeout 5m
   provost run -f contract.json --agent-cmd my-agent
 
-`provost explain contract` shows how a contract file is written."
+`provost explain contract` describes the contract file."
 )]
 pub(super) struct Run {
-    /// What is to be done.
+    /// The objective: what the agent should do.
     #[arg(required_unless_present = "file", value_parser = objective)]
     objective: Option<String>,
 
-    /// The contract in a file (JSON, or YAML or TOML if its name ends so), instead of an objective
-    /// and flags; `-` reads JSON from stdin.
+    /// The contract as a file (JSON, or YAML or TOML by its name), instead of an objective and
+    /// flags; `-` reads JSON from stdin.
     #[arg(short, long, value_name = "CONTRACT", help_heading = CONTRACT, conflicts_with_all =
         ["objective", "allow", "accept", "forbid", "timeout", "target", "base", "permit_oracle",
          "memory", "processes", "disk", "no_progress", "net", "tier", "permit_governing",
          "allow_binary", "permit_symlink", "permit_fewer_tests", "retries"])]
     file: Option<PathBuf>,
 
-    /// A path the agent may write, from the top of the repository; it covers everything below
-    /// it. Repeat for more.
+    /// A path that the agent may write, from the top of the repository, with everything below it.
+    /// Repeat for more.
     #[arg(long, value_name = "PATH", help_heading = CONTRACT, required_unless_present = "file")]
     allow: Vec<String>,
 
-    /// A command that must pass on the result; it is split into words and never given to a
-    /// shell. Repeat for more.
+    /// A command that must pass on the result; it is split into words and never given to a shell.
+    /// Repeat for more.
     #[arg(long, value_name = "CMD", help_heading = CONTRACT, required_unless_present = "file")]
     accept: Vec<String>,
 
-    /// A path the agent may not touch, even inside what is allowed.
+    /// A path that the agent may not touch, even inside an allowed path.
     #[arg(long, value_name = "PATH", help_heading = CONTRACT)]
     forbid: Vec<String>,
 
@@ -81,22 +81,21 @@ pub(super) struct Run {
     #[arg(long, value_name = "REV", help_heading = CONTRACT)]
     base: Option<String>,
 
-    /// The branch the result is meant for [default: the one that is checked out].
+    /// The branch that the result lands on [default: the one that is checked out].
     #[arg(long, value_name = "BRANCH", help_heading = CONTRACT)]
     target: Option<String>,
 
-    /// How long the agent, and each acceptance command, may take: 90s, 20m, 2h or 1d.
+    /// Time limit of the agent, and of each acceptance command: 90s, 20m, 2h or 1d.
     #[arg(long, value_name = "TIME", help_heading = CONTRACT, default_value = "20m",
         value_parser = seconds)]
     timeout: u64,
 
-    /// How often another attempt may fix what the reviewer refused, or an acceptance command that
-    /// failed; up to 10.
+    /// How many more attempts may fix what the reviewer or an acceptance command refused; up to 10.
     #[arg(long, value_name = "NUMBER", help_heading = CONTRACT, default_value_t = 0)]
     retries: u32,
 
-    /// What the sandboxes are made of: `namespaces`, or `landlock` where there are none and the policy
-    /// of the repository accepts it [default: namespaces].
+    /// The tier of the sandboxes: `namespaces`, or `landlock` where namespaces are missing and the
+    /// policy of the repository accepts it [default: namespaces].
     #[arg(long, value_name = "TIER", help_heading = CONTRACT)]
     tier: Option<Tier>,
 
@@ -106,8 +105,7 @@ pub(super) struct Run {
     #[command(flatten)]
     limits: Limits,
 
-    /// An agent of `provost.toml`, or codex, claude or gemini [default: the one called
-    /// `default`].
+    /// An agent of `provost.toml`, or codex, claude or gemini [default: the agent `default`].
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "agent_cmd")]
     agent: Option<String>,
 
@@ -115,16 +113,16 @@ pub(super) struct Run {
     #[arg(long, value_name = "CMD", help_heading = AGENT)]
     agent_cmd: Option<String>,
 
-    /// Who reviews the result before it is tested: an agent of `provost.toml`, or codex, claude
-    /// or gemini [default: `review.agent` of provost.toml, or nobody].
+    /// The reviewer of the result before it is tested: an agent of `provost.toml`, or codex, claude
+    /// or gemini [default: `review.agent` of provost.toml, if set].
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "review_cmd")]
     review: Option<String>,
 
-    /// The reviewer as a command; it leaves its report at `$PROVOST_RESULT`.
+    /// The reviewer as a command; it writes its report to `$PROVOST_RESULT`.
     #[arg(long, value_name = "CMD", help_heading = AGENT)]
     review_cmd: Option<String>,
 
-    /// Let the run go on in a process of its own, and say how to follow it.
+    /// Run in a background process, and print how to follow it.
     #[arg(long)]
     detach: bool,
 
@@ -144,24 +142,24 @@ pub(super) struct Run {
     #[arg(long, value_name = "PATH", help_heading = PERMITS)]
     permit_symlink: Vec<String>,
 
-    /// Let an acceptance command run fewer tests than on the base, or none.
+    /// Permit that an acceptance command runs fewer tests than on the base, or none.
     #[arg(long, help_heading = PERMITS)]
     permit_fewer_tests: bool,
 }
 
 const CONTRACT: &str = "Contract";
 const AGENT: &str = "Agent";
-const PERMITS: &str = "Permissions (refused otherwise, even inside what is allowed)";
+const PERMITS: &str = "Permissions (refused otherwise, even inside an allowed path)";
 
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Places::find()?;
-    let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
+    let no_randomness = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let now = clock::now_millis();
     let own = if run.detach { detach::adopt()? } else { None };
     let by_itself = own.is_some();
     let run_id = match own {
         Some(run_id) => run_id,
-        None => ids::run_id(now).map_err(unlucky)?,
+        None => ids::run_id(now).map_err(no_randomness)?,
     };
     if run.detach && !by_itself {
         return detach::begin(&place, &run_id, run.file.as_deref(), reader);
@@ -184,7 +182,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let names = Names {
         run_id,
         task_id: opened.contract.task_id.clone(),
-        trace_id: ids::trace_id().map_err(unlucky)?,
+        trace_id: ids::trace_id().map_err(no_randomness)?,
     };
     let observer = ProgressObserver::new(reader == Reader::Program);
     start::tell_interrupted(&place, &observer)?;
@@ -193,7 +191,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         observer.line(&format!("note: {}: {}", advice.path, advice.problem));
     }
     if reader == Reader::Person {
-        // Asking git for them takes as long as a sandbox does, and a program would not read them.
+        // The notes need git, which takes as long as a sandbox, and a program would not read them.
         for note in notes::notes(run, &place, &opened.base_commit) {
             observer.line(&format!("note: {note}"));
         }
@@ -207,10 +205,10 @@ struct Begun {
     source: Option<Source>,
 }
 
-/// How the run of the contract begins that `bytes` of the file hold.
+/// Begins a run of the contract that is in `bytes` of the file.
 fn begin_file(run: &Run, place: &Places, file: &Path, bytes: Vec<u8>) -> Result<Begun, Failure> {
     let value = input::value(file, &bytes)?;
-    // A check of the same contract uses the same rules, and the same words.
+    // A check of the same contract uses the same rules and the same messages.
     if let Some(verdict) = unreadable(place, &value)? {
         return Err(Failure::from(verdict).hint(input::EXPLAINED));
     }
@@ -218,7 +216,7 @@ fn begin_file(run: &Run, place: &Places, file: &Path, bytes: Vec<u8>) -> Result<
     begin(run, place, written.document, Some(written.source))
 }
 
-/// How the run of `document` begins.
+/// Begins a run of `document`.
 fn begin(
     run: &Run,
     place: &Places,
@@ -239,16 +237,16 @@ fn begin(
     Ok(Begun { opened, source })
 }
 
-/// What the contract refers to in the checkout and is not there.
+/// References of the contract to files that are missing in the checkout.
 pub(super) fn references(place: &Places, document: &Document) -> Vec<Problem> {
     let root = place.repo.checkout();
     let read = |path: &RepoPath| input::reference(root?, path);
     check::references(document, &read)
 }
 
-/// What the person asks for.
+/// The request that the flags describe.
 fn request(run: &Run, contract: Document) -> Result<Request, Failure> {
-    // A secret that is not there is missed before anything is begun.
+    // A missing secret is reported before anything starts.
     run.net.outlet()?;
     Ok(Request {
         contract,
@@ -262,7 +260,7 @@ fn request(run: &Run, contract: Document) -> Result<Request, Failure> {
     })
 }
 
-/// The failure with a pointer to the flags, which nobody but the command line knows.
+/// The failure with a pointer to the flags, which only the command line knows.
 fn with_flags(error: PortError) -> Failure {
     let mut failure = Failure::from(error);
     if failure.code == Code::UsageError {
@@ -273,7 +271,7 @@ fn with_flags(error: PortError) -> Failure {
     failure
 }
 
-/// How the environment wants workspaces made.
+/// The workspace kind that PROVOST_WORKSPACE asks for.
 pub(super) fn workspace() -> Result<Option<WorkspaceChoice>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| {
         Failure::new(Code::InputInvalid, format!("PROVOST_WORKSPACE: {error}"))
@@ -288,7 +286,7 @@ pub(super) fn workspace() -> Result<Option<WorkspaceChoice>, Failure> {
         .map_err(|error| wrong(&error))
 }
 
-/// Refuses an objective that says nothing.
+/// Refuses an empty objective.
 fn objective(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("say what is to be done".to_owned());

@@ -1,4 +1,4 @@
-//! `provost runs`, `show`, `diff` and `status`: what happened and what goes on.
+//! `provost runs`, `show`, `diff` and `status`: past and active runs.
 
 use clap::Args;
 use provost_core::bundle::layout::PATCH;
@@ -28,7 +28,6 @@ pub(super) struct Which {
     pub(super) run: String,
 }
 
-/// Lists all runs, the newest first.
 pub(super) fn list() -> Outcome {
     let place = Places::look()?;
     let runs = place.runs()?;
@@ -45,12 +44,11 @@ pub(super) fn list() -> Outcome {
     Ok(Answer::data(Value::Array(rows), text))
 }
 
-/// Whether the row is about what this user did not begin.
+/// Whether another user began the run of this row.
 fn is_foreign(row: &Value) -> bool {
     row["own"] == false
 }
 
-/// What is said of each run in a list.
 fn rows(place: &Places, runs: &[String]) -> Vec<Value> {
     let names: Vec<&str> = runs.iter().map(String::as_str).collect();
     let landed = history::landed(place, &names);
@@ -58,7 +56,7 @@ fn rows(place: &Places, runs: &[String]) -> Vec<Value> {
     runs.iter().map(row).collect()
 }
 
-/// What is said of one run; one that cannot be read is listed as such.
+/// The row of one run; a run that cannot be read has a row that says so.
 fn row(place: &Places, run_id: &str, landed: Option<&Landed>) -> Value {
     match history::state(place, run_id) {
         Err(_) if history::never_began(place, run_id) => json!({ "run_id": run_id,
@@ -78,10 +76,10 @@ fn row(place: &Places, run_id: &str, landed: Option<&Landed>) -> Value {
     }
 }
 
-/// How wide most outcomes are.
+/// The usual width of an outcome.
 const USUAL_OUTCOME: usize = 18;
 
-/// The rows for a person, below what they mean.
+/// The rows as a table with a header.
 fn table(rows: &[Value]) -> String {
     let now = clock::now_millis();
     let longest = rows.iter().map(|row| outcome(row).len()).max();
@@ -93,20 +91,20 @@ fn table(rows: &[Value]) -> String {
     ) + &rows.collect::<String>()
 }
 
-/// The most telling word about a run.
+/// The most informative word about a run.
 fn outcome(row: &Value) -> &str {
     match row["status"].as_str().unwrap_or_default() {
         _ if is_foreign(row) => "FOREIGN",
         "FAILURE" => row["code"].as_str().unwrap_or_default(),
-        // A branch that was reset does not hold it any more, and it can land again.
+        // A branch that was reset does not hold the result, and the run can land again.
         "SUCCESS" if row["landed"].is_object() && row["held"] != false => "LANDED",
         "SUCCESS" => "ACCEPTED",
         other => other,
     }
 }
 
-/// A run in one line: the end of its id, which is enough to name it, its age, the most telling
-/// word about it, and what it was asked to do.
+/// A run in one line: the end of its id, which is enough to name it, its age, its outcome, and its
+/// objective.
 fn line(row: &Value, now: i64, width: usize) -> String {
     let text = |key: &str| row[key].as_str().unwrap_or_default();
     let run = text("run_id");
@@ -117,7 +115,6 @@ fn line(row: &Value, now: i64, width: usize) -> String {
     format!("{start}{objective}\n")
 }
 
-/// Shows one run.
 pub(super) fn show(which: &Which) -> Outcome {
     let place = Places::look()?;
     if let Some(run_id) = place.find_refused(&which.run)? {
@@ -140,7 +137,6 @@ pub(super) fn show(which: &Which) -> Outcome {
     Ok(answer)
 }
 
-/// Shows the patch of one run.
 pub(super) fn diff(which: &Which) -> Outcome {
     let place = Places::look()?;
     let run_id = place.find_run(&which.run)?;
@@ -152,7 +148,7 @@ pub(super) fn diff(which: &Which) -> Outcome {
         ));
     };
     let patch = place.repo.patch(&state.opened.base_tree, &captured.tree);
-    // Swept trees may be gone from git; a sealed bundle has the patch.
+    // The trees may be removed from git by now; a sealed bundle has the patch.
     let sealed = || input::read(&place.run(&run_id).join(PATCH), json::LARGEST);
     let patch =
         patch.or_else(|error| sealed().map_err(|_| Failure::of(Code::GitFailed, &error)))?;
@@ -163,7 +159,7 @@ pub(super) fn diff(which: &Which) -> Outcome {
     ))
 }
 
-/// Shows what is going on now: runs that have not ended.
+/// Shows runs that have not ended.
 pub(super) fn status() -> Outcome {
     let place = Places::look()?;
     let mut open = place.runs()?;
@@ -177,12 +173,12 @@ pub(super) fn status() -> Outcome {
     } else {
         open.iter().filter(|row| is_foreign(row)).count()
     };
-    // What runs do is told also where nobody can say who else is there.
+    // Runs are listed even if the changes cannot be read.
     let changes = changes(&place);
     let known = changes.as_deref().unwrap_or_default();
     let mut text = match (open.as_slice(), known) {
         ([], []) if changes.is_err() || foreign > 0 => String::new(),
-        ([], []) => "nothing is going on\n".to_owned(),
+        ([], []) => "no active runs or changes\n".to_owned(),
         ([], _) => String::new(),
         (rows, _) => table(rows),
     };
@@ -192,7 +188,7 @@ pub(super) fn status() -> Outcome {
             text += "changes of this checkout:\n";
             text += &known.iter().map(change::row).collect::<String>();
         }
-        Err(failure) => text += &format!("changes cannot be told: {}\n", failure.reason),
+        Err(failure) => text += &format!("changes cannot be read: {}\n", failure.reason),
     }
     let own = |row: &&Value| !is_foreign(row);
     if foreign > 0 {
@@ -228,9 +224,9 @@ pub(super) fn status() -> Outcome {
     Ok(Answer::data(json, neutralise(&text)))
 }
 
-/// The controlled changes that are active or wait, as `provost change list` tells them.
+/// The controlled changes that are active or wait, as `provost change list` shows them.
 ///
-/// Asking changes nothing: what is over is left for those who work here.
+/// Nothing is changed: expired intents are left for the agents that work here.
 fn changes(place: &Places) -> Result<Vec<Value>, Failure> {
     let path = place.registry_path();
     if place.is_foreign() || !path.exists() {
@@ -245,10 +241,10 @@ fn changes(place: &Places) -> Result<Vec<Value>, Failure> {
     let known = Registry::glance(&path, |registry| {
         Ok::<_, Failure>(registry.look(None)?.intents)
     })?;
-    let told = known.iter().filter_map(|intent| {
+    let reported = known.iter().filter_map(|intent| {
         let ownership = intent.ownership(&viewer);
-        let goes_on = intent.state.is_open() && ownership != Ownership::Expired;
-        goes_on.then(|| payload::got(intent, ownership))
+        let is_active = intent.state.is_open() && ownership != Ownership::Expired;
+        is_active.then(|| payload::got(intent, ownership))
     });
-    Ok(told.collect())
+    Ok(reported.collect())
 }

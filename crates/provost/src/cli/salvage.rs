@@ -1,4 +1,4 @@
-//! `provost salvage`: work that was kept although it did not land.
+//! `provost salvage`: lists and restores work that was kept although it did not land.
 
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
@@ -18,20 +18,20 @@ use crate::show::headline;
 pub(super) enum Salvage {
     /// List work that was kept although it did not land.
     List,
-    /// Put all kept work of a run on branches of its own.
+    /// Restore all kept work of a run to branches.
     Restore(Restore),
 }
 
 #[derive(Args)]
 #[command(after_help = "\
-Each attempt that left something gets a branch provost/salvage-…; your checkout stays as it is.
-What has landed is not kept aside any more.
+Each attempt that left work gets a branch provost/salvage-…; your checkout stays as it is.
+Work that has landed is not kept separately.
 
 Examples:
   provost salvage restore last
   provost salvage restore refs/provost/salvage/RUN/1")]
 pub(super) struct Restore {
-    /// The run whose work it is: its id, a part of it, or `last`; or the name of a ref.
+    /// The run: its id, a part of it, or `last`; or the name of a ref.
     run: String,
 }
 
@@ -77,7 +77,7 @@ fn list(place: &Places) -> Outcome {
     Ok(Answer::data(Value::Array(rows), text))
 }
 
-/// Puts all work that is kept of a run, or what one ref keeps, on branches of its own.
+/// Restores all kept work of a run, or of one ref, to branches.
 fn put_back(place: &Places, run: &str) -> Outcome {
     // The work of a run outlives the directory of its bundle.
     let run_id = place.find_run(run).unwrap_or_else(|_| run.to_owned());
@@ -109,7 +109,7 @@ fn put_back(place: &Places, run: &str) -> Outcome {
     Ok(Answer::data(json!({ "restored": rows }), text))
 }
 
-/// Makes `branch`; one that somebody went on with since is left alone.
+/// Creates `branch`; an existing one with another commit is left alone.
 fn restore(place: &Places, branch: &str, commit: &Oid) -> Result<(), Failure> {
     let name = format!("refs/heads/{branch}");
     let kept = place.repo.keep(&name, commit, &Expected::Absent);
@@ -120,7 +120,7 @@ fn restore(place: &Places, branch: &str, commit: &Oid) -> Result<(), Failure> {
         Err(GitError::RefMoved {
             found: Some(found), ..
         }) => {
-            let reason = format!("branch {branch} is there already, at {}", found.short());
+            let reason = format!("branch {branch} exists already, at {}", found.short());
             Err(Failure::new(Code::UsageError, reason)
                 .hint(format!("rename it first: git branch -m {branch} NAME")))
         }

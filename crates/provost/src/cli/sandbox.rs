@@ -1,4 +1,4 @@
-//! `provost sandbox -- CMD`: any command behind the same walls as an agent.
+//! `provost sandbox -- CMD`: runs any command in the same sandbox as an agent.
 
 mod grants;
 mod selftest;
@@ -30,26 +30,25 @@ use crate::places::Places;
 use crate::show::{Reader, print_message};
 use crate::traffic;
 
-// Run any command behind the same walls as an agent: no home, no network but what is granted,
+// Run any command in the same sandbox as an agent: no home, no network but what is granted,
 // nothing but the system's programs, your toolchains and what is allowed.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
-Inside, the root holds the system's programs and the toolchains along your PATH, read-only, and
-what --read and --allow name, at the places they have outside. Nothing else is there: not your
-home, not your environment. The command starts in the last directory that --allow names; without
-one in an empty home that is gone afterwards. Its output is passed on as it comes.
+Inside, the root holds the system's programs and the toolchains on your PATH, read-only, and
+the paths of --read and --allow, at the same places as outside. Nothing else exists there: neither
+your home nor your environment. The command starts in the last directory that --allow names;
+without one, in an empty home that is removed afterwards. Its output is passed on as it comes.
 
-The exit status is that of the command; 128 and the signal if one ended it, 124 if it took too
-long, 125 if it used too much, 126 if it cannot be run, 127 if it is not in the sandbox. Where the sandbox
-itself is refused, `error[CODE]` on stderr says so, and the status is 2 for a wrong request and 4
-for a machine that lacks something. With --json the last line of stderr is an object that says how it
-ended or why the sandbox was refused; stdout is the command's alone.
+The exit status is that of the command; 128 and the signal if a signal ended it, 124 if it took
+too long, 125 if it used too much, 126 if it cannot be run, 127 if it is not in the sandbox. If
+the sandbox itself is refused, `error[CODE]` on stderr says so, and the status is 2 for a wrong
+request and 4 for a machine that lacks something. With --json the last line of stderr is an object
+with how the command ended or why the sandbox was refused; stdout is the command's alone.
 
-A path must not lead through a symbolic link: what is written has to be what was named. Of paths
-inside each other the deeper one decides. A `.git` or `.provost` in a directory that --allow names
-can be read and not written, unless --allow names it too; tier landlock cannot hold that, and says
-so.
+A path must not lead through a symbolic link: exactly the named place is granted. Of nested paths
+the deeper one decides. A `.git` or `.provost` in a directory that --allow names can be read and
+not written, unless --allow names it too; tier landlock cannot enforce that, and prints a warning.
 
 Examples:
   provost sandbox selftest
@@ -69,12 +68,12 @@ pub(super) struct SandboxCommand {
     #[arg(long, value_name = "PATH")]
     read: Vec<PathBuf>,
 
-    /// How long the command may take: 90s, 20m, 2h or 1d.
+    /// Time limit of the command: 90s, 20m, 2h or 1d.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = seconds)]
     timeout: u64,
 
-    /// What the sandbox is made of: `namespaces`, or `landlock` where there are none. A weaker one is
-    /// never taken by itself.
+    /// The tier of the sandbox: `namespaces`, or `landlock` where namespaces are missing. There is
+    /// no automatic fallback.
     #[arg(long, value_name = "TIER", default_value_t)]
     tier: Tier,
 
@@ -102,7 +101,7 @@ pub(super) fn run(sandboxed: SandboxCommand, reader: Reader) -> Outcome {
     }
 }
 
-/// Tells a program the answer on stderr, because stdout belongs to the command that ran.
+/// Prints the JSON answer on stderr, because stdout belongs to the command that ran.
 pub(super) fn aside(outcome: Outcome, reader: Reader) -> Outcome {
     if reader == Reader::Person {
         return outcome;
@@ -184,7 +183,7 @@ fn places(
     paths.iter().map(|path| place(path)).collect()
 }
 
-/// What became of a command that `who` ran in a sandbox.
+/// The answer about a command that `who` ran in a sandbox.
 pub(super) fn outcome(who: &str, profile: &Profile, ended: Result<Ended, SandboxError>) -> Outcome {
     let ended = match ended {
         Err(error) if error.is_exec() => return Ok(not_started(who, &error)),
@@ -198,7 +197,7 @@ pub(super) fn outcome(who: &str, profile: &Profile, ended: Result<Ended, Sandbox
     Ok(answer)
 }
 
-/// The statuses that `timeout` and shells give to what did not end by itself.
+/// The exit statuses of `timeout` and of shells for a command that was ended.
 const TOO_LONG: u8 = 124;
 const TOO_MUCH: u8 = 125;
 const NOT_RUNNABLE: u8 = 126;
@@ -238,7 +237,7 @@ fn answer(who: &str, how: How, limits: &sandbox::Limits) -> Answer {
             TOO_MUCH,
             Some("made too many files and was ended".to_owned()),
         ),
-        How::NoProgress => (TOO_LONG, Some("got nowhere and was ended".to_owned())),
+        How::NoProgress => (TOO_LONG, Some("made no progress and was ended".to_owned())),
         How::Cancelled => (byte(SIGNALLED + SIGINT), Some("was cancelled".to_owned())),
     };
     // Stdout belongs to the command.
@@ -252,7 +251,7 @@ fn answer(who: &str, how: How, limits: &sandbox::Limits) -> Answer {
     }
 }
 
-/// A program that the sandbox was made for and that could not be executed in it.
+/// The answer about a program that could not be executed in its sandbox.
 fn not_started(who: &str, error: &SandboxError) -> Answer {
     let (status, reason) = match error {
         SandboxError::Start { errno, hint, .. } if *errno == ENOENT => (NOT_FOUND, hint.clone()),
@@ -267,7 +266,7 @@ fn not_started(who: &str, error: &SandboxError) -> Answer {
     }
 }
 
-/// A private directory for the streams, gone when the command is.
+/// A private directory for the streams, removed after the command.
 pub(super) struct Scratch(sandbox::Scratch);
 
 impl Scratch {
@@ -290,7 +289,7 @@ impl Scratch {
         })
     }
 
-    /// `argv` with its streams in here.
+    /// The command `argv` with its streams in this directory.
     pub(super) fn command(&self, argv: Vec<String>, stdin: Stdin) -> Command {
         Command {
             argv,
@@ -315,7 +314,7 @@ impl Drop for Scratch {
     }
 }
 
-/// How much of the streams was shown already.
+/// How many bytes of the streams were printed already.
 #[derive(Default)]
 pub(super) struct Shown {
     stdout: u64,
@@ -329,7 +328,7 @@ impl Shown {
     }
 }
 
-/// Passes on what a file has grown by; the command's own bytes are not ours to change.
+/// Prints what a file has grown by, unchanged.
 fn pass(path: &Path, from: u64, out: &mut dyn io::Write) -> u64 {
     use std::io::{Read as _, Seek as _};
     let mut passed = 0;
@@ -342,12 +341,12 @@ fn pass(path: &Path, from: u64, out: &mut dyn io::Write) -> u64 {
             if length == 0 {
                 return out.flush();
             }
-            // What was begun counts as passed on: nothing is ever shown twice.
+            // A partial write counts as printed: no byte is printed twice.
             passed += length as u64;
             out.write_all(&chunk[..length])?;
         }
     };
-    // A reader that went away misses the rest; the command is not ended by that.
+    // A closed pipe loses the rest; the command is not ended by that.
     let _ = copy();
     passed
 }

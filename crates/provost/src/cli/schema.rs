@@ -1,4 +1,4 @@
-//! `provost schema`: the formats that are read and written, as JSON Schema.
+//! `provost schema`: prints the formats that are read and written, as JSON Schema.
 
 use clap::Args;
 use provost_core::code::Code;
@@ -9,7 +9,7 @@ use crate::answer::{Answer, Failure, Outcome};
 
 #[derive(Args)]
 pub(super) struct Schema {
-    /// The schema to print; without it, all are listed.
+    /// The schema to print [default: list all].
     name: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `provost shell RUN`: into the sandbox that the acceptance commands of a run had.
+//! `provost shell RUN`: enters the sandbox of a run's acceptance commands.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
@@ -23,12 +23,12 @@ use crate::session;
 use crate::show::Reader;
 use crate::{history, show};
 
-// Enter the sandbox that the acceptance commands of a run had, on what its agent left.
+// Enter the sandbox of a run's acceptance commands, on what its agent left.
 #[derive(Args)]
 #[command(after_help = "\
-The workspace is a fresh one of exactly the tree that was judged, with everything that was prepared
-for it; of a run that captured nothing it is the base. What you write there is gone afterwards.
-The exit status is that of the command, and --json is told on stderr, as with `provost box`.
+The workspace is a fresh one of exactly the judged tree, with everything that was prepared for it;
+for a run that captured nothing it is the base. What you write there is removed when you leave.
+The exit status is that of the command, and --json prints to stderr, as with `provost sandbox`.
 
 Examples:
   provost shell last
@@ -38,7 +38,7 @@ pub(super) struct Shell {
     #[arg(value_name = "RUN")]
     run: String,
 
-    /// A command instead of a shell at this terminal.
+    /// A command to run instead of an interactive shell.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }
@@ -56,7 +56,7 @@ fn visit(shell: &Shell, reader: Reader) -> Outcome {
     let run_id = place.find_run(&shell.run)?;
     let here = [io::stdin().is_terminal(), io::stdout().is_terminal()];
     if shell.command.is_empty() && here != [true, true] {
-        let reason = "a shell needs a terminal, and here is none";
+        let reason = "a shell needs a terminal, and there is none";
         return Err(
             Failure::new(Code::UsageError, reason).hint(format!("provost shell {run_id} -- CMD"))
         );
@@ -74,13 +74,13 @@ fn visit(shell: &Shell, reader: Reader) -> Outcome {
     place.prepare()?;
     let cache = place.cache()?.to_owned();
     let machine = Machine::new(place.repo, &cache, &cache.join(cache::PREPARED), &run_id);
-    let mut eyes = PrepareProgress::new(reader);
-    let eraser = eyes.0.eraser();
+    let mut progress = PrepareProgress::new(reader);
+    let eraser = progress.0.eraser();
     let entered = |visit: &SandboxShell| {
         eraser.wipe();
         enter(visit, shell, &state)
     };
-    let ended = machine.visit(&order, &mut eyes, entered);
+    let ended = machine.visit(&order, &mut progress, entered);
     ended?
 }
 
@@ -88,7 +88,7 @@ fn enter(visit: &SandboxShell, shell: &Shell, state: &State) -> Outcome {
     let scratch = Scratch::make()?;
     if shell.command.is_empty() {
         show::print_message(&format!(
-            "the acceptance sandbox of {}; what you write is gone when you leave",
+            "the acceptance sandbox of {}; what you write is removed when you leave",
             state.names.run_id
         ));
         return at_terminal(visit, &scratch);
@@ -116,7 +116,7 @@ fn follow_sandbox(
         })
 }
 
-/// A shell at the terminal of the user, by one of its own.
+/// An interactive shell of the sandbox, on a terminal of its own.
 fn at_terminal(visit: &SandboxShell, scratch: &Scratch) -> Outcome {
     let failed = |error: io::Error| Failure::of(Code::HostFailed, &error);
     let terminal = Terminal::open().map_err(failed)?;
@@ -129,16 +129,16 @@ fn at_terminal(visit: &SandboxShell, scratch: &Scratch) -> Outcome {
     let (typed, shown) = (copy(near)?, copy(near)?);
     let _raw = Raw::enter().map_err(failed)?;
     fit(near);
-    // Ends with this process: nobody can be made to stop waiting for a key.
+    // Ends with this process: a thread that waits for a key cannot be interrupted.
     thread::spawn(move || pass(io::stdin().lock(), typed));
     let screen = thread::spawn(move || pass(shown, io::stdout()));
     let ended = follow_sandbox(visit, &command, &mut || fit(near));
-    // The other end is closed with the sandbox, and then there is nothing left to show.
+    // The other end is closed with the sandbox, and then no output is left.
     let _ = screen.join();
     sandbox::outcome("provost shell", &visit.profile, ended)
 }
 
-/// Passes on what comes, until nothing does.
+/// Copies from `from` to `to` until the end.
 fn pass(mut from: impl io::Read, mut to: impl io::Write) {
     let mut chunk = [0; 4096];
     while let Ok(length @ 1..) = from.read(&mut chunk) {
@@ -152,15 +152,15 @@ fn pass(mut from: impl io::Read, mut to: impl io::Write) {
     }
 }
 
-/// Makes the sandbox's terminal as large as that of the user.
+/// Resizes the sandbox's terminal to that of the user.
 fn fit(near: &File) {
     if let Ok(size) = termios::tcgetwinsize(io::stdout()) {
-        // Only a matter of looks.
+        // A failure affects the layout only.
         let _ = termios::tcsetwinsize(near, size);
     }
 }
 
-/// The user's terminal in a state in which every key goes to the sandbox; put back at the end.
+/// The user's terminal in raw mode, so that every key goes to the sandbox; restored on drop.
 struct Raw(Termios);
 
 impl Raw {

@@ -1,5 +1,5 @@
-//! `provost snapshot`: records the files of a workspace, or those of a git directory that steer
-//! git.
+//! `provost snapshot`: records the files of a workspace, or the files of a git directory that
+//! control git.
 
 mod workspace;
 
@@ -27,19 +27,19 @@ use crate::output;
   provost check diff --worktree ../work --before before.json --base main --allow src"
 )]
 pub(super) struct TakeSnapshot {
-    /// The workspace whose files are recorded; the current directory if none is named.
+    /// The workspace to record [default: the current directory].
     #[arg(value_name = "DIR", conflicts_with = "control")]
     directory: Option<PathBuf>,
 
-    /// The checkout whose git directory is recorded instead.
+    /// Record the git directory of this checkout instead.
     #[arg(long, value_name = "DIR", requires = "out")]
     control: Option<PathBuf>,
 
-    /// Where to write it: a place that the agent cannot write.
+    /// The file to write, at a place that the agent cannot write.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// An earlier snapshot of the workspace; what changed since is printed.
+    /// An earlier snapshot of the workspace; changes since then are printed.
     #[arg(long, value_name = "FILE", conflicts_with = "control")]
     before: Option<PathBuf>,
 }
@@ -71,7 +71,6 @@ fn record_control(control: &Path, out: &Path) -> Outcome {
     Ok(Answer::data(json, words))
 }
 
-/// Writes `text` to the file `out`.
 pub(super) fn write(out: &Path, text: &str) -> Result<(), Failure> {
     output::unlinked(out)?;
     // Without O_NONBLOCK, opening a fifo waits for a reader that may never come.

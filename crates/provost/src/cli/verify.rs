@@ -1,4 +1,4 @@
-//! `provost verify`: whether a bundle is intact, complete and authentic.
+//! `provost verify`: checks that a bundle is intact, complete and authentic.
 
 mod changed;
 
@@ -19,18 +19,18 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Evidence;
 use crate::show::neutralise;
 
-/// The most findings a person is shown; a program gets all of them.
+/// The most findings that the text output lists; JSON has all of them.
 const MOST_SHOWN: usize = 50;
 
-/// Say whether a bundle is intact, complete and authentic.
+/// Check that a bundle is intact, complete and authentic.
 #[derive(Args)]
 pub(super) struct Verify {
-    /// The directory of a bundle, or a run, a plan, a chain or a controlled change: its id, a part of
-    /// it, or `last` for the last run.
+    /// The directory of a bundle, or a run, a plan, a chain or a controlled change: its id, a part
+    /// of it, or `last` for the last run.
     #[arg(value_name = "DIR|RUN", default_value = "last")]
     bundle: PathBuf,
 
-    /// The one key that may have signed it: the public key, or a file that holds it.
+    /// The only key that may have signed it: the public key, or a file that holds it.
     #[arg(long, value_name = "PUBKEY")]
     key: Option<String>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Verify {
 pub(super) fn run(verify: &Verify) -> Outcome {
     let want = verify.key.as_deref().map(key::parse).transpose()?;
     let known = match &want {
-        // Nobody else's word is asked for.
+        // With `--key`, no other key is trusted.
         Some(_) => Vec::new(),
         None => trusted()?,
     };
@@ -70,22 +70,22 @@ pub(super) fn run(verify: &Verify) -> Outcome {
     })
 }
 
-/// Where a bundle is, and what is known of it from elsewhere.
+/// The place of a bundle, and what is known about it from elsewhere.
 struct Place {
     directory: PathBuf,
     pins: Pins,
     kind: Kind,
 }
 
-/// What a directory holds evidence of. Where its place says that, its files are not asked: one kind
-/// must not pass for another.
+/// What a directory holds evidence of. Where its place decides that, its files are not consulted:
+/// one kind must not pass for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Run,
     Change,
     /// A plan or a chain.
     Record,
-    /// It lies anywhere.
+    /// It lies outside of every runtime root.
     Unknown,
 }
 
@@ -125,8 +125,8 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
     })
 }
 
-/// The pins of what lies among the runs or the changes of a repository, none for anything else, and
-/// what it is.
+/// The pins and the kind of a bundle among the runs or changes of a repository; no pins for any
+/// other directory.
 fn pins_beside(directory: &Path) -> Result<(Pins, Kind), Failure> {
     let nothing = (Pins::default(), Kind::Unknown);
     let Ok(place) = crate::places::Places::look_at(directory) else {
@@ -147,7 +147,7 @@ fn pins_beside(directory: &Path) -> Result<(Pins, Kind), Failure> {
 pub(super) fn trusted() -> Result<Vec<NamedKey>, Failure> {
     match Keys::find().and_then(|keys| keys.trusted()) {
         Ok(keys) => Ok(keys),
-        // Without a place for keys nobody is trusted, which the answer says.
+        // Without a directory for keys no key is trusted, and the answer says so.
         Err(KeysError::NoPlace) => Ok(Vec::new()),
         Err(error) => Err(key::failure(&error)),
     }
@@ -177,7 +177,7 @@ fn line(question: &str, answer: Found, words: &str) -> String {
     let (mark, answer) = match answer {
         Found::Yes => ('✓', "yes"),
         Found::No => ('✗', "no"),
-        Found::Open => ('?', "cannot be told"),
+        Found::Open => ('?', "unknown"),
     };
     format!("{mark} {question}: {answer}, {}\n", neutralise(words))
 }
@@ -229,7 +229,7 @@ fn rows(findings: &[Finding], question: Question) -> String {
     let mut text = String::new();
     for finding in of_question().take(MOST_SHOWN) {
         let row = format!("{}: {}", finding.path, finding.problem);
-        // One finding, one line, whatever was in the file.
+        // One line for each finding, whatever the file contains.
         text += &format!("  {}\n", neutralise(&row).replace(['\n', '\t'], " "));
     }
     let more = of_question().count().saturating_sub(MOST_SHOWN);
@@ -239,7 +239,7 @@ fn rows(findings: &[Finding], question: Question) -> String {
     text
 }
 
-/// What the bundle says of the run, once it can be believed.
+/// What the bundle says about the run, if it can be trusted.
 fn about(report: &Report) -> String {
     let (Some(run_id), Some(verdict)) = (&report.run_id, &report.sealed_verdict) else {
         return String::new();
@@ -273,7 +273,7 @@ fn about(report: &Report) -> String {
     text
 }
 
-/// What was added after the seal without a signature; it changed no answer.
+/// Events that were added after the seal without a signature; they change no answer.
 fn unvouched(report: &Report) -> String {
     let lines = &report.after.unvouched;
     if lines.is_empty() {

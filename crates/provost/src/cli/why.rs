@@ -1,4 +1,5 @@
-//! `provost why RUN`: what was refused, by which line of the contract, and what would open it.
+//! `provost why RUN`: shows what was refused, by which line of the contract, and what would permit
+//! it.
 
 use clap::Args;
 use provost_core::exit::Exit;
@@ -18,14 +19,14 @@ use crate::places::Places;
 use crate::show::neutralise;
 use crate::{history, input};
 
-/// How many rows of one refusal a person is shown at once.
+/// How many rows of one refusal the text output lists.
 const MOST_SHOWN: usize = 40;
 
-/// Say what was refused, by which line of the contract, and what would open it.
+/// Show what was refused, by which line of the contract, and what would permit it.
 #[derive(Args)]
 #[command(after_help = "\
-Everything is read from the ledger of the run. What would open a refusal is the least that would:
-exact paths, one permission, one place of the network. Nothing is widened by asking.
+Everything is read from the ledger of the run. The change that would permit a refused action is the
+smallest one: exact paths, one permission, one place of the network. This command widens nothing.
 
 Example:
   provost why last")]
@@ -70,7 +71,7 @@ pub(super) fn run(asked: &Asked) -> Outcome {
     Ok(answer)
 }
 
-/// What the contract was read from.
+/// The document that the contract was read from.
 struct Source {
     name: String,
     lines: Lines,
@@ -79,7 +80,7 @@ struct Source {
 }
 
 impl Source {
-    /// The file in the bundle of `run_id`; one that is not there has no lines.
+    /// The contract file in the bundle of `run_id`; a missing one has no lines.
     fn of(place: &Places, run_id: &str, kept: Option<&ContractSource>) -> Self {
         let Some(ContractSource { path, .. }) = kept else {
             return Self {
@@ -98,7 +99,7 @@ impl Source {
     }
 }
 
-/// Adds to each place of the contract in `value` the line of the file that it stands on.
+/// Adds the line in the file to each clause of the contract in `value`.
 fn lines(value: &mut Value, source: &Source) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| lines(item, source)),
@@ -179,7 +180,7 @@ fn shown(row: &Row, source: &Source) -> String {
     text
 }
 
-/// What the contract says at a place, and where that is written.
+/// The value of a clause, and where it is written.
 fn said(clause: &Clause, source: &Source) -> String {
     let value = match &clause.value {
         Value::Null => "says nothing".to_owned(),
@@ -191,7 +192,7 @@ fn said(clause: &Clause, source: &Source) -> String {
     format!("`{}` {}{line}", clause.pointer, one_line(&value))
 }
 
-/// The most characters of a value that are shown.
+/// The most characters of a value that the text output shows.
 const LONGEST: usize = 200;
 
 fn short(text: &str) -> String {
@@ -214,7 +215,7 @@ fn words(widening: &Widening, typed: bool) -> String {
     }
 }
 
-/// The flag of `provost run` that says the same.
+/// The flag of `provost run` for the same widening.
 fn flag(widening: &Widening) -> Option<String> {
     let name = match widening.pointer.as_str() {
         "/allowed_paths" => "--allow",
@@ -239,7 +240,7 @@ fn flag(widening: &Widening) -> Option<String> {
     }
 }
 
-/// A word as a shell takes it.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let safe = |letter: char| letter.is_alphanumeric() || "/._-:@+,=".contains(letter);
     if word.chars().all(safe) {
@@ -248,7 +249,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// All of it in one line, for whoever runs it again.
+/// All widenings in one line, for the next run.
 fn together(why: &Why, typed: bool) -> String {
     if why.refusals.is_empty() {
         return String::new();
@@ -258,14 +259,14 @@ fn together(why: &Why, typed: bool) -> String {
     };
     let flags: Vec<String> = all.iter().filter_map(flag).collect();
     let count = counted(all.len(), "change");
-    let mut text = format!("{count} of the contract would have opened it\n");
+    let mut text = format!("{count} of the contract would have permitted it\n");
     if typed && flags.len() == all.len() {
         text += &format!("  flags: {}\n", one_line(&flags.join(" ")));
     }
     text
 }
 
-/// `text` on one line, whatever an agent put into it.
+/// `text` on one line, whatever an agent wrote into it.
 fn one_line(text: &str) -> String {
     neutralise(text).replace(['\n', '\t'], " ")
 }

@@ -8,18 +8,18 @@ use super::{Places, make, meant, missing, named};
 use crate::answer::Failure;
 
 impl Places {
-    /// Where requests are kept that were refused before there was a run, one directory for each.
+    /// The directory of these records, one directory for each.
     pub(crate) fn refused(&self) -> PathBuf {
         self.root.join("refused")
     }
 
-    /// Makes that directory, and keeps git's eyes off it; a record needs no cache.
+    /// Creates that directory, and excludes it from git; a record needs no cache.
     pub(crate) fn prepare_refused(&self) -> Result<(), Failure> {
         make(&self.refused())?;
         self.settle()
     }
 
-    /// The ids of those requests, oldest first.
+    /// The ids of refused requests, oldest first.
     pub(crate) fn all_refused(&self) -> Result<Vec<String>, Failure> {
         named(&self.refused(), "run_")
     }
@@ -32,24 +32,24 @@ impl Places {
         meant(&self.all_refused()?, text, "refused request")
     }
 
-    /// The newest of them, if it is newer than the run `run_id`.
+    /// The newest refused request, if it is newer than the run `run_id`.
     pub(crate) fn refused_after(&self, run_id: &str) -> Option<String> {
         let newest = self.all_refused().ok()?.pop()?;
         (newest.as_str() > run_id).then_some(newest)
     }
 
-    /// What is said where there is no run at all.
+    /// The failure where there is no run at all.
     pub(super) fn no_run_yet(&self) -> Failure {
         let failure = missing("there is no run yet");
         match self.refused_after("") {
             Some(run_id) => failure.hint(format!(
                 "a contract was refused before there was a run: provost show {run_id}"
             )),
-            None => failure.hint("`provost run --help` says how to begin one"),
+            None => failure.hint("`provost run --help` describes how to start one"),
         }
     }
 
-    /// What is said where no run is called `text`.
+    /// The failure where no run is called `text`.
     pub(super) fn no_run(&self, text: &str) -> Failure {
         match self.find_refused(text) {
             Err(failure) => failure,

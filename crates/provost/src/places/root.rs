@@ -1,10 +1,10 @@
-//! Tells whether a runtime root may be used: nothing that came with a checkout passes for one.
+//! Checks whether a runtime root may be used: one that came with a checkout is refused.
 //!
 //! # Invariants
 //!
 //! - A root, or a part of it, that git tracks, that is a link or that is another user's is refused.
-//! - A root that holds anything of ours carries a mark made with this user's secret; without that
-//!   mark it is foreign, and is only looked at.
+//! - A root that is in use carries a mark made with this user's secret; without that mark it is
+//!   foreign, and is only read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -26,7 +26,7 @@ use crate::show::neutralise;
 /// The file that marks a root as this user's own.
 const MARK: &str = "own";
 
-/// What Provost keeps in a root.
+/// The names that Provost uses in a root.
 const PARTS: [&str; 18] = [
     "runs",
     "refused",
@@ -48,19 +48,18 @@ const PARTS: [&str; 18] = [
     "registry.db-journal",
 ];
 
-/// Whose a root is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It holds nothing of ours yet.
+    /// It is empty of everything that Provost writes.
     New,
     /// This user's own.
     Own,
-    /// Somebody else made it, or nothing can tell.
+    /// Another user made it, or it cannot be determined.
     Foreign,
 }
 
 impl super::Places {
-    /// Says that `count` of the runs here are foreign, and what that was decided by.
+    /// A note that `count` of the runs here are foreign, and how that was decided.
     pub(crate) fn foreign_note(&self, count: usize) -> String {
         let whose = match self.own() {
             _ if !self.is_foreign() => String::new(),
@@ -75,7 +74,7 @@ impl super::Places {
     }
 }
 
-/// Whose `root` is; an error if it must not even be looked at.
+/// Who made `root`; an error if it must not even be read.
 pub(super) fn standing(root: &Path, own: Option<&UserState>) -> Result<Standing, Failure> {
     let mut holds = false;
     match root.symlink_metadata() {
@@ -93,7 +92,7 @@ pub(super) fn standing(root: &Path, own: Option<&UserState>) -> Result<Standing,
                 let is_ours = name.is_some_and(|name| PARTS.contains(&name));
                 holds |= is_ours && (!found.is_dir() || !is_empty(&path));
             }
-            // A file that another process has just replaced or removed.
+            // Another process has just replaced or removed the file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(super::unusable(&path, &error)),
         }
@@ -101,7 +100,7 @@ pub(super) fn standing(root: &Path, own: Option<&UserState>) -> Result<Standing,
     if !holds {
         return Ok(Standing::New);
     }
-    // A secret that cannot be used cannot vouch for anything.
+    // A secret that cannot be used vouches for nothing.
     let secret = own.and_then(|own| own.load().ok().flatten());
     let mark = secret.map(|secret| is_marked(root, &secret));
     Ok(match mark {
@@ -110,19 +109,19 @@ pub(super) fn standing(root: &Path, own: Option<&UserState>) -> Result<Standing,
     })
 }
 
-/// Refuses a link, and what belongs to another user.
+/// Refuses a link, and a file of another user.
 fn sound(path: &Path, found: &fs::Metadata) -> Result<(), Failure> {
     let shown = neutralise(&path.display().to_string());
     let (wrong, first) = if found.is_symlink() {
         ("is a symbolic link", "")
     } else if found.uid() != rustix::process::geteuid().as_raw() {
-        ("belongs to another user", "call Provost as that user; or ")
+        ("belongs to another user", "run Provost as that user; or ")
     } else {
         return Ok(());
     };
     let reason = format!("`{shown}` {wrong}, and is neither read nor written");
     Err(Failure::new(Code::RootUnsafe, reason).hint(format!(
-        "{first}look at it with `ls -l {shown}`, and move it away; the next command makes a new one"
+        "{first}check it with `ls -l {shown}`, and move it away; the next command creates a new one"
     )))
 }
 
@@ -130,7 +129,7 @@ fn is_empty(directory: &Path) -> bool {
     fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// Refuses a `root` that git tracks anything of.
+/// Refuses a `root` in which git tracks anything.
 pub(super) fn untracked(
     repo: &Repository,
     root: &Path,
@@ -176,10 +175,10 @@ fn untracked_by(repo: &Repository, root: &Path, own: Option<&UserState>) -> Resu
     Err(Failure::new(Code::RootUnsafe, reason).hint(away(top, root, &found)))
 }
 
-/// The command that takes the runtime root of a checkout, in which git tracks `found`, out of git and
-/// out of the way.
+/// The command that removes the runtime root of a checkout, in which git tracks `found`, from git
+/// and moves it away.
 ///
-/// It works from every directory, and also where the root is only left in the last commit.
+/// It works from every directory, and even if the root exists only in the last commit.
 fn away(top: &Path, root: &Path, found: &str) -> String {
     let depth = root
         .strip_prefix(top)
@@ -197,21 +196,21 @@ fn away(top: &Path, root: &Path, found: &str) -> String {
     )
 }
 
-/// What is said to a user who would use a root that is another's, which `whose` gives the reason of.
+/// The failure for using a root of another user; `whose` is the reason.
 pub(super) fn foreign(root: &Path, whose: &str) -> Failure {
     let shown = neutralise(&root.display().to_string());
     let reason =
         format!("`{shown}` was not made by you on this machine, so nothing in it is used: {whose}");
     Failure::new(Code::RootUnsafe, reason).hint(format!(
         "check that HOME and XDG_STATE_HOME are those it was made with; \
-         `provost runs` and `provost verify` look at it; \
-         if it is not yours, `mv {} {}` begins anew",
+         `provost runs` and `provost verify` read it; \
+         if it is not yours, `mv {} {}` starts a new one",
         quote(&shown),
         quote(&format!("{shown}.foreign"))
     ))
 }
 
-/// Which secret was looked for, and that it made nothing here.
+/// Which secret was tried, and that it did not make the mark.
 pub(super) fn whose(own: &UserState) -> String {
     let path = neutralise(&own.secret_path().display().to_string());
     match own.load() {
@@ -221,7 +220,6 @@ pub(super) fn whose(own: &UserState) -> String {
     }
 }
 
-/// Whether this user made `root`.
 fn is_marked(root: &Path, secret: &Secret) -> bool {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::options()
@@ -234,13 +232,13 @@ fn is_marked(root: &Path, secret: &Secret) -> bool {
     read.is_ok() && parts.is_some_and(|(id, mac)| secret.made(mac, Purpose::Root, id.as_bytes()))
 }
 
-/// Marks `root`, which is there, as made by the holder of `secret`.
+/// Marks `root`, which exists, as made by the holder of `secret`.
 pub(super) fn mark(root: &Path, secret: &Secret) -> Result<(), Failure> {
     if is_marked(root, secret) {
         return Ok(());
     }
-    let unlucky = |error: &dyn std::error::Error| Failure::of(Code::HostFailed, error);
-    let id = provost_host::ids::trace_id().map_err(|error| unlucky(&error))?;
+    let failed = |error: &dyn std::error::Error| Failure::of(Code::HostFailed, error);
+    let id = provost_host::ids::trace_id().map_err(|error| failed(&error))?;
     let text = format!("{id} {}\n", secret.mac(Purpose::Root, id.as_bytes()));
     if link_new(root, &text).is_ok() || is_marked(root, secret) {
         return Ok(());

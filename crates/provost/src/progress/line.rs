@@ -1,9 +1,9 @@
-//! Makes one line of a terminal from what a program printed.
+//! Makes one terminal line from the output of a program.
 
-/// `text` as one line that a terminal shows and does not obey.
+/// `text` as one line that a terminal prints and does not obey.
 ///
-/// Escape sequences go as a whole, so that no rest of one is left to read. What a program wrote over
-/// by going back to the beginning of its line is not shown.
+/// Escape sequences are removed as a whole, so that no rest of one is left. Text that a program
+/// overwrote by a carriage return is not shown.
 pub(super) fn printable(text: &str) -> String {
     let text = text.trim_end_matches(['\r', '\n']);
     let text = text.rsplit('\r').find(|part| !part.trim().is_empty());
@@ -28,7 +28,7 @@ pub(super) fn printable(text: &str) -> String {
     line
 }
 
-/// Leaves out everything up to the first character that `ends` a sequence.
+/// Skips everything up to the first character that `ends` a sequence.
 fn skip(rest: &mut impl Iterator<Item = char>, ends: impl Fn(char) -> bool) {
     for character in rest.by_ref() {
         if ends(character) {
@@ -37,7 +37,7 @@ fn skip(rest: &mut impl Iterator<Item = char>, ends: impl Fn(char) -> bool) {
     }
 }
 
-/// Characters that change the order of others, or that nobody sees.
+/// Characters that change the order of others, or that are invisible.
 fn is_unseen(character: char) -> bool {
     matches!(character,
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')

@@ -1,4 +1,4 @@
-//! Tells of the attempts that were refused before the last one.
+//! Lists the attempts that were refused before the last one.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::show::neutralise;
 
-/// The file of the bundle with the work of an attempt, if it is there.
+/// The patch file of an attempt in the bundle, if it exists.
 fn patch(bundle: &Path, past: &EarlierAttempt) -> Option<String> {
     let name = attempts::patch(&past.task_id, past.attempt);
     bundle.join(&name).is_file().then_some(name)
 }
 
-/// The attempts that were refused, for programs.
+/// The refused attempts, for programs.
 pub(super) fn facts(state: &State, bundle: &Path) -> Vec<Value> {
     let row = |past: &EarlierAttempt| {
         json!({ "attempt": past.attempt, "task_id": past.task_id, "code": past.refusal.code,

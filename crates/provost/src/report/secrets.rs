@@ -1,4 +1,4 @@
-//! Says what of a run is not in its bundle, because it is secret.
+//! Lists what of a run is not in its bundle, because it is secret.
 
 use provost_core::run::State;
 use provost_core::run::fact::{Stream, Withheld};
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::{logs, workers};
 use crate::show::neutralise;
 
-/// From which files how many secrets were taken out.
+/// The files from which secrets were removed, and how many.
 fn removed(state: &State) -> Vec<(&str, u64)> {
-    let told = workers(state).filter_map(|agent| agent.told.as_ref());
-    let events = told.map(|told| &told.events);
+    let reports = workers(state).filter_map(|agent| agent.told.as_ref());
+    let events = reports.map(|report| &report.events);
     let some = |stream: &&Stream| stream.redacted > 0;
     let streams = logs(state).chain(events).filter(some);
     let streams = streams.map(|stream| (stream.file.as_str(), stream.redacted));

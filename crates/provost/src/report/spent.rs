@@ -1,4 +1,4 @@
-//! Says how long a run took and what its agents spent, also while it goes on.
+//! Reports how long a run took and what its agents spent, also while it is active.
 
 use provost_core::agent::dollars;
 use provost_core::run::State;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::history::{Beside, Stage};
 use crate::times;
 
-/// The milliseconds since the run began: to its last record, or to now if it goes on.
+/// Milliseconds since the run began: up to its last event, or up to now if it is active.
 pub(super) fn took(state: &State, beside: &Beside) -> Option<u64> {
     let running = beside
         .closer
@@ -20,7 +20,7 @@ pub(super) fn took(state: &State, beside: &Beside) -> Option<u64> {
     }
 }
 
-/// The milliseconds that the agents of all attempts worked.
+/// Milliseconds that the agents of all attempts worked.
 pub(super) fn agent_ms(state: &State) -> Option<u64> {
     let lengths: Vec<u64> = state.attempts().map(|agent| agent.wall_ms).collect();
     (!lengths.is_empty()).then(|| lengths.into_iter().fold(0, u64::saturating_add))
@@ -46,10 +46,10 @@ pub(super) fn text(state: &State, beside: &Beside) -> String {
     }
     if let Some(spent) = state.spent(beside.live.as_ref()) {
         let money = spent.usage.micro_usd;
-        let money = (money > 0).then(|| format!(", {} by its own word", dollars(money)));
+        let money = (money > 0).then(|| format!(", {} as the agent reports", dollars(money)));
         let tokens = spent.usage.tokens();
         let how = match (spent.counted, spent.estimated) {
-            (false, _) => "not counted, by its own word".to_owned(),
+            (false, _) => "not counted, as the agent reports".to_owned(),
             (true, 0) => format!("in {}", requests(spent.requests)),
             (true, some) => format!("in {}, {some} of them estimated", requests(spent.requests)),
         };

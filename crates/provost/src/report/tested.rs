@@ -1,4 +1,4 @@
-//! What became of the tests: which of them changed, and what the commands said.
+//! Reports the tests: which of them changed, and the outcome of the commands.
 
 use provost_core::code::Code;
 use provost_core::contract::Test;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::show::neutralise;
 use crate::times;
 
-/// The test files that an accepted change touches, and what the tests of the base say of it.
+/// The test files that an accepted change touches, and the outcome of the base's tests on it.
 pub(super) fn changed(state: &State) -> Option<Value> {
     is_accepted(state).then(|| state.changed_tests_facts())?
 }
@@ -43,7 +43,7 @@ fn asked(state: &State) -> &[Test] {
     state.contract.as_ref().map_or(&[], |it| &it.tests)
 }
 
-/// What the commands said, as data.
+/// The outcome of the commands, for programs.
 pub(super) fn facts(state: &State) -> Value {
     let (Some(base), Some(candidate)) = (
         state.tests.get(&Side::Base),
@@ -66,7 +66,7 @@ pub(super) fn facts(state: &State) -> Value {
     })
 }
 
-/// What the commands said, for people.
+/// The outcome of the commands, for people.
 pub(super) fn text(state: &State) -> String {
     let Some(candidate) = state.tests.get(&Side::Candidate) else {
         return String::new();
@@ -98,7 +98,6 @@ pub(super) fn text(state: &State) -> String {
     text
 }
 
-/// What the acceptance gate said.
 fn gate(state: &State) -> Option<Code> {
     let verdict = state.gates.get(&Gate::Acceptance)?;
     Some(verdict.code)
@@ -108,7 +107,7 @@ fn tests_nothing(argv: &[String]) -> bool {
     matches!(proof::of(argv), Proof::Nothing(_))
 }
 
-/// How the commands that must pass went, and how many others did not pass.
+/// The outcome of the required commands, and how many others failed.
 fn headline(before: Option<&TestRun>, candidate: &TestRun, tests: &[Test]) -> String {
     let mut must = tests.iter().filter(|test| test.must_pass).peekable();
     let compared = if must.peek().is_some() && must.all(|test| tests_nothing(&test.argv)) {
@@ -122,7 +121,7 @@ fn headline(before: Option<&TestRun>, candidate: &TestRun, tests: &[Test]) -> St
     }
 }
 
-/// How many tests a command ran, and how many it ran before where that differs.
+/// How many tests a command ran, and how many on the base if that differs.
 fn tests_of(ran: &CommandRun, before: Option<&CommandRun>) -> String {
     let Some(now) = &ran.tally else {
         return String::new();

@@ -108,7 +108,7 @@ fn a_field_of_another_kind_is_refused_by_its_name() {
 }
 
 #[test]
-fn a_field_that_must_be_there_and_one_that_nobody_knows_are_named() {
+fn a_missing_field_and_an_unknown_field_are_named() {
     let stage = stage();
     let required = [
         "task_id",

@@ -1,6 +1,6 @@
-//! Gives the program what nobody should: bad files, bad state on disk, bad surroundings.
+//! Gives the program bad input: bad files, bad state on disk, bad surroundings.
 //!
-//! Whatever it is given, it ends soon, says one clear thing, and leaves nothing half-written.
+//! Whatever the input is, the program ends soon, names one cause, and leaves nothing half-written.
 
 #[cfg(test)]
 mod contracts;
@@ -14,7 +14,7 @@ mod packets;
 #[cfg(test)]
 mod repositories;
 #[cfg(test)]
-#[expect(dead_code, reason = "the lies are told in the tests of the core")]
+#[expect(dead_code, reason = "the tests of the core use the rest")]
 #[path = "../../../provost-core/tests/bundle/sample.rs"]
 mod sample;
 #[cfg(test)]

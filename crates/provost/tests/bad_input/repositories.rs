@@ -1,6 +1,6 @@
 //! Repositories, agents and places that a run cannot begin with, and some that only look like that.
 //!
-//! Whatever the request is, it is answered in words, and nobody's checkout is another one afterwards.
+//! Every request gets an answer in words, and no checkout differs afterwards.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use provost_testkit::stage::Stage;
 
 use crate::stage::{Refusal as _, Watched as _, assert_same, good_run, stage};
 
-/// What a case comes to.
+/// The outcome of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// The run is accepted.
@@ -71,7 +71,7 @@ fn submodule(stage: &Stage) -> &'static str {
     "repo"
 }
 
-/// The pointers are files like others; the filter would fail if somebody called it.
+/// The pointers are files like others; the filter would fail if git called it.
 fn large_files(stage: &Stage) -> &'static str {
     let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n";
     fs::write(stage.path("repo/big.bin"), pointer).unwrap();
@@ -98,7 +98,7 @@ fn unborn(stage: &Stage) -> &'static str {
     "repo"
 }
 
-/// A rebase that waits for somebody to settle a conflict.
+/// A rebase that waits for the user to settle a conflict.
 fn rebasing(stage: &Stage) -> &'static str {
     stage.git(&["checkout", "--quiet", "-b", "other"]);
     fs::write(stage.path("repo/src/old"), "other\n").unwrap();
@@ -191,7 +191,7 @@ const CASES: &[Case] = &[
     ),
 ];
 
-/// Calls a good run with `more`, and shows that it comes to what it must.
+/// Calls a good run with `more`, and checks the outcome.
 fn check(stage: &Stage, case: &Case, directory: &str) {
     let name = case.name;
     if matches!(case.end, End::Accepted) && !stage.has_sandbox() {
@@ -230,7 +230,7 @@ fn every_kind_of_repository_works_or_is_refused_in_words() {
 
 /// An agent or a list of commands that cannot work, and how that is answered.
 #[test]
-fn an_agent_or_a_command_that_is_not_there_is_told_by_its_name() {
+fn a_missing_agent_or_command_is_named() {
     let begins: [(&[&str], &str, &str); 3] = [
         (
             &["--accept", "./check.sh", "--agent-cmd", "nowhere-at-all"],
@@ -272,7 +272,7 @@ fn an_agent_or_a_command_that_is_not_there_is_told_by_its_name() {
             Code::UsageError,
         ),
         (
-            &["--accept", "./check.sh", "--agent", "nobody"],
+            &["--accept", "./check.sh", "--agent", "missing"],
             Code::NotFound,
         ),
         (&["--accept", "./check.sh"], Code::NotFound),

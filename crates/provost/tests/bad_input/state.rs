@@ -129,7 +129,7 @@ fn remove(path: &Path) {
 }
 
 #[test]
-fn a_ledger_that_is_none_is_told_and_nothing_is_done() {
+fn a_file_that_is_no_ledger_is_reported_and_nothing_is_done() {
     let Some(spoiled) = Spoiled::new() else {
         return;
     };
@@ -244,7 +244,7 @@ fn other_files_of_a_run_may_be_anything() {
 }
 
 #[test]
-fn a_registry_that_is_none_is_told() {
+fn a_file_that_is_no_registry_is_reported() {
     let Some(spoiled) = Spoiled::new() else {
         return;
     };

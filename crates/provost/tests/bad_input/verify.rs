@@ -36,7 +36,7 @@ fn judge(stage: &Stage, place: &Path, what: &str) -> (i32, Code) {
 }
 
 fn is_refusal((exit, code): (i32, Code)) -> bool {
-    // Without its seal a bundle may look like a run that still goes on.
+    // Without its seal a bundle may look like a run that is still active.
     exit == 5 || (exit, code) == (3, Code::RunUnfinished)
 }
 
@@ -49,7 +49,7 @@ fn a_bundle_with_a_bad_file_is_not_believed() {
     assert_eq!(
         sound,
         (1, Code::KeyUnknown),
-        "nobody trusts the sample's key"
+        "the sample's key is not trusted"
     );
     let files = wrong(&stage.path("home"));
     for name in ATTACKED {

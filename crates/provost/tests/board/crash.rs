@@ -43,7 +43,7 @@ fn handed_off(stage: &Stage) -> Value {
     handoff
 }
 
-/// Whatever died, the board is whole and goes on.
+/// Whichever process died, the board is whole and accepts the next command.
 fn check_whole(stage: &Stage, name: &str) {
     assert_eq!(stage.granted(&["reconcile"])["allow"], true, "{name}");
     let shown = stage.shown();
@@ -100,7 +100,7 @@ fn a_board_survives_processes_that_are_killed_at_any_moment() {
         assert_eq!(handed_off(&stage), before, "round {round}");
     }
     let version = stage.shown()["version"].clone();
-    println!("{survivors} of {all} came to their end, version {version}");
+    println!("{survivors} of {all} finished, version {version}");
 }
 
 /// The deaths at exactly one point need points in the program.

@@ -52,7 +52,7 @@ fn a_task_goes_from_its_assignment_to_its_result() {
         1
     );
     assert_eq!(stage.granted(&["reconcile"])["allow"], true);
-    // Whoever comes next needs the done task to be there.
+    // The next task depends on the one that is done.
     let mut next = assignment(2, "src/a");
     next["task"]["dependencies"] = json!(["T-1"]);
     stage.granted(&[
@@ -158,7 +158,7 @@ fn a_silent_owner_loses_the_task_and_its_locks_at_once() {
     assert_eq!(shown["rows"][0]["blocker"]["code"], "TASK_TIMEOUT");
     assert_eq!(shown["locks"], json!([]));
     assert_eq!(stage.refused(&["heartbeat", "T-1"]), "INVALID_TRANSITION");
-    // Somebody else may go on, with locks of their own.
+    // Another owner may continue the task, with locks of its own.
     stage.granted(&["lock", "T-1", "src"]);
     let delta = json!({ "task_id": "T-1", "status": "in_progress", "owner": "bob",
         "reason": "taken over", "delta_id": "takeover" });
@@ -236,7 +236,7 @@ fn each_run_has_a_board_of_its_own() {
 }
 
 #[test]
-fn nobody_lives_ahead_of_time() {
+fn a_time_in_the_future_is_refused() {
     let stage = Stage::with(&[]);
     let file = stage.assignment(1, "src");
     let ahead = ["--now", "2999-01-01T00:00:00Z"];

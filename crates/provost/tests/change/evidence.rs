@@ -86,8 +86,8 @@ fn the_evidence_of_a_change_verifies_until_a_byte_of_it_differs() {
             }
             let (code, answer) = verify(&stage, &place);
             assert_eq!(code, 5, "{name}: {answer}");
-            let told = answer["details"]["findings"].to_string().contains(name);
-            assert!(told, "{name}: {answer}");
+            let reported = answer["details"]["findings"].to_string().contains(name);
+            assert!(reported, "{name}: {answer}");
             let (code, receipt) = stage.change("ada", &["receipt", &digest]);
             assert_eq!(
                 (code, &receipt["allow"]),
@@ -98,7 +98,7 @@ fn the_evidence_of_a_change_verifies_until_a_byte_of_it_differs() {
         }
     }
     assert_eq!(verify(&stage, &place).0, 0);
-    // Without the registry nobody knows where the chain ended, and the seal still does.
+    // Without the registry only the seal says where the chain ended.
     let copy = stage.path("home/copy");
     std::fs::create_dir(&copy).unwrap();
     for name in names {

@@ -94,7 +94,7 @@ fn an_agents_hook_lets_through_what_was_declared_and_nothing_else() {
 fn the_refusal_helps_and_nothing_else_permits(stage: &Stage, inside: &str) {
     let (_, words) = hook(stage, "claude", &write_event(stage, "other.md"));
     assert!(words.contains("--file 'docs' --file 'other.md'"), "{words}");
-    // Somebody else's change is nobody's permission for an agent with a name.
+    // The change of one agent permits nothing to another agent with a name.
     let mut command = stage.provost(&["hook", "claude"]);
     command.env("PROVOST_AGENT", "bob");
     assert_eq!(stage.feed(command, inside).exit, 2);

@@ -50,7 +50,7 @@ fn another_name_for_a_file_is_not_declared() {
 }
 
 #[test]
-fn the_command_line_tells_agents_apart_by_name() {
+fn the_command_line_distinguishes_agents_by_name() {
     let stage = stage();
     let start = ["start", "say more", "--file", "docs/guide.md"];
     let (code, answer) = stage.change("ada", &start);
@@ -199,7 +199,7 @@ fn bad_messages_are_answered_and_the_next_one_is_served() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Calls that cannot be answered, and what they are told.
+/// Calls that cannot be served, and the codes that answer them.
 fn bad_arguments() -> Vec<(Value, &'static str)> {
     let many: Vec<String> = (0..10_001).map(|number| format!("f{number}")).collect();
     let scope = json!({ "allowed_files": ["docs"] });

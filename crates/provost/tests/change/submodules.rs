@@ -15,7 +15,7 @@ fn add_submodule(stage: &Stage) {
     stage.git(&["commit", "-qm", "a submodule"]);
 }
 
-/// Whether a start on `path` is refused because of dirt.
+/// Whether a start on `path` is refused because of uncommitted changes.
 fn is_dirty(stage: &Stage, path: &str) -> bool {
     assert_eq!(stage.change("ada", &["analyze"]).0, 0);
     let (_, answer) = stage.change("ada", &["start", "work", "--file", path]);
@@ -24,7 +24,7 @@ fn is_dirty(stage: &Stage, path: &str) -> bool {
 }
 
 #[test]
-fn a_submodule_is_looked_into_and_starts_nothing() {
+fn a_submodule_is_inspected_and_starts_nothing() {
     let stage = stage();
     add_submodule(&stage);
     assert!(!is_dirty(&stage, "lib"));
@@ -62,7 +62,7 @@ fn only_the_outermost_checkout_holds_things_of_our_own() {
     assert!(!is_dirty(&stage, "lib"));
     stage.write("repo/lib/.provost/note", "not ours\n");
     assert!(is_dirty(&stage, "lib"));
-    // Neither is anybody's to declare.
+    // No agent may declare either of them.
     for path in [".provost/note", "lib/.provost/note"] {
         let start = ["start", "work", "--file", path];
         assert_eq!(stage.change("ada", &start).0, 2, "{path}");
@@ -70,7 +70,7 @@ fn only_the_outermost_checkout_holds_things_of_our_own() {
 }
 
 #[test]
-fn a_submodule_that_cannot_be_looked_into_is_dirty() {
+fn a_submodule_that_cannot_be_inspected_is_dirty() {
     type Harm = fn(&Path);
     let harms: [(&str, Harm); 3] = [
         ("a gitdir that leads nowhere", |lib| {

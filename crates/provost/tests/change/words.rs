@@ -20,7 +20,7 @@ fn ada(stage: &Stage, words: &[&str]) -> (i32, String) {
 }
 
 #[test]
-fn a_person_reads_what_became_of_a_change_and_the_next_command() {
+fn a_person_reads_the_result_of_a_change_and_the_next_command() {
     let stage = stage();
     let start = ["start", "say more", "--file", "docs/guide.md"];
     let (code, text) = ada(&stage, &start);
@@ -50,8 +50,8 @@ fn a_person_reads_what_became_of_a_change_and_the_next_command() {
     let (_, text) = said(&stage, &["status"]);
     assert!(text.contains(&id) && text.contains("say more"), "{text}");
     let (_, text) = said(&stage, &["status", "--json"]);
-    let told: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(told["changes"][0]["intent_id"], json!(id));
+    let listed: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(listed["changes"][0]["intent_id"], json!(id));
     // Others read who is there.
     let bob = ["change", "--agent", "bob"];
     assert_eq!(said(&stage, &[&bob[..], &["analyze"]].concat()).0, 0);
@@ -83,7 +83,7 @@ fn a_person_reads_what_became_of_a_change_and_the_next_command() {
     let digest = json_of(&ada(&stage, &["--json", "list"]).1)["total"].clone();
     assert_eq!(digest, json!(0));
     let (_, text) = said(&stage, &["status"]);
-    assert_eq!(text, "nothing is going on\n");
+    assert_eq!(text, "no active runs or changes\n");
 }
 
 fn json_of(text: &str) -> Value {

@@ -217,10 +217,10 @@ fn a_landed_run_says_so_and_leaves_nothing_to_clean_up() {
     assert_eq!(restored.exit, 2, "{restored:?}");
     assert!(restored.stderr.contains("has landed"), "{restored:?}");
 
-    // Whoever takes the landing back can land again.
+    // A user who takes the landing back can land again.
     stage.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
     let shown = stage.typed(&["show"]);
-    let words = "; the branch does not hold it any more\nnext: provost land run_";
+    let words = "; the branch no longer holds it\nnext: provost land run_";
     assert!(shown.out().contains(words), "{shown:?}");
     let runs = stage.typed(&["runs"]);
     assert!(runs.out().contains("  ACCEPTED "), "{runs:?}");
@@ -231,7 +231,7 @@ fn a_landed_run_says_so_and_leaves_nothing_to_clean_up() {
 }
 
 #[test]
-fn a_branch_that_somebody_went_on_with_stays() {
+fn a_branch_with_commits_of_the_user_stays() {
     let Some(stage) = with_sandbox() else {
         return;
     };
@@ -252,7 +252,7 @@ fn a_branch_that_somebody_went_on_with_stays() {
 }
 
 #[test]
-fn who_only_reads_needs_no_home() {
+fn a_command_that_only_reads_needs_no_home() {
     let Some(stage) = with_sandbox() else {
         return;
     };

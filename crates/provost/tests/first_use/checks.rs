@@ -42,7 +42,7 @@ fn our_own_directory_is_one_line_without_a_snapshot_and_none_with_one() {
     let said = check(&["--before", &before]);
     assert_eq!(said.exit, 0, "{said:?}");
 
-    // What would be committed is no runtime directory any more.
+    // Once git tracks it, the directory is judged like any other change.
     stage.git(&["add", "--force", ".provost/runs/7"]);
     let said = check(&["--before", &before]);
     assert_eq!(said.exit, 1, "{said:?}");

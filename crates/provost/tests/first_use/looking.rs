@@ -98,19 +98,19 @@ fn all_that_is_kept_of_a_run_is_restored_and_a_lost_attempt_is_not_called_accept
     let branches = stage.git(&["branch", "--list", "provost/salvage-*"]);
     assert_eq!(branches.lines().count(), 2, "{branches}");
 
-    // Again is fine; over somebody's work it is not.
+    // Restoring twice is fine; restoring over a branch that has moved is refused.
     let branch = format!("refs/heads/provost/salvage-salvage-{run}-1");
     assert_eq!(stage.typed(&["salvage", "restore", &salvaged]).exit, 0);
     stage.git(&["update-ref", &branch, "main"]);
     let refused = stage.typed(&["salvage", "restore", "last"]);
     assert_eq!(refused.exit, 2, "{refused:?}");
-    assert!(refused.stderr.contains("is there already"), "{refused:?}");
+    assert!(refused.stderr.contains("exists already"), "{refused:?}");
     assert_eq!(
         stage.git(&["rev-parse", &branch]),
         stage.git(&["rev-parse", "main"])
     );
 
-    // What landed is not kept any more; the lost attempt is.
+    // Landed work is no longer listed as salvage; the lost attempt is.
     assert_eq!(stage.typed(&["land", "last"]).exit, 0);
     let list = stage.typed(&["salvage", "list"]).out().to_owned();
     assert!(

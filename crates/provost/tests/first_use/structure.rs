@@ -44,7 +44,7 @@ fn a_checkout_is_analysed_as_it_is_on_disk() {
     for words in [
         "2 of source code",
         "health ",
-        "dead_code:_forgotten: nobody uses `_forgotten`",
+        "dead_code:_forgotten: `_forgotten` is never used",
     ] {
         assert!(said.out().contains(words), "{words}: {said:?}");
     }
@@ -56,7 +56,7 @@ fn a_checkout_is_analysed_as_it_is_on_disk() {
 }
 
 #[test]
-fn findings_are_told_to_code_scanners() {
+fn findings_are_exported_to_code_scanners() {
     let stage = stage();
     stage.write("repo/src/a b.py", DEAD);
     let document = json(&stage, &["analyze", "--sarif"]);

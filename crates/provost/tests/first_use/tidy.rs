@@ -127,11 +127,11 @@ fn a_run_that_never_began_goes_after_a_while() {
 }
 
 #[test]
-fn nobody_loses_what_they_still_use() {
+fn what_is_still_in_use_is_not_removed() {
     let Some(stage) = with_sandbox() else {
         return;
     };
-    // A landed run whose branch came back, and somebody went on with.
+    // A landed run whose branch exists again and has moved.
     assert_eq!(stage.typed(&greeting("Landed", GOOD)).exit, 0);
     let branch = stage.git(&["for-each-ref", "--format=%(refname)", "refs/heads/provost"]);
     let branch = branch.trim();
@@ -140,7 +140,7 @@ fn nobody_loses_what_they_still_use() {
     stage.git(&["update-ref", branch, "HEAD~1"]);
     let said = stage.typed(&["gc"]);
     assert!(
-        said.out().contains("(somebody went on with it)"),
+        said.out().contains("(it has moved since the run)"),
         "{said:?}"
     );
     stage.git(&["update-ref", branch, commit.trim()]);

@@ -82,7 +82,7 @@ fn a_sandbox_ends_as_its_command_does() {
 }
 
 #[test]
-fn a_link_does_not_open_what_nobody_named() {
+fn a_link_does_not_permit_what_was_not_named() {
     let Some(stage) = with_sandbox() else {
         return;
     };
@@ -141,7 +141,7 @@ fn streams_are_private_and_swept_away_if_their_sandbox_was_killed() {
 }
 
 #[test]
-fn a_sandbox_opens_no_machine() {
+fn a_sandbox_permits_no_directory_of_the_kernel() {
     let stage = stage();
     let cases = [
         ("--allow", "/"),

@@ -1,4 +1,4 @@
-//! Every command of the program, called in what somebody else prepared.
+//! Every command of the program, called in a repository that another user prepared.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,9 +14,9 @@ use crate::traps::{self, Traps};
 enum Touch {
     /// It leaves it alone.
     Nothing,
-    /// It looks at it.
+    /// It reads it.
     Looks,
-    /// It would go on with what is there, or write.
+    /// It would continue what is there, or write.
     Uses,
 }
 
@@ -27,7 +27,7 @@ const CALLS: &[(&str, Touch, &[&str])] = &[
     ("init", Uses, &[""]),
     ("doctor", Nothing, &["", "--fix"]),
     ("agent list", Nothing, &[""]),
-    ("agent test", Nothing, &["nobody"]),
+    ("agent test", Nothing, &["missing"]),
     ("prepare", Nothing, &[""]),
     // It works in a repository of its own, for longer than a test should.
     ("demo", Nothing, &["--help"]),
@@ -203,7 +203,7 @@ fn call_all(stage: &Users, at: &str, traps: &Traps) -> Vec<(String, Touch, Outco
                 let words: Vec<&str> = words.collect();
                 let outcome = stage.ask("victim", at, &words);
                 assert_eq!(
-                    stage.heard(),
+                    stage.requests(),
                     [""; 0],
                     "`{words:?}` reached the author: {outcome:?}"
                 );
@@ -231,7 +231,7 @@ fn call_all(stage: &Users, at: &str, traps: &Traps) -> Vec<(String, Touch, Outco
 }
 
 #[test]
-fn in_a_clone_that_tracks_its_state_nothing_goes_on() {
+fn in_a_clone_that_tracks_its_state_nothing_is_continued() {
     let stage = Users::new();
     let traps = traps::set(&stage);
     traps::clone(&stage, "victim/repo");
@@ -246,7 +246,7 @@ fn in_a_clone_that_tracks_its_state_nothing_goes_on() {
 }
 
 #[test]
-fn in_an_archive_that_brings_its_state_it_is_only_looked_at() {
+fn in_an_archive_that_brings_its_state_it_is_only_read() {
     let stage = Users::new();
     let traps = traps::set(&stage);
     traps::unpack(&stage, "victim/repo");
@@ -261,14 +261,14 @@ fn in_an_archive_that_brings_its_state_it_is_only_looked_at() {
                 assert!(!outcome.says("ROOT_UNSAFE"), "`{words}`: {outcome:?}");
                 assert!(!outcome.says("provost resume"), "`{words}`: {outcome:?}");
                 assert!(!outcome.says("provost approve"), "`{words}`: {outcome:?}");
-                let told = ["status", "runs", "show", "why"];
-                if told.iter().any(|name| words.starts_with(name)) {
+                let reading = ["status", "runs", "show", "why"];
+                if reading.iter().any(|name| words.starts_with(name)) {
                     assert!(outcome.says("FOREIGN"), "`{words}`: {outcome:?}");
                 }
             }
         }
     }
-    // What is looked at can be believed as far as its author's key is.
+    // What the commands read is trusted as far as the key of its author.
     let bundle = stage.path("victim/repo/.provost/runs").join(&traps.sealed);
     let words = ["verify", &bundle.display().to_string(), "--json"];
     assert_eq!(
@@ -317,7 +317,7 @@ fn the_state_of_a_submodule_is_no_better() {
         let outcome = stage.ask("victim", "victim/repo/sub", words);
         assert!(outcome.says("ROOT_UNSAFE"), "{words:?}: {outcome:?}");
     }
-    assert_eq!(stage.heard(), [""; 0]);
+    assert_eq!(stage.requests(), [""; 0]);
 }
 
 /// An ordinary run.

@@ -1,4 +1,4 @@
-//! What is this user's own, and what gets among it.
+//! Runs of this user, and foreign ones among them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -55,8 +55,8 @@ fn victim(stage: &Users, words: &[&str]) -> Outcome {
     stage.ask("victim", "victim/repo", words)
 }
 
-/// Every command that would go on with a foreign run refuses it, and nothing is reached.
-fn nothing_goes_on(stage: &Users, traps: &Traps) {
+/// Every command that would continue a foreign run refuses it, and the server gets no request.
+fn nothing_is_continued(stage: &Users, traps: &Traps) {
     let (sealed, open, approved) = (&traps.sealed, &traps.interrupted, &traps.approved);
     let calls: &[&[&str]] = &[
         &["resume", open, "--json"],
@@ -76,12 +76,12 @@ fn nothing_goes_on(stage: &Users, traps: &Traps) {
     for words in calls {
         let outcome = victim(stage, words);
         assert!(outcome.says("RUN_FOREIGN"), "{words:?}: {outcome:?}");
-        assert_eq!(stage.heard(), [""; 0], "{words:?}: {outcome:?}");
+        assert_eq!(stage.requests(), [""; 0], "{words:?}: {outcome:?}");
     }
 }
 
 #[test]
-fn a_run_of_somebody_else_among_ones_own_is_not_gone_on_with() {
+fn a_foreign_run_among_ones_own_is_not_continued() {
     let stage = Users::new();
     let traps = traps::set(&stage);
     traps::unpack(&stage, "victim/repo");
@@ -109,7 +109,7 @@ fn a_run_of_somebody_else_among_ones_own_is_not_gone_on_with() {
         );
     }
     let sealed = &traps.sealed;
-    nothing_goes_on(&stage, &traps);
+    nothing_is_continued(&stage, &traps);
     let all = victim(&stage, &["resume"]);
     assert!(
         all.says("nothing to resume") && all.says("not begun by you"),
@@ -141,7 +141,7 @@ fn a_run_of_somebody_else_among_ones_own_is_not_gone_on_with() {
 }
 
 #[test]
-fn a_chain_of_somebody_else_is_not_gone_on_with() {
+fn a_foreign_chain_is_not_continued() {
     let stage = Users::new();
     traps::set(&stage);
     traps::unpack(&stage, "victim/repo");
@@ -156,16 +156,16 @@ fn a_chain_of_somebody_else_is_not_gone_on_with() {
     let words = ["chain", "-f", "chain.json", "--agent-cmd", "true", "--json"];
     let outcome = victim(&stage, &words);
     assert_eq!(outcome.code(), "RUN_FOREIGN", "{outcome:?}");
-    assert_eq!(stage.heard(), [""; 0]);
+    assert_eq!(stage.requests(), [""; 0]);
 }
 
 #[test]
-fn ones_own_run_goes_on_with_secrets_only_if_they_are_named_again() {
+fn ones_own_run_is_continued_with_secrets_only_if_they_are_named_again() {
     let stage = Users::new();
     stage.repository("victim/repo", BASE);
     let id = run(&stage);
-    assert_eq!(stage.heard().len(), 1);
-    assert!(stage.heard()[0].contains(SECRET));
+    assert_eq!(stage.requests().len(), 1);
+    assert!(stage.requests()[0].contains(SECRET));
     stage.hush();
     let send = format!("CANARY_TOKEN@{}", stage.place);
     let again = victim(&stage, &["retry", &id, "--json"]);
@@ -178,19 +178,19 @@ fn ones_own_run_goes_on_with_secrets_only_if_they_are_named_again() {
         let again = victim(&stage, &["retry", &id, "--send", wrong, "--json"]);
         assert_eq!(again.code(), "CONSENT_NEEDED", "{again:?}");
     }
-    assert_eq!(stage.heard(), [""; 0]);
+    assert_eq!(stage.requests(), [""; 0]);
     let again = victim(&stage, &["retry", &id, "--send", &send, "--json"]);
     assert_eq!(again.code(), "OK", "{again:?}");
-    assert_eq!(stage.heard().len(), 1);
+    assert_eq!(stage.requests().len(), 1);
     stage.hush();
 
     interrupt(&stage, &id, 1);
     let resumed = victim(&stage, &["resume", &id, "--json"]);
     assert_eq!(resumed.code(), "CONSENT_NEEDED", "{resumed:?}");
-    assert_eq!(stage.heard(), [""; 0]);
+    assert_eq!(stage.requests(), [""; 0]);
     let resumed = victim(&stage, &["resume", &id, "--send", &send, "--json"]);
     assert_eq!(resumed.json[0]["verdict"]["code"], "OK", "{resumed:?}");
-    assert_eq!(stage.heard().len(), 1);
+    assert_eq!(stage.requests().len(), 1);
 }
 
 #[test]
@@ -214,10 +214,10 @@ fn another_continuation_of_ones_own_run_is_not_ones_own() {
     let send = format!("CANARY_TOKEN@{}", stage.place);
     let outcome = victim(&stage, &["resume", &id, "--send", &send, "--json"]);
     assert_eq!(outcome.code(), "RUN_FOREIGN", "{outcome:?}");
-    assert_eq!(stage.heard(), [""; 0]);
+    assert_eq!(stage.requests(), [""; 0]);
 }
 
-/// The record as somebody without the secret would write it: with a hash that fits.
+/// The record as a user without the secret would write it: with a hash that fits.
 fn forged(record: &Value) -> String {
     let mut record = record.clone();
     let fields = record.as_object_mut().unwrap();

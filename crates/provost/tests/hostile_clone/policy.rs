@@ -60,13 +60,13 @@ fn a_step_reaches_a_place_only_after_its_user_agreed_to_exactly_it() {
     assert!(refused.says(&stage.place), "{refused:?}");
     let trust = digest(&refused);
     assert_eq!(digest(&victim(&stage, &["prepare", "--json"])), trust);
-    assert_eq!(stage.heard(), [""; 0]);
+    assert_eq!(stage.requests(), [""; 0]);
     let wrong = victim(&stage, &["init", "--trust", &"0".repeat(64), "--json"]);
     assert_eq!(wrong.code(), "NOT_FOUND", "{wrong:?}");
     assert_eq!(victim(&stage, &["init", "--trust", &trust]).exit, 0);
     let done = victim(&stage, &run);
     assert_eq!(done.code(), "OK", "{done:?}");
-    assert_eq!(stage.heard().len(), 1);
+    assert_eq!(stage.requests().len(), 1);
     // Another text is another question.
     let policy = stage.path("victim/repo/provost.toml");
     let text = fs::read_to_string(&policy).unwrap();
@@ -132,9 +132,9 @@ fn a_place_that_the_policy_lets_pass_is_agreed_to_first() {
         "--json",
     ];
     let trust = digest(&victim(&stage, &words));
-    assert_eq!(stage.heard(), [""; 0]);
+    assert_eq!(stage.requests(), [""; 0]);
     assert_eq!(victim(&stage, &["init", "--trust", &trust]).exit, 0);
     let done = victim(&stage, &words);
     assert_eq!(done.code(), "OK", "{done:?}");
-    assert_eq!(stage.heard().len(), 1);
+    assert_eq!(stage.requests().len(), 1);
 }

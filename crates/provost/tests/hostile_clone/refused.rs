@@ -89,7 +89,7 @@ fn a_record_of_another_user_is_foreign_and_takes_one_short_line() {
 }
 
 #[test]
-fn an_altered_record_says_so_whoever_signed_it() {
+fn an_altered_record_says_so_for_every_signer() {
     let stage = Users::new();
     let (theirs, _) = refused(&stage, "author", "{}");
     let (ours, _) = refused(&stage, "victim", "{}");
@@ -122,8 +122,11 @@ fn an_altered_record_says_so_whoever_signed_it() {
 #[test]
 fn a_refused_contract_is_found_by_every_command() {
     let stage = Users::new();
-    let (id, told) = refused(&stage, "victim", "{\"task_id\": 7}");
-    assert!(told.says(&format!("next: provost show {id}")), "{told:?}");
+    let (id, answer) = refused(&stage, "victim", "{\"task_id\": 7}");
+    assert!(
+        answer.says(&format!("next: provost show {id}")),
+        "{answer:?}"
+    );
     let words = ["run", "-f", "../bad.json", "--agent-cmd", "true", "--json"];
     let json = victim(&stage, &words).json;
     let second = json["details"]["record"].as_str().unwrap().to_owned();
@@ -132,18 +135,18 @@ fn a_refused_contract_is_found_by_every_command() {
         "log", "diff", "land", "retry", "approve", "reject", "resume", "cancel",
     ];
     for command in commands {
-        let told = victim(&stage, &[command, &id]);
+        let answer = victim(&stage, &[command, &id]);
         assert!(
-            told.says("refused before there was a run"),
-            "{command}: {told:?}"
+            answer.says("refused before there was a run"),
+            "{command}: {answer:?}"
         );
         assert!(
-            told.says(&format!("provost show {id}")),
-            "{command}: {told:?}"
+            answer.says(&format!("provost show {id}")),
+            "{command}: {answer:?}"
         );
         assert!(
-            !told.says("NOT_FOUND") && told.exit != 0,
-            "{command}: {told:?}"
+            !answer.says("NOT_FOUND") && answer.exit != 0,
+            "{command}: {answer:?}"
         );
     }
     let why = victim(&stage, &["why", &id]);
@@ -159,8 +162,11 @@ fn a_refused_contract_is_found_by_every_command() {
 fn a_contract_that_is_too_large_is_recorded_and_one_that_is_missing_is_not() {
     let stage = Users::new();
     let large = format!("\"{}\"", "x".repeat(9 << 20));
-    let (id, told) = refused(&stage, "victim", &large);
-    assert!(told.says("INPUT_TOO_LARGE") && told.says(&id), "{told:?}");
+    let (id, answer) = refused(&stage, "victim", &large);
+    assert!(
+        answer.says("INPUT_TOO_LARGE") && answer.says(&id),
+        "{answer:?}"
+    );
     fs::remove_file(stage.path("victim/bad.json")).unwrap();
     let words = ["run", "-f", "../bad.json", "--agent-cmd", "true"];
     let missing = victim(&stage, &words);
@@ -215,8 +221,8 @@ fn a_contract_is_refused_alike_by_a_check_and_by_a_run() {
         assert_eq!(said(&run), said(&check), "{case}");
         assert_eq!(said(&run), said(&lint), "{case}");
         assert_eq!(check.exit, 1, "{check:?}");
-        let told = victim(&stage, &["check", "contract", "../bad.json"]);
-        assert!(!told.says("a run waits for approval"), "{told:?}");
+        let answer = victim(&stage, &["check", "contract", "../bad.json"]);
+        assert!(!answer.says("a run waits for approval"), "{answer:?}");
     }
     stage.write("victim/bad.json", "{");
     let run = ["run", "-f", "../bad.json", "--agent-cmd", "true", "--json"];

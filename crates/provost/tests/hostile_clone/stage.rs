@@ -16,7 +16,7 @@ pub(crate) const SECRET: &str = "canary-5e1f0a9d7c3b42e8";
 /// A stage with the homes of users and their repositories.
 pub(crate) struct Users {
     stage: Stage,
-    heard: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
     /// Where the server is.
     pub(crate) place: String,
 }
@@ -31,8 +31,8 @@ impl Deref for Users {
 
 impl Users {
     pub(crate) fn new() -> Self {
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let place = server(Arc::clone(&heard));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let place = server(Arc::clone(&requests));
         let stage = Stage::empty();
         for name in ["author", "victim/outside"] {
             fs::create_dir_all(stage.path(name)).unwrap();
@@ -40,7 +40,7 @@ impl Users {
         stage.write("victim/private", &format!("{SECRET}\n"));
         Self {
             stage,
-            heard,
+            requests,
             place,
         }
     }
@@ -59,19 +59,19 @@ impl Users {
         self.spawn(self.call(user, at, words)).wait()
     }
 
-    /// Forgets what the server was sent.
+    /// Forgets the requests so far.
     pub(crate) fn hush(&self) {
-        self.heard.lock().unwrap().clear();
+        self.requests.lock().unwrap().clear();
     }
 
-    /// What the server was sent since.
-    pub(crate) fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+    /// The requests that the server got since.
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
 /// A server on the loopback that keeps what it is sent; its place.
-fn server(heard: Arc<Mutex<Vec<String>>>) -> String {
+fn server(requests: Arc<Mutex<Vec<String>>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let place = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
@@ -79,7 +79,7 @@ fn server(heard: Arc<Mutex<Vec<String>>>) -> String {
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
             let lines = lines.map_while(Result::ok);
             let request: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
-            heard.lock().unwrap().push(request.join("\n"));
+            requests.lock().unwrap().push(request.join("\n"));
             let reply = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\ngood\n";
             let _ = stream.write_all(reply.as_bytes());
         }

@@ -64,18 +64,18 @@ fn a_lost_secret_is_named_before_anything_is_moved_away() {
     let (check, mv) = (hint.find("XDG_STATE_HOME"), hint.find("`mv "));
     assert!(check.is_some() && check < mv, "{hint}");
     for words in [["status"], ["runs"]] {
-        let told = with_state(&stage, "victim/other", &words);
-        assert_eq!(told.exit, 0, "{told:?}");
+        let answer = with_state(&stage, "victim/other", &words);
+        assert_eq!(answer.exit, 0, "{answer:?}");
         assert!(
-            told.says("note: 1 run here is FOREIGN"),
-            "{words:?}: {told:?}"
+            answer.says("note: 1 run here is FOREIGN"),
+            "{words:?}: {answer:?}"
         );
-        assert!(told.says("RUN_FOREIGN"), "{words:?}: {told:?}");
+        assert!(answer.says("RUN_FOREIGN"), "{words:?}: {answer:?}");
         assert!(
-            told.says("victim/other/provost/secret"),
-            "{words:?}: {told:?}"
+            answer.says("victim/other/provost/secret"),
+            "{words:?}: {answer:?}"
         );
-        assert!(!told.says("nothing is going on"), "{told:?}");
+        assert!(!answer.says("no active runs or changes"), "{answer:?}");
     }
     let own = stage.ask("victim", "victim/repo", &["runs"]);
     assert!(!own.says("FOREIGN"), "{own:?}");

@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::scene::{Outcome, Scene};
+use crate::stage::{Outcome, Stage};
 
 const COMMANDS: &str = "[commands]\nallow = [\"sh check.sh\"]\n";
 const WORK: &str = "echo good > src/a.txt; echo x > src/tox.ini";
 
-/// A scene whose policy is `COMMANDS` and `more`.
-fn scene(more: &str) -> Scene {
-    let scene = Scene::new();
-    scene.commit(&[("provost.toml", &format!("{COMMANDS}{more}"))]);
-    scene
+/// A stage whose policy is `COMMANDS` and `more`.
+fn stage(more: &str) -> Stage {
+    let stage = Stage::new();
+    stage.commit(&[("provost.toml", &format!("{COMMANDS}{more}"))]);
+    stage
 }
 
 /// Runs a contract from a file, with `extra` in its `x_provost`.
-fn run(scene: &Scene, paths: &[&str], extra: &Value) -> Outcome {
+fn run(stage: &Stage, paths: &[&str], extra: &Value) -> Outcome {
     let mut contract: Value = serde_json::from_str(include_str!(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../docs/examples/contract-minimal.json"
@@ -29,16 +29,16 @@ fn run(scene: &Scene, paths: &[&str], extra: &Value) -> Outcome {
     contract["acceptance_tests"] =
         json!([{ "name": "check", "cmd": "sh check.sh", "must_pass": true }]);
     contract["x_provost"] = extra.clone();
-    scene.write("contract.json", &contract.to_string());
-    let file = scene.path("contract.json").display().to_string();
-    let agent = scene.agent(WORK);
-    scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"])
+    stage.write("contract.json", &contract.to_string());
+    let file = stage.path("contract.json").display().to_string();
+    let agent = stage.agent(WORK);
+    stage.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"])
 }
 
 /// Runs one that asks about a broad path and a file that decides.
-fn wide(scene: &Scene) -> (Outcome, String) {
+fn wide(stage: &Stage) -> (Outcome, String) {
     let extra = json!({ "permit": { "oracle": ["src/tox.ini"] } });
-    let outcome = run(scene, &["src"], &extra);
+    let outcome = run(stage, &["src"], &extra);
     let want = (3, "APPROVAL_NEEDED");
     assert_eq!((outcome.exit, outcome.code()), want, "{outcome:?}");
     let run = outcome.text("run_id").to_owned();
@@ -47,16 +47,16 @@ fn wide(scene: &Scene) -> (Outcome, String) {
 
 #[test]
 fn a_run_waits_for_a_person_and_holds_nothing_meanwhile() {
-    let scene = scene("");
-    let before = scene.surroundings();
-    let (asks, run) = wide(&scene);
+    let stage = stage("");
+    let before = stage.surroundings();
+    let (asks, run) = wide(&stage);
     let places: Vec<String> = asks.findings().into_iter().map(|(_, path)| path).collect();
     assert_eq!(places, ["/allowed_paths/0", "/x_provost/permit/oracle/0"]);
-    scene.assert_clean(&before, "waiting");
-    let file = scene.path("contract.json").display().to_string();
+    stage.assert_clean(&before, "waiting");
+    let file = stage.path("contract.json").display().to_string();
     for words in [["check", "contract"], ["contract", "lint"]] {
-        let told = scene.ask(&[words[0], words[1], &file, "--json"]);
-        let foreseen = told.json["asks"].as_array().unwrap();
+        let shown = stage.ask(&[words[0], words[1], &file, "--json"]);
+        let foreseen = shown.json["asks"].as_array().unwrap();
         let paths: Vec<&str> = foreseen
             .iter()
             .filter_map(|it| it["path"].as_str())
@@ -64,53 +64,53 @@ fn a_run_waits_for_a_person_and_holds_nothing_meanwhile() {
         assert_eq!(paths, places, "{words:?} foresees what the run asks");
     }
 
-    let told = String::from_utf8(scene.ask(&["show", &run]).stdout).unwrap();
+    let shown = String::from_utf8(stage.ask(&["show", &run]).stdout).unwrap();
     let digest = asks.json.pointer("/verdict/details/digest").unwrap();
     let digest = digest.as_str().unwrap();
     for part in ["waiting for approval", "src/tox.ini", "agent.sh", digest] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(shown.contains(part), "{part}: {shown}");
     }
-    let status = String::from_utf8(scene.ask(&["status"]).stdout).unwrap();
+    let status = String::from_utf8(stage.ask(&["status"]).stdout).unwrap();
     assert!(status.contains("WAITING"), "{status}");
     assert!(status.contains("provost approve"), "{status}");
-    let all = scene.ask(&["resume"]);
+    let all = stage.ask(&["resume"]);
     assert_eq!(all.exit, 0, "{all:?}");
-    let alone = scene.ask(&["resume", &run, "--json"]);
+    let alone = stage.ask(&["resume", &run, "--json"]);
     assert_eq!(
         (alone.exit, alone.code()),
         (3, "APPROVAL_NEEDED"),
         "{alone:?}"
     );
-    scene.assert_clean(&before, "still waiting");
+    stage.assert_clean(&before, "still waiting");
 
     let other = "0".repeat(64);
-    let wrong = scene.ask(&["approve", &run, "--digest", &other, "--json"]);
+    let wrong = stage.ask(&["approve", &run, "--digest", &other, "--json"]);
     assert_eq!(
         (wrong.exit, wrong.code()),
         (1, "NOTHING_TO_APPROVE"),
         "{wrong:?}"
     );
-    let yes = scene.ask(&["approve", &run, "--digest", digest, "--json"]);
+    let yes = stage.ask(&["approve", &run, "--digest", digest, "--json"]);
     assert_eq!(yes.exit, 0, "{yes:?}");
-    let again = scene.ask(&["approve", &run, "--json"]);
+    let again = stage.ask(&["approve", &run, "--json"]);
     assert_eq!(
         (again.exit, again.code()),
         (1, "NOTHING_TO_APPROVE"),
         "{again:?}"
     );
-    let done = scene.ask(&["resume", &run, "--json"]);
+    let done = stage.ask(&["resume", &run, "--json"]);
     assert_eq!(
         (done.exit, &done.json[0]["verdict"]["code"]),
         (0, &json!("OK")),
         "{done:?}"
     );
-    scene.assert_clean(&before, "done");
-    let told = String::from_utf8(scene.ask(&["show", &run]).stdout).unwrap();
+    stage.assert_clean(&before, "done");
+    let shown = String::from_utf8(stage.ask(&["show", &run]).stdout).unwrap();
     for part in ["approved by ", "src/tox.ini"] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(shown.contains(part), "{part}: {shown}");
     }
-    assert_eq!(scene.verify(&run).exit, 0);
-    let ledger = fs::read_to_string(scene.evidence(&run, "events.jsonl")).unwrap();
+    assert_eq!(stage.verify(&run).exit, 0);
+    let ledger = fs::read_to_string(stage.evidence(&run, "events.jsonl")).unwrap();
     let uid = rustix::process::getuid().as_raw();
     assert!(ledger.contains(&format!("\"uid\":{uid}")), "{ledger}");
     assert_eq!(
@@ -122,40 +122,40 @@ fn a_run_waits_for_a_person_and_holds_nothing_meanwhile() {
 
 #[test]
 fn a_yes_is_good_for_its_time_and_can_be_given_again() {
-    let scene = scene("");
-    let before = scene.surroundings();
-    let (_, run) = wide(&scene);
-    let yes = scene.ask(&["approve", &run, "--for", "1s", "--json"]);
+    let stage = stage("");
+    let before = stage.surroundings();
+    let (_, run) = wide(&stage);
+    let yes = stage.ask(&["approve", &run, "--for", "1s", "--json"]);
     assert_eq!(yes.exit, 0, "{yes:?}");
     sleep(Duration::from_millis(1100));
-    let late = scene.ask(&["resume", &run, "--json"]);
+    let late = stage.ask(&["resume", &run, "--json"]);
     let code = &late.json[0]["verdict"]["code"];
     assert_eq!(
         (late.exit, code),
         (3, &json!("APPROVAL_NEEDED")),
         "{late:?}"
     );
-    scene.assert_clean(&before, "too late");
-    let done = scene.ask(&["approve", &run, "--go", "--json"]);
+    stage.assert_clean(&before, "too late");
+    let done = stage.ask(&["approve", &run, "--go", "--json"]);
     assert_eq!((done.exit, done.code()), (0, "OK"), "{done:?}");
-    assert_eq!(scene.verify(&run).exit, 0);
-    let long = scene.ask(&["approve", &run, "--for", "8d", "--json"]);
+    assert_eq!(stage.verify(&run).exit, 0);
+    let long = stage.ask(&["approve", &run, "--for", "8d", "--json"]);
     assert_eq!((long.exit, long.code()), (2, "USAGE_ERROR"), "{long:?}");
 }
 
 #[test]
 fn a_no_is_sealed_and_nothing_else_was_done() {
-    let scene = scene("");
-    let before = scene.surroundings();
-    let (_, run) = wide(&scene);
-    let no = scene.ask(&["reject", &run, "--reason", "too wide", "--json"]);
+    let stage = stage("");
+    let before = stage.surroundings();
+    let (_, run) = wide(&stage);
+    let no = stage.ask(&["reject", &run, "--reason", "too wide", "--json"]);
     assert_eq!((no.exit, no.code()), (0, "APPROVAL_REJECTED"), "{no:?}");
-    assert_eq!(scene.verify(&run).exit, 0);
-    scene.assert_clean(&before, "rejected");
-    let ledger = fs::read_to_string(scene.evidence(&run, "events.jsonl")).unwrap();
+    assert_eq!(stage.verify(&run).exit, 0);
+    stage.assert_clean(&before, "rejected");
+    let ledger = fs::read_to_string(stage.evidence(&run, "events.jsonl")).unwrap();
     assert!(ledger.contains("too wide"), "{ledger}");
     assert!(!ledger.contains("STEP_STARTED"), "{ledger}");
-    let late = scene.ask(&["approve", &run, "--go", "--json"]);
+    let late = stage.ask(&["approve", &run, "--go", "--json"]);
     assert_eq!(
         (late.exit, late.code()),
         (1, "NOTHING_TO_APPROVE"),
@@ -164,14 +164,14 @@ fn a_no_is_sealed_and_nothing_else_was_done() {
 }
 
 #[test]
-fn the_policy_of_the_base_says_what_nobody_is_asked_about() {
-    let scene = scene("[approve]\npaths = [\"src\"]\noracle = [\"src/tox.ini\"]\n");
+fn the_policy_of_the_base_says_what_needs_no_approval() {
+    let stage = stage("[approve]\npaths = [\"src\"]\noracle = [\"src/tox.ini\"]\n");
     let extra = json!({ "permit": { "oracle": ["src/tox.ini"] } });
-    let outcome = run(&scene, &["src"], &extra);
+    let outcome = run(&stage, &["src"], &extra);
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
     // The checkout's own copy of the policy has no say, and neither has another author.
     let open = "[approve]\nauthors = [\"agent\"]\nnet = [\"a.example:443\"]\n";
-    scene.write("repo/provost.toml", &format!("{COMMANDS}{open}"));
+    stage.write("repo/provost.toml", &format!("{COMMANDS}{open}"));
     let cases = [
         (json!({ "author": "agent" }), "/x_provost/author"),
         (
@@ -184,69 +184,69 @@ fn the_policy_of_the_base_says_what_nobody_is_asked_about() {
         ),
     ];
     for (extra, want) in cases {
-        let outcome = run(&scene, &["src/a.txt"], &extra);
+        let outcome = run(&stage, &["src/a.txt"], &extra);
         assert_eq!(outcome.code(), "APPROVAL_NEEDED", "{outcome:?}");
         let places: Vec<String> = outcome.findings().into_iter().map(|it| it.1).collect();
         assert_eq!(places, [want]);
     }
-    let narrow = run(&scene, &["src/a.txt", "src/tox.ini"], &json!({}));
+    let narrow = run(&stage, &["src/a.txt", "src/tox.ini"], &json!({}));
     assert_eq!(
         narrow.code(),
         "DIFF_REFUSED",
-        "nobody was asked: {narrow:?}"
+        "no approval was asked for: {narrow:?}"
     );
 }
 
 #[test]
 fn a_run_that_waits_is_cancelled_and_a_second_try_asks_again() {
-    let scene = scene("");
-    let before = scene.surroundings();
-    let (_, run) = wide(&scene);
-    let open = scene.ask(&["retry", &run, "--json"]);
+    let stage = stage("");
+    let before = stage.surroundings();
+    let (_, run) = wide(&stage);
+    let open = stage.ask(&["retry", &run, "--json"]);
     assert_eq!((open.exit, open.code()), (3, "RUN_UNFINISHED"), "{open:?}");
-    let done = scene.ask(&["cancel", &run, "--json"]);
+    let done = stage.ask(&["cancel", &run, "--json"]);
     assert_eq!((done.exit, done.code()), (0, "CANCELLED"), "{done:?}");
-    assert_eq!(scene.verify(&run).exit, 0);
-    let again = scene.ask(&["retry", &run, "--json"]);
+    assert_eq!(stage.verify(&run).exit, 0);
+    let again = stage.ask(&["retry", &run, "--json"]);
     assert_eq!(
         (again.exit, again.code()),
         (3, "APPROVAL_NEEDED"),
         "{again:?}"
     );
-    let done = scene.ask(&["approve", again.text("run_id"), "--go", "--json"]);
+    let done = stage.ask(&["approve", again.text("run_id"), "--go", "--json"]);
     assert_eq!((done.exit, done.code()), (0, "OK"), "{done:?}");
-    scene.assert_clean(&before, "again");
+    stage.assert_clean(&before, "again");
 }
 
 #[test]
-fn a_run_that_was_approved_says_so_and_goes_on_and_one_that_is_over_does_not() {
-    let scene = scene("");
+fn a_run_that_was_approved_says_so_and_continues_and_one_that_is_over_does_not() {
+    let stage = stage("");
     let text = |outcome: Outcome| String::from_utf8_lossy(&outcome.stdout).into_owned();
-    let (_, run) = wide(&scene);
-    let why = scene.ask(&["why", &run]);
+    let (_, run) = wide(&stage);
+    let why = stage.ask(&["why", &run]);
     assert_eq!(why.exit, 3, "{why:?}");
     assert!(text(why).contains("provost approve"));
-    let yes = scene.ask(&["approve", &run]);
+    let yes = stage.ask(&["approve", &run]);
     assert_eq!(yes.exit, 0, "{yes:?}");
     for words in ["status", "runs"] {
-        let told = text(scene.ask(&[words]));
-        assert!(told.contains("APPROVED"), "{words}: {told}");
+        let shown = text(stage.ask(&[words]));
+        assert!(shown.contains("APPROVED"), "{words}: {shown}");
     }
-    let status = text(scene.ask(&["status"]));
+    let status = text(stage.ask(&["status"]));
     let next = format!("next: provost resume {run}");
     assert!(status.contains(&next), "{status}");
     // It was not interrupted: it has not begun.
-    let agent = scene.agent(WORK);
+    let agent = stage.agent(WORK);
     let words = ["run", "x", "--allow", "src", "--accept", "sh check.sh"];
-    let other = scene.ask(&[&words[..], &["--agent-cmd", &agent]].concat());
-    let again = scene.ask(&["retry", &run]);
-    for told in [&other.stderr, &again.stderr] {
+    let other = stage.ask(&[&words[..], &["--agent-cmd", &agent]].concat());
+    let again = stage.ask(&["retry", &run]);
+    for shown in [&other.stderr, &again.stderr] {
         let words = format!("{run} was approved and has not begun");
-        assert!(told.contains(&words), "{told}");
+        assert!(shown.contains(&words), "{shown}");
     }
-    let done = scene.ask(&["approve", &run, "--go", "--json"]);
+    let done = stage.ask(&["approve", &run, "--go", "--json"]);
     assert_eq!((done.exit, done.code()), (0, "OK"), "{done:?}");
-    let over = scene.ask(&["resume", &run, "--json"]);
+    let over = stage.ask(&["resume", &run, "--json"]);
     assert_eq!((over.exit, over.code()), (1, "RUN_OVER"), "{over:?}");
     let hint = over.json.pointer("/details/hint").unwrap();
     assert_eq!(*hint, json!(format!("provost retry {run}")));

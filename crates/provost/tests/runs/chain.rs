@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::scene::{Ask, Outcome, Running, Scene, until};
+use crate::stage::{Ask, Outcome, Running, Stage, until};
 
 /// An agent that writes its task's name into the file it may write, after what its objective says.
 const AGENT: &str = r#"
@@ -15,18 +15,18 @@ const AGENT: &str = r#"
     echo done >> $path
 "#;
 
-fn scene() -> Scene {
-    let scene = Scene::new();
-    scene.commit(&[
+fn stage() -> Stage {
+    let stage = Stage::new();
+    stage.commit(&[
         ("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n"),
         ("check.sh", "test ! -e src/bad\n"),
     ]);
-    scene
+    stage
 }
 
 /// A node that runs `spec` in a shell and writes `path`.
-fn node(scene: &Scene, id: &str, path: &str, spec: &str, needs: &[&str]) -> Value {
-    let file = scene
+fn node(stage: &Stage, id: &str, path: &str, spec: &str, needs: &[&str]) -> Value {
+    let file = stage
         .path(&format!("outside/{id}.json"))
         .display()
         .to_string();
@@ -42,24 +42,24 @@ fn node(scene: &Scene, id: &str, path: &str, spec: &str, needs: &[&str]) -> Valu
         "--timeout",
         "60s",
     ];
-    let made = scene.ask(&words);
+    let made = stage.ask(&words);
     assert_eq!(made.exit, 0, "{made:?}");
     let contract: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     fs::remove_file(&file).unwrap();
     json!({ "id": id, "needs": needs, "contract": contract })
 }
 
-fn start(scene: &Scene, nodes: &[Value], more: &[&str]) -> Running {
+fn start(stage: &Stage, nodes: &[Value], more: &[&str]) -> Running {
     let document = json!({ "schema_version": 1, "nodes": nodes });
-    scene.write("chain.json", &document.to_string());
-    let file = scene.path("chain.json").display().to_string();
-    let agent = scene.agent(AGENT);
+    stage.write("chain.json", &document.to_string());
+    let file = stage.path("chain.json").display().to_string();
+    let agent = stage.agent(AGENT);
     let words = ["chain", "-f", &file, "--agent-cmd", &agent, "--json"];
-    scene.spawn(scene.provost(&[&words, more].concat()))
+    stage.spawn(stage.provost(&[&words, more].concat()))
 }
 
-fn run(scene: &Scene, nodes: &[Value], more: &[&str]) -> Outcome {
-    start(scene, nodes, more).wait()
+fn run(stage: &Stage, nodes: &[Value], more: &[&str]) -> Outcome {
+    start(stage, nodes, more).wait()
 }
 
 /// The row of a node in a report.
@@ -75,22 +75,22 @@ fn status(outcome: &Outcome, ids: &[&str]) -> Vec<String> {
 
 #[test]
 fn eight_disjoint_nodes_are_accepted_at_once() {
-    let scene = scene();
-    let before = scene.surroundings();
+    let stage = stage();
+    let before = stage.surroundings();
     let ids: Vec<String> = (1..=8).map(|number| format!("n{number}")).collect();
     let nodes: Vec<Value> = ids
         .iter()
-        .map(|id| node(&scene, id, &format!("src/{id}.txt"), "sleep 4", &[]))
+        .map(|id| node(&stage, id, &format!("src/{id}.txt"), "sleep 4", &[]))
         .collect();
-    let outcome = run(&scene, &nodes, &["--jobs", "8"]);
+    let outcome = run(&stage, &nodes, &["--jobs", "8"]);
     assert_eq!((outcome.exit, outcome.code()), (0, "OK"), "{outcome:?}");
     let mut spans = Vec::new();
     for id in &ids {
         let row = row(&outcome, id);
         let run_id = row["run_id"].as_str().unwrap();
-        assert_eq!(scene.verify(run_id).exit, 0, "{id}");
+        assert_eq!(stage.verify(run_id).exit, 0, "{id}");
         assert!(row["ledger_head"].is_string() && row["commit"].is_string());
-        spans.push(span(&scene, run_id));
+        spans.push(span(&stage, run_id));
     }
     // A slow machine may have begun the last one when the first was over.
     let at_once = |moment: &String| {
@@ -100,14 +100,14 @@ fn eight_disjoint_nodes_are_accepted_at_once() {
     let most = spans.iter().map(|span| at_once(&span.0)).max();
     assert!(most >= Some(4), "{spans:?}");
     let chain = outcome.text("chain_id");
-    let verified = scene.ask(&["verify", chain, "--json"]);
+    let verified = stage.ask(&["verify", chain, "--json"]);
     assert_eq!(verified.exit, 0, "{verified:?}");
-    scene.assert_clean(&before, "eight");
+    stage.assert_clean(&before, "eight");
 }
 
 /// When the agent of a run began and ended.
-fn span(scene: &Scene, run_id: &str) -> (String, String) {
-    let text = fs::read_to_string(scene.evidence(run_id, "events.jsonl")).unwrap();
+fn span(stage: &Stage, run_id: &str) -> (String, String) {
+    let text = fs::read_to_string(stage.evidence(run_id, "events.jsonl")).unwrap();
     let at = |want: &dyn Fn(&Value) -> bool| {
         let lines = text
             .lines()
@@ -123,55 +123,55 @@ fn span(scene: &Scene, run_id: &str) -> (String, String) {
 
 #[test]
 fn a_node_starts_from_the_results_it_needs() {
-    let scene = scene();
+    let stage = stage();
     let nodes = [
-        node(&scene, "a", "src/one.txt", "true", &[]),
+        node(&stage, "a", "src/one.txt", "true", &[]),
         node(
-            &scene,
+            &stage,
             "b",
             "src/two.txt",
             "test -e src/one.txt || exit 7",
             &["a"],
         ),
         node(
-            &scene,
+            &stage,
             "c",
             "src/three.txt",
             "test ! -e src/two.txt || exit 7",
             &["a"],
         ),
         node(
-            &scene,
+            &stage,
             "d",
             "src/four.txt",
             "cat src/one.txt src/two.txt src/three.txt || exit 7",
             &["b", "c"],
         ),
     ];
-    let outcome = run(&scene, &nodes, &[]);
+    let outcome = run(&stage, &nodes, &[]);
     assert_eq!((outcome.exit, outcome.code()), (0, "OK"), "{outcome:?}");
     // Landed in the order of the chain, the whole of it is on the branch.
     for id in ["a", "b", "c", "d"] {
         let run_id = row(&outcome, id)["run_id"].as_str().unwrap().to_owned();
-        let landed = scene.ask(&["land", &run_id, "--json"]);
+        let landed = stage.ask(&["land", &run_id, "--json"]);
         assert_eq!(landed.exit, 0, "{id}: {landed:?}");
     }
     for name in ["one", "two", "three", "four"] {
         assert!(
-            scene.path(&format!("repo/src/{name}.txt")).exists(),
+            stage.path(&format!("repo/src/{name}.txt")).exists(),
             "{name}"
         );
     }
 }
 
 #[test]
-fn what_needs_a_refused_node_is_not_run_and_a_second_call_goes_on() {
-    let scene = scene();
-    let good = node(&scene, "good", "src/good.txt", "true", &[]);
-    let bad = node(&scene, "bad", "src/bad", "true", &[]);
-    let next = node(&scene, "next", "src/next.txt", "true", &["bad"]);
+fn what_needs_a_refused_node_is_not_run_and_a_second_call_continues() {
+    let stage = stage();
+    let good = node(&stage, "good", "src/good.txt", "true", &[]);
+    let bad = node(&stage, "bad", "src/bad", "true", &[]);
+    let next = node(&stage, "next", "src/next.txt", "true", &["bad"]);
     let nodes = [good.clone(), bad, next.clone()];
-    let outcome = run(&scene, &nodes, &[]);
+    let outcome = run(&stage, &nodes, &[]);
     assert_eq!(
         (outcome.exit, outcome.code()),
         (1, "ACCEPTANCE_FAILED"),
@@ -181,11 +181,11 @@ fn what_needs_a_refused_node_is_not_run_and_a_second_call_goes_on() {
     assert_eq!(status(&outcome, &ids), ["accepted", "refused", "not_run"]);
     assert_eq!(row(&outcome, "next")["verdict"]["code"], "NEEDS_REFUSED");
     // Called again, finished nodes are taken as they are.
-    let again = run(&scene, &nodes, &[]);
+    let again = run(&stage, &nodes, &[]);
     assert_eq!(again.json["nodes"], outcome.json["nodes"], "{again:?}");
-    assert_eq!(scene.runs().len(), 2);
-    // Refused ones are run anew if somebody asks for it.
-    let again = run(&scene, &nodes, &["--again"]);
+    assert_eq!(stage.runs().len(), 2);
+    // Refused ones are run anew if the user asks for it.
+    let again = run(&stage, &nodes, &["--again"]);
     assert_eq!(again.exit, 1);
     assert_eq!(
         row(&again, "good")["run_id"],
@@ -196,14 +196,14 @@ fn what_needs_a_refused_node_is_not_run_and_a_second_call_goes_on() {
 
 #[test]
 fn results_that_do_not_go_together_are_a_conflict_and_an_outcome() {
-    let scene = scene();
+    let stage = stage();
     let line = |word: &str| format!("echo {word} > src/b.txt");
     let nodes = [
-        node(&scene, "a", "src/b.txt", &line("one"), &[]),
-        node(&scene, "b", "src/b.txt", &line("two"), &[]),
-        node(&scene, "c", "src/c.txt", "true", &["a", "b"]),
+        node(&stage, "a", "src/b.txt", &line("one"), &[]),
+        node(&stage, "b", "src/b.txt", &line("two"), &[]),
+        node(&stage, "c", "src/c.txt", "true", &["a", "b"]),
     ];
-    let outcome = run(&scene, &nodes, &["--jobs", "4"]);
+    let outcome = run(&stage, &nodes, &["--jobs", "4"]);
     assert_eq!(
         (outcome.exit, outcome.code()),
         (1, "CHAIN_CONFLICT"),
@@ -216,7 +216,7 @@ fn results_that_do_not_go_together_are_a_conflict_and_an_outcome() {
     // They share a path, so the second waited for the first.
     let spans: Vec<_> = ["a", "b"]
         .iter()
-        .map(|id| span(&scene, row(&outcome, id)["run_id"].as_str().unwrap()))
+        .map(|id| span(&stage, row(&outcome, id)["run_id"].as_str().unwrap()))
         .collect();
     assert!(
         spans[0].1 < spans[1].0 || spans[1].1 < spans[0].0,
@@ -225,24 +225,24 @@ fn results_that_do_not_go_together_are_a_conflict_and_an_outcome() {
 }
 
 #[test]
-fn a_scope_that_somebody_else_holds_is_refused_and_names_the_holder() {
-    let scene = scene();
+fn a_scope_that_another_run_holds_is_refused_and_names_the_holder() {
+    let stage = stage();
     let ask = Ask {
         allow: &["src/held.txt"],
         ..Ask::default()
     };
-    let holder = scene.start("echo begun; sleep 1000", &ask);
+    let holder = stage.start("echo begun; sleep 1000", &ask);
     until("the holder works", || {
-        scene
+        stage
             .last_run()
-            .is_some_and(|run| scene.printed_in(&run).contains("begun"))
+            .is_some_and(|run| stage.printed_in(&run).contains("begun"))
     });
-    let name = scene.last_run().unwrap();
+    let name = stage.last_run().unwrap();
     let nodes = [
-        node(&scene, "taken", "src/held.txt", "true", &[]),
-        node(&scene, "free", "src/free.txt", "true", &[]),
+        node(&stage, "taken", "src/held.txt", "true", &[]),
+        node(&stage, "free", "src/free.txt", "true", &[]),
     ];
-    let outcome = run(&scene, &nodes, &[]);
+    let outcome = run(&stage, &nodes, &[]);
     assert_eq!(
         (outcome.exit, outcome.code()),
         (3, "LEASE_HELD"),
@@ -255,8 +255,8 @@ fn a_scope_that_somebody_else_holds_is_refused_and_names_the_holder() {
     assert_eq!(status(&outcome, &["free"]), ["accepted"]);
     holder.signal(Signal::INT);
     holder.wait();
-    // Nobody decided about that contract, so it is tried again.
-    let again = run(&scene, &nodes, &[]);
+    // There is no verdict about that contract, so it is tried again.
+    let again = run(&stage, &nodes, &[]);
     assert_eq!((again.exit, again.code()), (0, "OK"), "{again:?}");
     assert_eq!(
         row(&again, "free")["run_id"],
@@ -265,45 +265,45 @@ fn a_scope_that_somebody_else_holds_is_refused_and_names_the_holder() {
 }
 
 #[test]
-fn a_chain_whose_driver_dies_is_gone_on_with() {
-    let scene = scene();
-    let before = scene.surroundings();
+fn a_chain_whose_driver_dies_is_continued() {
+    let stage = stage();
+    let before = stage.surroundings();
     let wait = "echo begun; test -e /tmp/never || sleep 1";
     let nodes = [
-        node(&scene, "a", "src/one.txt", "true", &[]),
-        node(&scene, "b", "src/two.txt", wait, &["a"]),
-        node(&scene, "c", "src/three.txt", "true", &["b"]),
+        node(&stage, "a", "src/one.txt", "true", &[]),
+        node(&stage, "b", "src/two.txt", wait, &["a"]),
+        node(&stage, "c", "src/three.txt", "true", &["b"]),
     ];
-    let running = start(&scene, &nodes, &[]);
+    let running = start(&stage, &nodes, &[]);
     until("the second node works", || {
-        let mut runs = scene.runs().into_iter();
-        runs.any(|run| scene.printed_in(&run).contains("begun"))
+        let mut runs = stage.runs().into_iter();
+        runs.any(|run| stage.printed_in(&run).contains("begun"))
     });
     running.signal(Signal::KILL);
     running.wait();
-    scene.await_silence("killed");
-    let begun = scene.runs();
+    stage.await_silence("killed");
+    let begun = stage.runs();
     assert_eq!(begun.len(), 2);
-    let outcome = run(&scene, &nodes, &[]);
+    let outcome = run(&stage, &nodes, &[]);
     assert_eq!((outcome.exit, outcome.code()), (0, "OK"), "{outcome:?}");
     for id in ["a", "b"] {
         let run_id = row(&outcome, id)["run_id"].as_str().unwrap();
         assert!(begun.contains(run_id), "{id} is the run that was begun");
     }
-    assert_eq!(scene.runs().len(), 3);
-    scene.assert_clean(&before, "killed");
+    assert_eq!(stage.runs().len(), 3);
+    stage.assert_clean(&before, "killed");
 }
 
 #[test]
 fn a_chain_that_breaks_a_rule_begins_nothing() {
-    let scene = scene();
-    let mut broad = node(&scene, "broad", "src/x.txt", "true", &[]);
+    let stage = stage();
+    let mut broad = node(&stage, "broad", "src/x.txt", "true", &[]);
     broad["contract"]["allowed_paths"] = json!(["**"]);
-    let mut lone = node(&scene, "lone", "src/y.txt", "true", &[]);
+    let mut lone = node(&stage, "lone", "src/y.txt", "true", &[]);
     lone["contract"] = Value::Null;
     let cases = [
         (
-            vec![node(&scene, "a", "src/x.txt", "true", &["a"])],
+            vec![node(&stage, "a", "src/x.txt", "true", &["a"])],
             1,
             "CHAIN_INVALID",
             "circle",
@@ -335,30 +335,30 @@ fn a_chain_that_breaks_a_rule_begins_nothing() {
         ),
     ];
     for (nodes, exit, code, words) in cases {
-        let outcome = run(&scene, &nodes, &[]);
+        let outcome = run(&stage, &nodes, &[]);
         assert_eq!((outcome.exit, outcome.code()), (exit, code), "{outcome:?}");
         assert!(outcome.text("reason").contains(words), "{outcome:?}");
     }
-    assert!(scene.runs().is_empty());
+    assert!(stage.runs().is_empty());
 }
 
 #[test]
 fn a_chain_is_swept_when_its_work_is_on_a_branch_and_its_evidence_is_not_wanted() {
-    let scene = scene();
-    let one = [node(&scene, "one", "src/one.txt", "true", &[])];
+    let stage = stage();
+    let one = [node(&stage, "one", "src/one.txt", "true", &[])];
     let running = start(
-        &scene,
-        &[node(&scene, "two", "src/two.txt", "sleep 60", &[])],
+        &stage,
+        &[node(&stage, "two", "src/two.txt", "sleep 60", &[])],
         &[],
     );
-    until("the agent works", || !scene.runs().is_empty());
-    let outcome = run(&scene, &one, &[]);
+    until("the agent works", || !stage.runs().is_empty());
+    let outcome = run(&stage, &one, &[]);
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
     let chain = outcome.text("chain_id");
-    let chains = scene.path("repo/.provost/chains");
+    let chains = stage.path("repo/.provost/chains");
     let count = || fs::read_dir(&chains).unwrap().count();
     let sweep = |words: &[&str]| {
-        let swept = scene.ask(&[&["gc", "--json"], words].concat());
+        let swept = stage.ask(&[&["gc", "--json"], words].concat());
         assert_eq!(swept.exit, 0, "{swept:?}");
         let rows = swept.json["records"].as_array().unwrap().clone();
         let of = |row: &&Value| row["id"] == chain;
@@ -368,14 +368,18 @@ fn a_chain_is_swept_when_its_work_is_on_a_branch_and_its_evidence_is_not_wanted(
     let unlanded = json!("its work has not landed");
     assert_eq!(sweep(&["--bundles"]), (2, unlanded));
     let run_id = row(&outcome, "one")["run_id"].as_str().unwrap();
-    assert_eq!(scene.ask(&["land", run_id]).exit, 0);
+    assert_eq!(stage.ask(&["land", run_id]).exit, 0);
     assert_eq!(sweep(&[]), (2, Value::Null), "evidence stays");
-    assert_eq!(scene.ask(&["verify", chain]).exit, 0);
-    assert_eq!(sweep(&["--bundles"]), (1, Value::Null), "the other goes on");
+    assert_eq!(stage.ask(&["verify", chain]).exit, 0);
+    assert_eq!(
+        sweep(&["--bundles"]),
+        (1, Value::Null),
+        "the other is still active"
+    );
 
     running.signal(Signal::KILL);
     running.wait();
-    scene.await_silence("killed");
-    let swept = scene.ask(&["gc", "--bundles", "--json"]);
+    stage.await_silence("killed");
+    let swept = stage.ask(&["gc", "--bundles", "--json"]);
     assert_eq!((swept.exit, count()), (0, 1), "it can be called again");
 }

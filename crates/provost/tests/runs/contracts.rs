@@ -1,16 +1,16 @@
-//! Contracts that are written from flags, looked over, and learned from runs.
+//! Contracts that are written from flags, linted, and learned from runs.
 
 use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::scene::{Ask, Scene};
+use crate::stage::{Ask, Stage};
 
 #[test]
 fn a_contract_is_written_in_every_format_and_keeps_every_rule() {
-    let scene = Scene::new();
+    let stage = Stage::new();
     for ending in ["json", "yaml", "toml"] {
-        let file = scene
+        let file = stage
             .path(&format!("home/new.{ending}"))
             .display()
             .to_string();
@@ -27,15 +27,15 @@ fn a_contract_is_written_in_every_format_and_keeps_every_rule() {
             "1GiB",
             "--json",
         ];
-        let made = scene.ask(&words);
+        let made = stage.ask(&words);
         assert_eq!(made.exit, 0, "{made:?}");
-        let checked = scene.ask(&["check", "contract", &file, "--json"]);
+        let checked = stage.ask(&["check", "contract", &file, "--json"]);
         assert_eq!(
             (checked.code(), checked.exit),
             ("OK", 0),
             "{ending}: {checked:?}"
         );
-        let linted = scene.ask(&["contract", "lint", &file, "--json"]);
+        let linted = stage.ask(&["contract", "lint", &file, "--json"]);
         assert_eq!(
             (linted.exit, &linted.json["advice"]),
             (0, &json!([])),
@@ -43,7 +43,7 @@ fn a_contract_is_written_in_every_format_and_keeps_every_rule() {
         );
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text.contains("# What decides"), ending != "json", "{text}");
-        let again = scene.ask(&words);
+        let again = stage.ask(&words);
         assert_eq!(
             again.exit, 4,
             "a file that is there is left alone: {again:?}"
@@ -53,8 +53,8 @@ fn a_contract_is_written_in_every_format_and_keeps_every_rule() {
 
 #[test]
 fn advice_is_no_refusal_and_a_broken_rule_is() {
-    let scene = Scene::new();
-    let file = scene.path("home/wide.yaml").display().to_string();
+    let stage = Stage::new();
+    let file = stage.path("home/wide.yaml").display().to_string();
     let words = [
         "contract",
         "new",
@@ -65,8 +65,8 @@ fn advice_is_no_refusal_and_a_broken_rule_is() {
         "--accept",
         "pytest -q",
     ];
-    assert_eq!(scene.ask(&words).exit, 0);
-    let linted = scene.ask(&["contract", "lint", &file, "--json"]);
+    assert_eq!(stage.ask(&words).exit, 0);
+    let linted = stage.ask(&["contract", "lint", &file, "--json"]);
     assert_eq!(linted.exit, 0, "{linted:?}");
     let advice = linted.json["advice"].as_array().unwrap();
     let places: Vec<&str> = advice
@@ -76,7 +76,7 @@ fn advice_is_no_refusal_and_a_broken_rule_is() {
     assert_eq!(places, ["/allowed_paths/0", "/x_provost/limits"]);
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("\"src\"", "\"../src\"")).unwrap();
-    let linted = scene.ask(&["contract", "lint", &file, "--json"]);
+    let linted = stage.ask(&["contract", "lint", &file, "--json"]);
     assert_eq!(
         (linted.code(), linted.exit),
         ("CONTRACT_INVALID", 1),
@@ -87,29 +87,29 @@ fn advice_is_no_refusal_and_a_broken_rule_is() {
 /// The same work passes under what was learned from it, also if it was refused before.
 #[test]
 fn what_is_learned_from_a_run_lets_it_pass() {
-    let scene = Scene::new();
-    scene.commit(&[("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n")]);
+    let stage = Stage::new();
+    stage.commit(&[("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n")]);
     let script = "echo good > src/a.txt; echo x > src/tox.ini; echo more >> docs/readme.md";
-    let refused = scene.run(script, &Ask::default());
+    let refused = stage.run(script, &Ask::default());
     assert_eq!(refused.code(), "DIFF_REFUSED", "{refused:?}");
-    let file = scene.path("home/learned.yaml").display().to_string();
-    let learned = scene.ask(&["contract", "learn", "last", "--out", &file, "--json"]);
+    let file = stage.path("home/learned.yaml").display().to_string();
+    let learned = stage.ask(&["contract", "learn", "last", "--out", &file, "--json"]);
     assert_eq!(learned.exit, 0, "{learned:?}");
-    let printed = scene.ask(&["contract", "learn", "last"]);
+    let printed = stage.ask(&["contract", "learn", "last"]);
     let paths = printed.json["allowed_paths"].as_array().unwrap().clone();
     let want: Vec<Value> = ["docs/readme.md", "src/a.txt", "src/tox.ini"]
         .map(Value::from)
         .into();
     assert_eq!(paths, want);
-    let agent = scene.agent(script);
-    let asks = scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
+    let agent = stage.agent(script);
+    let asks = stage.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
     assert_eq!(asks.code(), "APPROVAL_NEEDED", "{asks:?}");
-    let again = scene.ask(&["approve", asks.text("run_id"), "--go", "--json"]);
+    let again = stage.ask(&["approve", asks.text("run_id"), "--go", "--json"]);
     assert_eq!(again.code(), "OK", "{again:?}");
 
-    let failed = scene.run("echo bad > src/a.txt", &Ask::default());
+    let failed = stage.run("echo bad > src/a.txt", &Ask::default());
     assert_eq!(failed.code(), "ACCEPTANCE_FAILED", "{failed:?}");
-    let none = scene.ask(&["contract", "learn", failed.text("run_id"), "--json"]);
+    let none = stage.ask(&["contract", "learn", failed.text("run_id"), "--json"]);
     assert_eq!(
         (none.code(), none.exit),
         ("ACCEPTANCE_FAILED", 1),

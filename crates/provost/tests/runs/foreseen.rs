@@ -5,20 +5,20 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::scene::{Ask, Outcome, Scene};
+use crate::stage::{Ask, Outcome, Stage};
 
 const POLICY: &str = "[commands]\nallow = [\"sh check.sh\"]\n[mcp.search]\ncommand = \"search\"\n";
 
-fn scene() -> Scene {
-    let scene = Scene::new();
+fn stage() -> Stage {
+    let stage = Stage::new();
     let skills = r#"{"worker": ["read"]}"#;
-    scene.commit(&[("provost.toml", POLICY), ("policies/skills.json", skills)]);
-    scene
+    stage.commit(&[("provost.toml", POLICY), ("policies/skills.json", skills)]);
+    stage
 }
 
 /// A contract that can be run here, written to a file.
-fn contract(scene: &Scene, change: impl FnOnce(&mut Value)) -> String {
-    let file = scene.path("home/base.json").display().to_string();
+fn contract(stage: &Stage, change: impl FnOnce(&mut Value)) -> String {
+    let file = stage.path("home/base.json").display().to_string();
     let _ = fs::remove_file(&file);
     let words = [
         "contract",
@@ -28,7 +28,7 @@ fn contract(scene: &Scene, change: impl FnOnce(&mut Value)) -> String {
         "--allow",
         "src/a.txt",
     ];
-    let made = scene.ask(&[&words[..], &["--accept", "sh check.sh", "--json"]].concat());
+    let made = stage.ask(&[&words[..], &["--accept", "sh check.sh", "--json"]].concat());
     assert_eq!(made.exit, 0, "{made:?}");
     let mut value: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     change(&mut value);
@@ -89,7 +89,7 @@ fn what_a_run_refuses_at_its_opening_is_refused_by_check_and_lint_with_the_same_
             it["runtime_options"] = json!({ "runner": "agents" });
         }),
         ("CONTRACT_INVALID", |it| {
-            it["runtime_options"] = json!({ "provider": "nobody" });
+            it["runtime_options"] = json!({ "provider": "missing" });
         }),
         ("CONTRACT_INVALID", |it| {
             it["role_contract"] = role_contract("not/here.json");
@@ -98,21 +98,21 @@ fn what_a_run_refuses_at_its_opening_is_refused_by_check_and_lint_with_the_same_
             it["role_contract"] = role_contract("policies/skills.json");
         }),
         ("CONTRACT_INVALID", |it| {
-            it["role_contract"] = role_contract("policies/skills.json#nobody");
+            it["role_contract"] = role_contract("policies/skills.json#missing");
         }),
     ];
-    let scene = scene();
-    let agent = scene.agent("echo good > src/a.txt");
+    let stage = stage();
+    let agent = stage.agent("echo good > src/a.txt");
     for (at, (want, change)) in cases.into_iter().enumerate() {
-        let file = contract(&scene, change);
-        let ran = scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
-        let checked = scene.ask(&["check", "contract", &file, "--json"]);
-        let linted = scene.ask(&["contract", "lint", &file, "--json"]);
+        let file = contract(&stage, change);
+        let ran = stage.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
+        let checked = stage.ask(&["check", "contract", &file, "--json"]);
+        let linted = stage.ask(&["contract", "lint", &file, "--json"]);
         assert_eq!(ran.code(), want, "{at}: {ran:?}");
         assert_eq!(code(&checked), code(&ran), "{at}: {checked:?}");
         assert_eq!(code(&linted), code(&ran), "{at}: {linted:?}");
         if let Some(run) = Some(ran.text("run_id")).filter(|run| !run.is_empty()) {
-            let verified = scene.verify(run);
+            let verified = stage.verify(run);
             assert_eq!(verified.exit, 0, "{at}: {verified:?}");
         }
     }
@@ -120,13 +120,13 @@ fn what_a_run_refuses_at_its_opening_is_refused_by_check_and_lint_with_the_same_
 
 #[test]
 fn what_a_run_waits_for_is_foreseen_by_check_and_lint() {
-    let scene = scene();
-    let file = contract(&scene, |it| it["allowed_paths"] = json!(["src"]));
-    let agent = scene.agent("echo good > src/a.txt");
-    let ran = scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
+    let stage = stage();
+    let file = contract(&stage, |it| it["allowed_paths"] = json!(["src"]));
+    let agent = stage.agent("echo good > src/a.txt");
+    let ran = stage.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
     assert_eq!(ran.code(), "APPROVAL_NEEDED", "{ran:?}");
     for words in [["check", "contract"], ["contract", "lint"]] {
-        let answer = scene.ask(&[&words[..], &[&file, "--json"]].concat());
+        let answer = stage.ask(&[&words[..], &[&file, "--json"]].concat());
         assert_eq!(answer.code(), "OK", "{answer:?}");
         assert_eq!(answer.json["asks"][0]["path"], "/allowed_paths/0");
     }
@@ -168,29 +168,29 @@ fn for_role(it: &mut Value, role: &str, schema: &str, sha256: &str) {
 
 #[test]
 fn every_role_of_the_registry_has_a_contract_that_check_and_run_take() {
-    let scene = scene();
+    let stage = stage();
     // Passes on the base as well, where a role that only reads leaves it.
-    scene.commit(&[("check.sh", "true\n")]);
+    stage.commit(&[("check.sh", "true\n")]);
     for (role, schema) in ROLES {
-        let text = scene.ask(&["schema", schema]);
+        let text = stage.ask(&["schema", schema]);
         let sha256 = provost_core::object::sha256(&text.stdout);
-        let file = contract(&scene, |it| for_role(it, role, schema, &sha256));
-        let checked = scene.ask(&["check", "contract", &file, "--json"]);
+        let file = contract(&stage, |it| for_role(it, role, schema, &sha256));
+        let checked = stage.ask(&["check", "contract", &file, "--json"]);
         assert_eq!(checked.code(), "OK", "{role}: {checked:?}");
         let searches = ["SEARCHER", "RESEARCHER"].contains(&role);
         if searches {
             // A search needs a program that is given servers; the gate of a run with it is asked.
             let words = ["check", "contract", &file, "--agent", "codex", "--json"];
-            assert_eq!(scene.ask(&words).code(), "OK", "{role}");
+            assert_eq!(stage.ask(&words).code(), "OK", "{role}");
             continue;
         }
         let reads = ["PM", "TECH_LEAD", "REVIEWER"].contains(&role);
-        let agent = scene.agent(if reads {
+        let agent = stage.agent(if reads {
             "true"
         } else {
             "echo good > src/a.txt"
         });
-        let ran = scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
+        let ran = stage.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
         assert_eq!(ran.code(), "OK", "{role}: {ran:?}");
     }
 }
@@ -205,33 +205,33 @@ fn reports(status: &str) -> String {
     )
 }
 
-fn report(scene: &Scene, run: &str, name: &str) -> Value {
-    let path = scene.evidence(run, &format!("reports/{name}.json"));
+fn report(stage: &Stage, run: &str, name: &str) -> Value {
+    let path = stage.evidence(run, &format!("reports/{name}.json"));
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
 #[test]
 fn an_agent_that_reports_a_failure_is_refused_and_its_work_is_kept() {
-    let scene = Scene::new();
+    let stage = Stage::new();
     for status in ["FAILED", "BLOCKED"] {
-        let outcome = scene.run(&reports(status), &Ask::default());
+        let outcome = stage.run(&reports(status), &Ask::default());
         assert_eq!(outcome.code(), "AGENT_REPORTED_FAILURE", "{outcome:?}");
         let reason = outcome.json["verdict"]["reason"].as_str().unwrap();
         assert_eq!(reason, format!("the agent reports {status}: no key here"));
         let run = outcome.text("run_id");
-        assert_eq!(scene.verify(run).exit, 0);
-        let kept = scene.ask(&["salvage", "list", "--json"]);
+        assert_eq!(stage.verify(run).exit, 0);
+        let kept = stage.ask(&["salvage", "list", "--json"]);
         assert!(kept.json.to_string().contains(run), "{kept:?}");
     }
-    let outcome = scene.run(&reports("SUCCESS"), &Ask::default());
+    let outcome = stage.run(&reports("SUCCESS"), &Ask::default());
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
-    let result = report(&scene, outcome.text("run_id"), "task_result");
+    let result = report(&stage, outcome.text("run_id"), "task_result");
     let gate = &result["gates"]["review_gate"];
-    assert_eq!(gate["passed"], Value::Null, "nobody was asked");
+    assert_eq!(gate["passed"], Value::Null, "no reviewer was asked");
     assert_eq!(gate["note"], "not reviewed: the run has no reviewer");
     let paths = result["artifacts"].as_array().unwrap().iter();
     let paths: Vec<&str> = paths.filter_map(|row| row["path"].as_str()).collect();
-    let tests = report(&scene, outcome.text("run_id"), "test_report");
+    let tests = report(&stage, outcome.text("run_id"), "test_report");
     for stream in ["stdout", "stderr"] {
         let path = tests["commands"][0][stream]["path"].as_str().unwrap();
         assert!(paths.contains(&path), "{path} is not among {paths:?}");
@@ -240,37 +240,37 @@ fn an_agent_that_reports_a_failure_is_refused_and_its_work_is_kept() {
 
 #[test]
 fn a_reviewer_has_the_result_and_the_output_of_the_worker() {
-    let scene = Scene::new();
-    scene.write(
+    let stage = Stage::new();
+    stage.write(
         "agent/reviewer.sh",
         r#"grep -q 'no key here' $PROVOST_WORKER || exit 11
         grep -q 'I ran the tests' $PROVOST_OUTPUT || exit 12
         printf '{"verdict":"PASS","summary":"s","violations":[],"findings":[]}' > $PROVOST_RESULT"#,
     );
-    let reviewer = format!("sh {}", scene.path("agent/reviewer.sh").display());
+    let reviewer = format!("sh {}", stage.path("agent/reviewer.sh").display());
     let more = ["--review-cmd", reviewer.as_str()];
     let ask = Ask {
         more: &more,
         ..Ask::default()
     };
-    let outcome = scene.run(&reports("SUCCESS"), &ask);
+    let outcome = stage.run(&reports("SUCCESS"), &ask);
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
-    let gate = &report(&scene, outcome.text("run_id"), "task_result")["gates"]["review_gate"];
+    let gate = &report(&stage, outcome.text("run_id"), "task_result")["gates"]["review_gate"];
     assert_eq!(gate["passed"], true);
 }
 
 #[test]
 fn skills_that_a_role_refers_to_are_resolved_at_the_base() {
-    let scene = scene();
-    let agent = scene.agent("echo good > src/a.txt");
-    let file = contract(&scene, |it| {
+    let stage = stage();
+    let agent = stage.agent("echo good > src/a.txt");
+    let file = contract(&stage, |it| {
         it["role_contract"] = role_contract("policies/skills.json#worker");
     });
     // Not from the checkout.
-    scene.write("repo/policies/skills.json", "{}");
-    let ran = scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
+    stage.write("repo/policies/skills.json", "{}");
+    let ran = stage.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
     assert_eq!(ran.code(), "OK", "{ran:?}");
-    let manifest = scene.evidence(ran.text("run_id"), "manifest.json");
+    let manifest = stage.evidence(ran.text("run_id"), "manifest.json");
     let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
     let skills = &manifest["role_binding_summary"]["skills_bundle_ref"];
     assert_eq!(skills["status"], "resolved");
@@ -278,12 +278,12 @@ fn skills_that_a_role_refers_to_are_resolved_at_the_base() {
 }
 
 #[test]
-fn a_refused_plan_is_told_on_standard_error() {
-    let scene = scene();
-    let planner = scene.agent("echo '{}' > $PROVOST_RESULT");
-    let file = contract(&scene, |_| ());
+fn a_refused_plan_is_reported_on_standard_error() {
+    let stage = stage();
+    let planner = stage.agent("echo '{}' > $PROVOST_RESULT");
+    let file = contract(&stage, |_| ());
     for words in [vec!["plan", "make it good"], vec!["split", "-f", &file]] {
-        let refused = scene.ask(&[&words[..], &["--agent-cmd", &planner]].concat());
+        let refused = stage.ask(&[&words[..], &["--agent-cmd", &planner]].concat());
         assert_eq!(refused.exit, 1, "{refused:?}");
         assert!(refused.stdout.is_empty(), "{refused:?}");
         assert!(
@@ -294,8 +294,8 @@ fn a_refused_plan_is_told_on_standard_error() {
     let empty = json!({ "verdict": "PLAN", "summary": "s", "children": [{ "id": "a",
         "objective": "o", "allow": [], "accept": ["sh check.sh"], "drops": [], "net": [],
         "minutes": 5, "needs": [] }] });
-    let planner = scene.agent(&format!("cat > $PROVOST_RESULT <<'END'\n{empty}\nEND\n"));
-    let refused = scene.ask(&["split", "-f", &file, "--agent-cmd", &planner, "--json"]);
+    let planner = stage.agent(&format!("cat > $PROVOST_RESULT <<'END'\n{empty}\nEND\n"));
+    let refused = stage.ask(&["split", "-f", &file, "--agent-cmd", &planner, "--json"]);
     assert_eq!(
         code(&refused),
         (1, "PLAN_INVALID".to_owned()),

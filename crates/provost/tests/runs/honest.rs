@@ -1,53 +1,53 @@
 //! Agents that do what they were asked, in all the ways honest programs work.
 //!
-//! What is right is found out without us: the same script runs plainly in a clone, and git makes
-//! the tree.
+//! The expected tree does not come from Provost: the same script runs without it in a clone, and
+//! git writes the tree.
 
 use std::path::Path;
 
 use serde_json::json;
 
-use crate::scene::{Ask, Outcome, Scene, lacks};
+use crate::stage::{Ask, Outcome, Stage, lacks};
 
 /// The run of `script` is accepted, with exactly the tree that git makes of the same work.
-fn check(name: &str, script: &str) -> (Scene, Outcome) {
-    check_in(Scene::new(), name, script, &Ask::default())
+fn check(name: &str, script: &str) -> (Stage, Outcome) {
+    check_in(Stage::new(), name, script, &Ask::default())
 }
 
-fn check_in(scene: Scene, name: &str, script: &str, ask: &Ask<'_>) -> (Scene, Outcome) {
+fn check_in(stage: Stage, name: &str, script: &str, ask: &Ask<'_>) -> (Stage, Outcome) {
     let script = format!("{script}\necho good > src/a.txt\n");
-    let before = scene.surroundings();
-    let outcome = scene.run(&script, ask);
+    let before = stage.surroundings();
+    let outcome = stage.run(&script, ask);
     assert_eq!(
         (outcome.code(), outcome.exit),
         ("OK", 0),
         "{name}: {outcome:?}"
     );
-    scene.assert_clean(&before, name);
+    stage.assert_clean(&before, name);
 
-    let plain = scene.run_plainly(&script, "plain");
+    let plain = stage.run_plainly(&script, "plain");
     assert_eq!(plain.exit, 0, "{name}: {plain:?}");
-    let tree = tree_of(&scene, "plain");
+    let tree = tree_of(&stage, "plain");
     assert_eq!(outcome.text("tree"), tree, "{name}: the captured tree");
-    check_branch(&scene, name, &outcome, &tree);
-    check_patch(&scene, name, &outcome, &tree);
-    (scene, outcome)
+    check_branch(&stage, name, &outcome, &tree);
+    check_patch(&stage, name, &outcome, &tree);
+    (stage, outcome)
 }
 
 /// The tree of everything in a clone, as git makes it.
-fn tree_of(scene: &Scene, directory: &str) -> String {
-    scene.git_in(directory, &["add", "-A"]);
-    scene.git_in(directory, &["write-tree"])
+fn tree_of(stage: &Stage, directory: &str) -> String {
+    stage.git_in(directory, &["add", "-A"]);
+    stage.git_in(directory, &["write-tree"])
 }
 
 /// The branch is one commit on the base with exactly `tree`, and says where it comes from.
-fn check_branch(scene: &Scene, name: &str, outcome: &Outcome, tree: &str) {
+fn check_branch(stage: &Stage, name: &str, outcome: &Outcome, tree: &str) {
     let run = outcome.text("run_id");
     let branch = outcome.text("branch");
     assert_eq!(branch, format!("provost/{run}"), "{name}");
     let show = |format: &str| {
         let format = format!("--format={format}");
-        scene.git(&["show", "-s", &format, branch])
+        stage.git(&["show", "-s", &format, branch])
     };
     assert_eq!(show("%T"), tree, "{name}: the tree of the branch");
     assert_eq!(show("%H"), outcome.text("commit"), "{name}");
@@ -62,15 +62,15 @@ fn check_branch(scene: &Scene, name: &str, outcome: &Outcome, tree: &str) {
 }
 
 /// The patch of the bundle turns the base into `tree`.
-fn check_patch(scene: &Scene, name: &str, outcome: &Outcome, tree: &str) {
-    scene.clone("patched");
-    let patch = scene.evidence(outcome.text("run_id"), "patch.diff");
-    scene.git_in(
+fn check_patch(stage: &Stage, name: &str, outcome: &Outcome, tree: &str) {
+    stage.clone("patched");
+    let patch = stage.evidence(outcome.text("run_id"), "patch.diff");
+    stage.git_in(
         "patched",
         &["apply", "--index", &patch.display().to_string()],
     );
     assert_eq!(
-        scene.git_in("patched", &["write-tree"]),
+        stage.git_in("patched", &["write-tree"]),
         tree,
         "{name}: the patch"
     );
@@ -122,12 +122,12 @@ honest! {
 /// Only what runs in a sandbox has a scratch space of its own by itself.
 #[test]
 fn a_script_that_runs_plainly_leaves_the_scratch_space_of_the_host_alone() {
-    let scene = Scene::new();
-    let outcome = scene.run_plainly("mktemp; mktemp -d; echo $TMPDIR; echo ~", "plain");
+    let stage = Stage::new();
+    let outcome = stage.run_plainly("mktemp; mktemp -d; echo $TMPDIR; echo ~", "plain");
     let printed = String::from_utf8(outcome.stdout).unwrap();
     assert_eq!(printed.lines().count(), 4, "{printed}");
     for place in printed.lines() {
-        assert!(Path::new(place).starts_with(scene.path("")), "{place}");
+        assert!(Path::new(place).starts_with(stage.path("")), "{place}");
     }
 }
 
@@ -162,19 +162,19 @@ fn the_contract_is_there_twice() {
 
 #[test]
 fn the_acceptance_command_may_be_a_script_of_the_tree() {
-    let scene = Scene::new();
-    scene.commit(&[(
+    let stage = Stage::new();
+    stage.commit(&[(
         "tests/all.sh",
         "#!/bin/sh\nset -e\ngrep -q good src/a.txt\ngit status\n",
     )]);
-    scene.git(&["update-index", "--chmod=+x", "tests/all.sh"]);
-    scene.git(&["commit", "-q", "-m", "executable"]);
-    scene.git(&["checkout", "-q", "--", "tests"]);
+    stage.git(&["update-index", "--chmod=+x", "tests/all.sh"]);
+    stage.git(&["commit", "-q", "-m", "executable"]);
+    stage.git(&["checkout", "-q", "--", "tests"]);
     let ask = Ask {
         accept: "./tests/all.sh",
         ..Ask::default()
     };
-    let (_, outcome) = check_in(scene, "script", ":", &ask);
+    let (_, outcome) = check_in(stage, "script", ":", &ask);
     let compared = outcome.json.pointer("/tests/compared_with_base");
     assert_eq!(compared, Some(&json!("red→green")));
 }
@@ -186,7 +186,7 @@ fn a_scope_may_be_one_file_or_several_places() {
         ..Ask::default()
     };
     let script = "echo x >> docs/readme.md; mkdir -p new/place; echo x > new/place/x";
-    check_in(Scene::new(), "scope", script, &ask);
+    check_in(Stage::new(), "scope", script, &ask);
 }
 
 #[test]
@@ -207,36 +207,36 @@ fn what_the_contract_permits_may_change() {
     };
     let script = "echo x > src/pytest.ini; echo x > src/AGENTS.md; ln -s b.txt src/link
         printf 'a\\000b' > src/blob";
-    check_in(Scene::new(), "permit", script, &ask);
+    check_in(Stage::new(), "permit", script, &ask);
 }
 
 #[test]
 fn a_run_may_start_from_an_older_commit() {
-    let scene = Scene::new();
-    scene.commit(&[("src/later.txt", "later\n")]);
+    let stage = Stage::new();
+    stage.commit(&[("src/later.txt", "later\n")]);
     let ask = Ask {
         more: &["--base", "HEAD~1"],
         ..Ask::default()
     };
-    let before = scene.surroundings();
-    let outcome = scene.run("test ! -e src/later.txt && echo good > src/a.txt", &ask);
+    let before = stage.surroundings();
+    let outcome = stage.run("test ! -e src/later.txt && echo good > src/a.txt", &ask);
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
-    assert_eq!(outcome.text("base"), scene.git(&["rev-parse", "HEAD~1"]));
-    scene.assert_clean(&before, "base");
+    assert_eq!(outcome.text("base"), stage.git(&["rev-parse", "HEAD~1"]));
+    stage.assert_clean(&before, "base");
 }
 
 /// What the user has not committed is neither seen nor touched.
 #[test]
 fn a_dirty_checkout_stays_dirty() {
-    let scene = Scene::new();
-    scene.write("repo/src/a.txt", "mine\n");
-    scene.write("repo/untracked", "mine\n");
-    scene.write("repo/staged", "mine\n");
-    scene.git(&["add", "staged"]);
-    let before = scene.surroundings();
+    let stage = Stage::new();
+    stage.write("repo/src/a.txt", "mine\n");
+    stage.write("repo/untracked", "mine\n");
+    stage.write("repo/staged", "mine\n");
+    stage.git(&["add", "staged"]);
+    let before = stage.surroundings();
     let script = "test ! -e untracked && test ! -e staged && grep -q base src/a.txt || exit 9
         echo good > src/a.txt";
-    let outcome = scene.run(script, &Ask::default());
+    let outcome = stage.run(script, &Ask::default());
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
-    scene.assert_clean(&before, "dirty");
+    stage.assert_clean(&before, "dirty");
 }

@@ -3,58 +3,58 @@
 use provost_core::record::{Event, Head, Level, read};
 use serde_json::{Map, Value, json};
 
-use crate::scene::{Ask, Outcome, Scene};
+use crate::stage::{Ask, Outcome, Stage};
 
-/// A scene with an accepted run, and the run.
-fn accepted() -> (Scene, String) {
-    let scene = Scene::new();
-    let outcome = scene.run("echo good > src/a.txt", &Ask::default());
+/// A stage with an accepted run, and the run.
+fn accepted() -> (Stage, String) {
+    let stage = Stage::new();
+    let outcome = stage.run("echo good > src/a.txt", &Ask::default());
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
     let run = outcome.text("run_id").to_owned();
-    (scene, run)
+    (stage, run)
 }
 
 /// The same with a target that moved since.
-fn moved() -> (Scene, String) {
-    let (scene, run) = accepted();
-    scene.commit(&[("docs/later.md", "later\n")]);
-    (scene, run)
+fn moved() -> (Stage, String) {
+    let (stage, run) = accepted();
+    stage.commit(&[("docs/later.md", "later\n")]);
+    (stage, run)
 }
 
-fn land(scene: &Scene, run: &str) -> Outcome {
-    scene.ask(&["land", run, "--json"])
+fn land(stage: &Stage, run: &str) -> Outcome {
+    stage.ask(&["land", run, "--json"])
 }
 
-fn landed(scene: &Scene, run: &str) -> Outcome {
-    let outcome = land(scene, run);
+fn landed(stage: &Stage, run: &str) -> Outcome {
+    let outcome = land(stage, run);
     assert_eq!(outcome.exit, 0, "{outcome:?}");
-    assert_eq!(scene.git(&["rev-parse", "main"]), outcome.text("commit"));
-    assert_eq!(scene.git(&["status", "--porcelain"]), "");
-    check(scene, run);
+    assert_eq!(stage.git(&["rev-parse", "main"]), outcome.text("commit"));
+    assert_eq!(stage.git(&["status", "--porcelain"]), "");
+    check(stage, run);
     outcome
 }
 
 /// The evidence holds, by itself and with what the registry knows; nothing is left in the cache.
-fn check(scene: &Scene, run: &str) -> Outcome {
-    let known = scene.ask(&["verify", run, "--json"]);
+fn check(stage: &Stage, run: &str) -> Outcome {
+    let known = stage.ask(&["verify", run, "--json"]);
     assert_eq!(known.exit, 0, "{known:?}");
-    assert_eq!(scene.verify(run).exit, 0);
-    let left = scene.workspaces();
+    assert_eq!(stage.verify(run).exit, 0);
+    let left = stage.workspaces();
     assert!(left.is_empty(), "{left:?}");
     known
 }
 
-fn refused(scene: &Scene, run: &str, code: &str, words: &str) {
-    let main = scene.git(&["rev-parse", "main"]);
-    let outcome = land(scene, run);
+fn refused(stage: &Stage, run: &str, code: &str, words: &str) {
+    let main = stage.git(&["rev-parse", "main"]);
+    let outcome = land(stage, run);
     assert_eq!(outcome.code(), code, "{outcome:?}");
     assert!(outcome.text("reason").contains(words), "{outcome:?}");
-    assert_eq!(scene.git(&["rev-parse", "main"]), main);
+    assert_eq!(stage.git(&["rev-parse", "main"]), main);
 }
 
-/// Adds a record to the second chain, as anybody with an editor can.
-fn forge(scene: &Scene, run: &str, kind: &str, payload: &Value) {
-    let text = |name: &str| std::fs::read(scene.evidence(run, name)).unwrap_or_default();
+/// Adds a record to the second chain, as a user with an editor can.
+fn forge(stage: &Stage, run: &str, kind: &str, payload: &Value) {
+    let text = |name: &str| std::fs::read(stage.evidence(run, name)).unwrap_or_default();
     let sealed = read(&text("events.jsonl"), Head::genesis()).unwrap();
     let after = text("after.jsonl");
     let mut head = read(&after, Head::after(&sealed.head.hash)).unwrap().head;
@@ -70,48 +70,48 @@ fn forge(scene: &Scene, run: &str, kind: &str, payload: &Value) {
         trace_id: first.trace_id.clone(),
     });
     let bytes = [after, record.line().into_bytes(), b"\n".to_vec()].concat();
-    std::fs::write(scene.evidence(run, "after.jsonl"), bytes).unwrap();
+    std::fs::write(stage.evidence(run, "after.jsonl"), bytes).unwrap();
 }
 
 #[test]
 fn a_checkout_that_was_touched_or_copied_is_landed_on() {
-    let (scene, run) = accepted();
-    let mut touch = scene.command("sh");
+    let (stage, run) = accepted();
+    let mut touch = stage.command("sh");
     touch.args(["-c", "sleep 0.1; touch src/* docs/* check.sh"]);
-    assert_eq!(scene.spawn(touch).wait().exit, 0);
-    landed(&scene, &run);
+    assert_eq!(stage.spawn(touch).wait().exit, 0);
+    landed(&stage, &run);
 
-    let (scene, run) = accepted();
-    let mut copy = scene.command("sh");
+    let (stage, run) = accepted();
+    let mut copy = stage.command("sh");
     let all = "cd .. && mv repo away && cp -r away repo && rm -rf away";
     copy.args(["-c", all]);
-    assert_eq!(scene.spawn(copy).wait().exit, 0);
-    landed(&scene, &run);
+    assert_eq!(stage.spawn(copy).wait().exit, 0);
+    landed(&stage, &run);
 }
 
 #[test]
 fn a_run_lands_once_and_again_after_a_reset() {
-    let (scene, run) = accepted();
-    let base = scene.git(&["rev-parse", "main"]);
-    let first = landed(&scene, &run);
-    let again = landed(&scene, &run);
+    let (stage, run) = accepted();
+    let base = stage.git(&["rev-parse", "main"]);
+    let first = landed(&stage, &run);
+    let again = landed(&stage, &run);
     assert_eq!(again.json["before"], true, "{again:?}");
     assert_eq!(first.text("commit"), again.text("commit"));
     // Work of the user on top is no reason to land again, and neither is a dirty checkout.
-    scene.commit(&[("docs/more.md", "more\n")]);
-    scene.write("repo/docs/readme.md", "mine\n");
-    assert_eq!(land(&scene, &run).json["before"], true);
+    stage.commit(&[("docs/more.md", "more\n")]);
+    stage.write("repo/docs/readme.md", "mine\n");
+    assert_eq!(land(&stage, &run).json["before"], true);
 
-    scene.git(&["reset", "-q", "--hard", &base]);
-    let back = landed(&scene, &run);
+    stage.git(&["reset", "-q", "--hard", &base]);
+    let back = landed(&stage, &run);
     assert_eq!(back.json["before"], false, "{back:?}");
     assert_eq!(first.text("commit"), back.text("commit"));
 
-    scene.git(&["reset", "-q", "--hard", &base]);
-    scene.commit(&[("docs/later.md", "later\n")]);
-    let merged = landed(&scene, &run);
+    stage.git(&["reset", "-q", "--hard", &base]);
+    stage.commit(&[("docs/later.md", "later\n")]);
+    let merged = landed(&stage, &run);
     assert_ne!(first.text("commit"), merged.text("commit"));
-    let known = check(&scene, &run);
+    let known = check(&stage, &run);
     let landings = &known.json["details"]["after"]["landings"];
     assert_eq!(landings.as_array().unwrap().len(), 3, "{known:?}");
     assert_eq!(known.json["details"]["after"]["unvouched"], json!([]));
@@ -119,9 +119,9 @@ fn a_run_lands_once_and_again_after_a_reset() {
 
 #[test]
 fn a_merge_is_kept_and_what_was_merged_by_hand_is_noticed() {
-    let (scene, run) = moved();
-    let merged = landed(&scene, &run);
-    let kept = scene.git(&[
+    let (stage, run) = moved();
+    let merged = landed(&stage, &run);
+    let kept = stage.git(&[
         "for-each-ref",
         "--format=%(refname) %(objectname)",
         "refs/provost",
@@ -131,34 +131,34 @@ fn a_merge_is_kept_and_what_was_merged_by_hand_is_noticed() {
         kept.contains(&format!("refs/provost/merged/{run}/{commit} {commit}")),
         "{kept}"
     );
-    let base = scene.git(&["rev-parse", "main~2"]);
+    let base = stage.git(&["rev-parse", "main~2"]);
     assert!(
         kept.contains(&format!("refs/provost/base/{run} {base}")),
         "{kept}"
     );
 
-    let (scene, run) = accepted();
-    scene.git(&["merge", "-q", "--ff-only", &format!("provost/{run}")]);
-    assert_eq!(landed(&scene, &run).json["before"], false);
+    let (stage, run) = accepted();
+    stage.git(&["merge", "-q", "--ff-only", &format!("provost/{run}")]);
+    assert_eq!(landed(&stage, &run).json["before"], false);
 }
 
 #[test]
 fn a_forged_landing_is_not_believed() {
-    let (scene, run) = accepted();
-    let tip = scene.git(&["rev-parse", "main"]);
-    let tree = scene.git(&["rev-parse", "main^{tree}"]);
+    let (stage, run) = accepted();
+    let tip = stage.git(&["rev-parse", "main"]);
+    let tree = stage.git(&["rev-parse", "main^{tree}"]);
     let landing = json!({ "commit": tip, "tree": tree, "parent": tip,
         "target": "refs/heads/main" });
-    forge(&scene, &run, "LANDED", &landing);
-    assert_eq!(scene.verify(&run).code(), "EVIDENCE_ALTERED");
-    refused(&scene, &run, "EVIDENCE_ALTERED", "carries no statement");
+    forge(&stage, &run, "LANDED", &landing);
+    assert_eq!(stage.verify(&run).code(), "EVIDENCE_ALTERED");
+    refused(&stage, &run, "EVIDENCE_ALTERED", "carries no statement");
 
     // A landing that only began is believed to have begun, and no more.
-    let (scene, run) = accepted();
-    forge(&scene, &run, "LAND_STARTED", &landing);
-    forge(&scene, &run, "APPROVED", &json!({}));
-    landed(&scene, &run);
-    let known = check(&scene, &run);
+    let (stage, run) = accepted();
+    forge(&stage, &run, "LAND_STARTED", &landing);
+    forge(&stage, &run, "APPROVED", &json!({}));
+    landed(&stage, &run);
+    let known = check(&stage, &run);
     let unvouched = &known.json["details"]["after"]["unvouched"];
     assert_eq!(
         *unvouched,
@@ -167,7 +167,7 @@ fn a_forged_landing_is_not_believed() {
             "after.jsonl record 1 (APPROVED)"
         ])
     );
-    let text = scene.ask(&["verify", &run]);
+    let text = stage.ask(&["verify", &run]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     assert!(
         text.contains("nothing follows from it:\n  after.jsonl record 0 (LAND_STARTED): a landing")
@@ -178,104 +178,104 @@ fn a_forged_landing_is_not_believed() {
 
 #[test]
 fn a_second_chain_that_was_cut_is_missed() {
-    let (scene, run) = moved();
-    landed(&scene, &run);
-    let path = scene.evidence(&run, "after.jsonl");
+    let (stage, run) = moved();
+    landed(&stage, &run);
+    let path = stage.evidence(&run, "after.jsonl");
     let whole = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = whole.split_inclusive('\n').collect();
     for keep in [0, 1, lines.len() - 1] {
         std::fs::write(&path, lines[..keep].concat()).unwrap();
-        let known = scene.ask(&["verify", &run, "--json"]);
+        let known = stage.ask(&["verify", &run, "--json"]);
         assert_eq!(
             (known.exit, known.code()),
             (5, "EVIDENCE_INCOMPLETE"),
             "{keep}: {known:?}"
         );
-        refused(&scene, &run, "EVIDENCE_INCOMPLETE", "after.jsonl");
+        refused(&stage, &run, "EVIDENCE_INCOMPLETE", "after.jsonl");
         // The same bundle by its path: the registry beside it knows where it ends.
         let place = path.parent().unwrap().to_str().unwrap();
-        assert_eq!(scene.ask(&["verify", place, "--json"]).exit, 5, "{keep}");
+        assert_eq!(stage.ask(&["verify", place, "--json"]).exit, 5, "{keep}");
     }
     std::fs::write(&path, &whole).unwrap();
-    check(&scene, &run);
-    let log = scene.evidence(&run, "after/1/1.stdout.log");
+    check(&stage, &run);
+    let log = stage.evidence(&run, "after/1/1.stdout.log");
     std::fs::write(&log, "all fine\n").unwrap();
-    assert_eq!(scene.verify(&run).code(), "EVIDENCE_ALTERED");
-    refused(&scene, &run, "EVIDENCE_ALTERED", "after/1/1.stdout.log");
+    assert_eq!(stage.verify(&run).code(), "EVIDENCE_ALTERED");
+    refused(&stage, &run, "EVIDENCE_ALTERED", "after/1/1.stdout.log");
 }
 
 #[test]
 fn a_branch_that_others_use_is_left_alone() {
-    let (scene, run) = accepted();
-    scene.git(&["worktree", "add", "-q", "--force", "../second", "main"]);
-    refused(&scene, &run, "TARGET_REFUSED", "second");
-    scene.git(&["worktree", "remove", "../second"]);
+    let (stage, run) = accepted();
+    stage.git(&["worktree", "add", "-q", "--force", "../second", "main"]);
+    refused(&stage, &run, "TARGET_REFUSED", "second");
+    stage.git(&["worktree", "remove", "../second"]);
 
-    scene.git(&["worktree", "add", "-q", "--detach", "../second", "main"]);
-    scene.git(&["checkout", "-q", "-b", "elsewhere"]);
-    scene.git_in("second", &["checkout", "-q", "main"]);
-    scene.git_in("second", &["bisect", "start"]);
-    scene.git_in("second", &["checkout", "-q", "--detach"]);
-    refused(&scene, &run, "TARGET_REFUSED", "bisection");
-    scene.git_in("second", &["bisect", "reset"]);
-    scene.git_in("second", &["checkout", "-q", "--detach"]);
+    stage.git(&["worktree", "add", "-q", "--detach", "../second", "main"]);
+    stage.git(&["checkout", "-q", "-b", "elsewhere"]);
+    stage.git_in("second", &["checkout", "-q", "main"]);
+    stage.git_in("second", &["bisect", "start"]);
+    stage.git_in("second", &["checkout", "-q", "--detach"]);
+    refused(&stage, &run, "TARGET_REFUSED", "bisection");
+    stage.git_in("second", &["bisect", "reset"]);
+    stage.git_in("second", &["checkout", "-q", "--detach"]);
     let note = ".git/worktrees/second/rebase-merge/head-name";
-    scene.write(&format!("repo/{note}"), "refs/heads/main\n");
-    refused(&scene, &run, "TARGET_REFUSED", "rebase");
-    std::fs::remove_dir_all(scene.path("repo/.git/worktrees/second/rebase-merge")).unwrap();
-    let outcome = land(&scene, &run);
+    stage.write(&format!("repo/{note}"), "refs/heads/main\n");
+    refused(&stage, &run, "TARGET_REFUSED", "rebase");
+    std::fs::remove_dir_all(stage.path("repo/.git/worktrees/second/rebase-merge")).unwrap();
+    let outcome = land(&stage, &run);
     assert_eq!(outcome.exit, 0, "{outcome:?}");
 }
 
 #[test]
 fn a_branch_that_is_another_name_is_not_replaced() {
-    let scene = Scene::new();
-    scene.git(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
+    let stage = Stage::new();
+    stage.git(&["symbolic-ref", "refs/heads/alias", "refs/heads/main"]);
     let ask = Ask {
         more: &["--target", "alias"],
         ..Ask::default()
     };
-    let outcome = scene.run("echo good > src/a.txt", &ask);
+    let outcome = stage.run("echo good > src/a.txt", &ask);
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
     refused(
-        &scene,
+        &stage,
         outcome.text("run_id"),
         "TARGET_REFUSED",
         "another name",
     );
     assert_eq!(
-        scene.git(&["symbolic-ref", "refs/heads/alias"]),
+        stage.git(&["symbolic-ref", "refs/heads/alias"]),
         "refs/heads/main"
     );
 }
 
 #[test]
 fn filters_of_the_repository_and_the_user_are_seen() {
-    let (scene, run) = accepted();
-    scene.git(&["config", "filter.upper.smudge", "tr a-z A-Z"]);
+    let (stage, run) = accepted();
+    stage.git(&["config", "filter.upper.smudge", "tr a-z A-Z"]);
     let cases = [
         ("repo/.git/info/attributes", "src/a.txt filter=upper\n"),
         ("config/git/attributes", "src/a.txt filter=upper\n"),
         ("home/mine", "src/a.txt filter=upper\n"),
     ];
     for (file, text) in cases {
-        scene.write(file, text);
+        stage.write(file, text);
         if file == "home/mine" {
-            scene.write("home/.gitconfig", "[core]\n\tattributesFile = ~/mine\n");
+            stage.write("home/.gitconfig", "[core]\n\tattributesFile = ~/mine\n");
         }
-        refused(&scene, &run, "CHECKOUT_DIRTY", "filter");
-        std::fs::remove_file(scene.path(file)).unwrap();
+        refused(&stage, &run, "CHECKOUT_DIRTY", "filter");
+        std::fs::remove_file(stage.path(file)).unwrap();
     }
-    scene.write("repo/.git/info/attributes", "src/a.txt eol=crlf\n");
+    stage.write("repo/.git/info/attributes", "src/a.txt eol=crlf\n");
     // As the user's own git would have written it.
-    landed(&scene, &run);
-    let bytes = std::fs::read(scene.path("repo/src/a.txt")).unwrap();
+    landed(&stage, &run);
+    let bytes = std::fs::read(stage.path("repo/src/a.txt")).unwrap();
     assert_eq!(bytes, b"good\r\n");
 }
 
-/// The rounds on merges that the second chain tells of: whether each was taken from before.
-fn rounds(scene: &Scene, run: &str) -> Vec<bool> {
-    let text = std::fs::read_to_string(scene.evidence(run, "after.jsonl")).unwrap();
+/// The rounds on merges in the second chain: whether each was reused from an earlier one.
+fn rounds(stage: &Stage, run: &str) -> Vec<bool> {
+    let text = std::fs::read_to_string(stage.evidence(run, "after.jsonl")).unwrap();
     let records = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -287,26 +287,26 @@ fn rounds(scene: &Scene, run: &str) -> Vec<bool> {
 #[test]
 fn what_was_tested_on_a_tree_is_not_tested_on_it_again() {
     // The target moved, and the merge is the tree that was sealed.
-    let (scene, run) = accepted();
-    scene.git(&["commit", "-q", "--allow-empty", "-m", "nothing"]);
-    landed(&scene, &run);
-    assert_eq!(rounds(&scene, &run), [true]);
+    let (stage, run) = accepted();
+    stage.git(&["commit", "-q", "--allow-empty", "-m", "nothing"]);
+    landed(&stage, &run);
+    assert_eq!(rounds(&stage, &run), [true]);
 
     // Another tree is tested, once: the target moves on without a difference in it.
-    let (scene, run) = moved();
-    scene.write("repo/docs/readme.md", "mine\n");
-    refused(&scene, &run, "CHECKOUT_DIRTY", "readme.md");
-    scene.git(&["checkout", "-q", "docs/readme.md"]);
-    scene.git(&["commit", "-q", "--amend", "-m", "the same in other words"]);
-    landed(&scene, &run);
-    assert_eq!(rounds(&scene, &run), [false, true]);
+    let (stage, run) = moved();
+    stage.write("repo/docs/readme.md", "mine\n");
+    refused(&stage, &run, "CHECKOUT_DIRTY", "readme.md");
+    stage.git(&["checkout", "-q", "docs/readme.md"]);
+    stage.git(&["commit", "-q", "--amend", "-m", "the same in other words"]);
+    landed(&stage, &run);
+    assert_eq!(rounds(&stage, &run), [false, true]);
 
     // What no statement vouches for is no evidence.
-    let (scene, run) = accepted();
-    scene.git(&["commit", "-q", "--allow-empty", "-m", "nothing"]);
-    let log = scene.evidence(&run, "ci/candidate/1.stdout.log");
+    let (stage, run) = accepted();
+    stage.git(&["commit", "-q", "--allow-empty", "-m", "nothing"]);
+    let log = stage.evidence(&run, "ci/candidate/1.stdout.log");
     std::fs::write(&log, "all fine\n").unwrap();
-    refused(&scene, &run, "EVIDENCE_ALTERED", "1.stdout.log");
+    refused(&stage, &run, "EVIDENCE_ALTERED", "1.stdout.log");
 }
 
 #[test]
@@ -315,19 +315,19 @@ fn a_landing_that_fails_names_the_command_that_helps() {
         let hint = outcome.json.pointer("/details/hint");
         hint.and_then(Value::as_str).unwrap_or_default().to_owned()
     };
-    let (scene, run) = accepted();
-    scene.commit(&[("src/a.txt", "good and mine\n")]);
-    let outcome = land(&scene, &run);
+    let (stage, run) = accepted();
+    stage.commit(&[("src/a.txt", "good and mine\n")]);
+    let outcome = land(&stage, &run);
     assert_eq!(outcome.code(), "LAND_CONFLICT", "{outcome:?}");
     let again = format!("provost retry {run} --base main");
     assert!(hint(&outcome).contains(&again), "{outcome:?}");
     let words: Vec<&str> = again.split(' ').skip(1).collect();
-    let again = scene.ask(&[&words[..], &["--json"]].concat());
+    let again = stage.ask(&[&words[..], &["--json"]].concat());
     assert_eq!(again.code(), "OK", "{again:?}");
-    landed(&scene, again.text("run_id"));
+    landed(&stage, again.text("run_id"));
 
-    let refused = scene.run("echo bad > src/a.txt", &Ask::default());
-    let outcome = land(&scene, refused.text("run_id"));
+    let refused = stage.run("echo bad > src/a.txt", &Ask::default());
+    let outcome = land(&stage, refused.text("run_id"));
     assert_eq!(outcome.code(), "NOT_ACCEPTED", "{outcome:?}");
     let why = format!("provost why {}", refused.text("run_id"));
     assert_eq!(hint(&outcome), why);

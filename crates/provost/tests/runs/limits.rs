@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::scene::{Ask, Scene, is_root, lacks};
+use crate::stage::{Ask, Stage, is_root, lacks};
 
 /// What passes a limit, the flag that sets it, and the code that says so.
 const CASES: [(&str, &[&str], &str); 4] = [
@@ -26,15 +26,15 @@ const CASES: [(&str, &[&str], &str); 4] = [
     ("sleep 60", &["--no-progress", "2s"], "NO_PROGRESS"),
 ];
 
-/// The scenes of everybody whom the tests can run as.
-fn scenes() -> Vec<Scene> {
-    let mut scenes = vec![Scene::new()];
+/// One stage for each user that the tests can run as.
+fn stages() -> Vec<Stage> {
+    let mut stages = vec![Stage::new()];
     if is_root() {
-        let scene = Scene::of_nobody();
-        scene.copy_binary();
-        scenes.push(scene);
+        let stage = Stage::of_nobody();
+        stage.copy_binary();
+        stages.push(stage);
     }
-    scenes
+    stages
 }
 
 #[test]
@@ -42,23 +42,23 @@ fn an_agent_that_passes_a_limit_is_refused_and_its_work_is_kept() {
     if lacks("python3") {
         return;
     }
-    for scene in scenes() {
-        let before = scene.surroundings();
+    for stage in stages() {
+        let before = stage.surroundings();
         for (line, more, code) in CASES {
             let since = Instant::now();
             let ask = Ask {
                 more,
                 ..Ask::default()
             };
-            let outcome = scene.run(&format!("echo good > src/a.txt\n{line}"), &ask);
+            let outcome = stage.run(&format!("echo good > src/a.txt\n{line}"), &ask);
             assert_eq!(outcome.code(), code, "{outcome:?}");
             assert_eq!(outcome.exit, 1, "{outcome:?}");
             assert!(since.elapsed() < Duration::from_secs(50), "{code}");
             let run = outcome.text("run_id");
-            assert_eq!(scene.verify(run).exit, 0, "{code}");
-            let kept = scene.git(&["show", &format!("refs/provost/runs/{run}/1:src/a.txt")]);
+            assert_eq!(stage.verify(run).exit, 0, "{code}");
+            let kept = stage.git(&["show", &format!("refs/provost/runs/{run}/1:src/a.txt")]);
             assert_eq!(kept.trim(), "good", "{code}");
-            scene.assert_clean(&before, code);
+            stage.assert_clean(&before, code);
         }
     }
 }
@@ -68,8 +68,8 @@ fn an_acceptance_command_that_passes_a_limit_is_no_success() {
     if lacks("python3") {
         return;
     }
-    let scene = Scene::new();
-    let before = scene.surroundings();
+    let stage = Stage::new();
+    let before = stage.surroundings();
     for (line, more, code) in CASES {
         let script =
             format!("printf '%s\\n' '{line}' 'exit 0' > src/test.sh; echo good > src/a.txt");
@@ -78,30 +78,30 @@ fn an_acceptance_command_that_passes_a_limit_is_no_success() {
             more,
             ..Ask::default()
         };
-        let outcome = scene.run(&script, &ask);
+        let outcome = stage.run(&script, &ask);
         assert_eq!(outcome.code(), code, "{outcome:?}");
-        assert_eq!(scene.verify(outcome.text("run_id")).exit, 0, "{code}");
-        scene.assert_clean(&before, code);
+        assert_eq!(stage.verify(outcome.text("run_id")).exit, 0, "{code}");
+        stage.assert_clean(&before, code);
     }
 }
 
 #[test]
 fn a_contract_in_a_file_sets_limits_too_and_nonsense_is_refused() {
-    let scene = Scene::new();
+    let stage = Stage::new();
     let listed = "[commands]\nallow = [\"sh check.sh\"]\n[approve]\npaths = [\"src\"]\n";
-    scene.commit(&[("provost.toml", listed)]);
-    let made = scene.run("echo good > src/a.txt", &Ask::default());
+    stage.commit(&[("provost.toml", listed)]);
+    let made = stage.run("echo good > src/a.txt", &Ask::default());
     assert_eq!(made.code(), "OK", "{made:?}");
-    let place = scene.evidence(made.text("run_id"), "contract.json");
+    let place = stage.evidence(made.text("run_id"), "contract.json");
     let text = std::fs::read_to_string(place).unwrap();
     let mut contract: serde_json::Value = serde_json::from_str(&text).unwrap();
     contract["acceptance_tests"][0]["cmd"] = "sh check.sh".into();
     let limits = |value: serde_json::Value| {
         let mut contract = contract.clone();
         contract["x_provost"]["limits"] = value;
-        scene.write("contract.json", &contract.to_string());
-        let file = scene.path("contract.json").display().to_string();
-        let outcome = scene.ask(&["run", "-f", &file, "--agent-cmd", "sleep 60", "--json"]);
+        stage.write("contract.json", &contract.to_string());
+        let file = stage.path("contract.json").display().to_string();
+        let outcome = stage.ask(&["run", "-f", &file, "--agent-cmd", "sleep 60", "--json"]);
         let paths: Vec<String> = outcome
             .findings()
             .into_iter()
@@ -120,29 +120,29 @@ fn a_contract_in_a_file_sets_limits_too_and_nonsense_is_refused() {
     assert_eq!(code, "CONTRACT_INVALID");
 }
 
-/// A shell gives up at once when it cannot fork, and takes its sandbox along before anybody looks.
+/// A shell that cannot fork ends at once, and its sandbox ends before the watcher counts it.
 #[test]
-fn a_program_that_fails_because_its_sandbox_is_full_is_told_so() {
-    // Root is not refused by the kernel, and is ended by whoever counts.
-    for scene in scenes() {
+fn a_failure_because_a_sandbox_is_full_is_reported_as_that() {
+    // The kernel does not refuse root; the watcher that counts processes ends the sandbox.
+    for stage in stages() {
         let script = "for i in $(seq 64); do sleep 30 & done; wait";
         let words = ["sandbox", "--processes", "32", "--", "sh", "-c", script];
-        let outcome = scene.ask(&words);
+        let outcome = stage.ask(&words);
         assert_eq!(outcome.exit, 125, "{outcome:?}");
         let said = "used up its 32 processes and was ended (--processes)";
         assert!(outcome.stderr.contains(said), "{outcome:?}");
-        let outcome = scene.ask(&["sandbox", "--processes", "32", "--", "sh", "-c", "exit 2"]);
+        let outcome = stage.ask(&["sandbox", "--processes", "32", "--", "sh", "-c", "exit 2"]);
         assert_eq!(outcome.exit, 2, "a failure of its own: {outcome:?}");
     }
 }
 
 #[test]
 fn a_command_that_could_never_start_is_refused_before_the_agent_works() {
-    let scene = Scene::new();
-    scene.commit(&[("plain.sh", "#!/bin/sh\n"), ("lost", "#!/no/such\n")]);
-    scene.git(&["update-index", "--chmod=+x", "lost"]);
-    scene.git(&["commit", "-q", "-m", "a script"]);
-    let before = scene.surroundings();
+    let stage = Stage::new();
+    stage.commit(&[("plain.sh", "#!/bin/sh\n"), ("lost", "#!/no/such\n")]);
+    stage.git(&["update-index", "--chmod=+x", "lost"]);
+    stage.git(&["commit", "-q", "-m", "a script"]);
+    let before = stage.surroundings();
     let cases = [
         ("no-such-program -q", "there is no program"),
         ("./plain.sh", "is not executable"),
@@ -153,15 +153,15 @@ fn a_command_that_could_never_start_is_refused_before_the_agent_works() {
             accept,
             ..Ask::default()
         };
-        let outcome = scene.run("echo worked; echo good > src/a.txt", &ask);
+        let outcome = stage.run("echo worked; echo good > src/a.txt", &ask);
         let want = ("ACCEPTANCE_UNSTARTABLE", 1);
         assert_eq!((outcome.code(), outcome.exit), want, "{outcome:?}");
         let reason = outcome.json["verdict"]["reason"].as_str().unwrap();
         assert!(reason.contains(words), "{reason}");
         let run = outcome.text("run_id");
-        assert!(!scene.printed_in(run).contains("worked"), "{accept}");
-        assert_eq!(scene.verify(run).exit, 0, "{accept}");
-        scene.assert_clean(&before, accept);
+        assert!(!stage.printed_in(run).contains("worked"), "{accept}");
+        assert_eq!(stage.verify(run).exit, 0, "{accept}");
+        stage.assert_clean(&before, accept);
     }
     // What the agent may make is its business.
     let ask = Ask {
@@ -169,6 +169,6 @@ fn a_command_that_could_never_start_is_refused_before_the_agent_works() {
         ..Ask::default()
     };
     let script = "printf '#!/bin/sh\\n' > src/check; chmod +x src/check; echo good > src/a.txt";
-    let outcome = scene.run(script, &ask);
+    let outcome = stage.run(script, &ask);
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
 }

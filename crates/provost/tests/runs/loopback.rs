@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use crate::scene::{Ask, Outcome, Scene, lacks};
+use crate::stage::{Ask, Outcome, Stage, lacks};
 
 /// Serves itself on the loopback, in both families, and fails where it cannot.
 const SERVE: &str = "import os, socket\n\
@@ -29,24 +29,24 @@ const NODE: &str = "const http = require('http');\n\
 
 const GOOD: &str = "echo good > src/a.txt";
 
-/// A scene whose base has the programs above and `policy`.
-fn scene(policy: &str) -> Scene {
-    let scene = Scene::new();
-    scene.commit(&[
+/// A stage whose base has the programs above and `policy`.
+fn stage(policy: &str) -> Stage {
+    let stage = Stage::new();
+    stage.commit(&[
         ("provost.toml", policy),
         ("tests/serve.py", SERVE),
         ("tests/server.js", NODE),
     ]);
-    scene
+    stage
 }
 
-fn accept(scene: &Scene, agent: &str, command: &str, more: &[&str]) -> Outcome {
+fn accept(stage: &Stage, agent: &str, command: &str, more: &[&str]) -> Outcome {
     let ask = Ask {
         accept: command,
         more,
         ..Ask::default()
     };
-    scene.run(agent, &ask)
+    stage.run(agent, &ask)
 }
 
 #[test]
@@ -54,10 +54,10 @@ fn agent_and_acceptance_serve_on_their_own_loopback_without_a_setting() {
     if lacks("python3") || lacks("node") {
         return;
     }
-    let scene = scene("");
+    let stage = stage("");
     let agent = format!("set -e; python3 tests/serve.py; node tests/server.js; {GOOD}");
     for command in ["python3 tests/serve.py", "node tests/server.js"] {
-        let outcome = accept(&scene, &agent, command, &[]);
+        let outcome = accept(&stage, &agent, command, &[]);
         assert_eq!(outcome.code(), "OK", "{command}: {outcome:?}");
     }
 }
@@ -67,21 +67,21 @@ fn reviewers_and_preparing_steps_have_a_loopback_too() {
     if lacks("python3") {
         return;
     }
-    let scene = scene(
+    let stage = stage(
         "[[prepare]]\nrun = [\"python3 tests/serve.py\", \"mkdir made\"]\n\
          inputs = [\"tests\"]\noutputs = [\"made\"]\n",
     );
-    scene.commit(&[(".gitignore", "/made/\n")]);
+    stage.commit(&[(".gitignore", "/made/\n")]);
     let verdict = json!({ "verdict": "PASS", "summary": "I looked.", "violations": [],
         "findings": [] });
-    scene.write(
+    stage.write(
         "agent/reviewer.sh",
         &format!(
             "set -e; python3 $PROVOST_TREE/tests/serve.py; echo '{verdict}' > $PROVOST_RESULT"
         ),
     );
-    let reviewer = format!("sh {}", scene.path("agent/reviewer.sh").display());
-    let outcome = accept(&scene, GOOD, "sh check.sh", &["--review-cmd", &reviewer]);
+    let reviewer = format!("sh {}", stage.path("agent/reviewer.sh").display());
+    let outcome = accept(&stage, GOOD, "sh check.sh", &["--review-cmd", &reviewer]);
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
 }
 
@@ -92,7 +92,7 @@ fn nothing_but_the_own_loopback_is_reached() {
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let scene = scene("");
+    let stage = stage("");
     let script = format!(
         "set -e\npython3 - <<'END'\nimport socket\n\
          for place in [('127.0.0.1', {port}), ('192.0.2.1', 80), ('127.0.0.1', 3128)]:\n\
@@ -104,7 +104,7 @@ fn nothing_but_the_own_loopback_is_reached() {
          \x20   except OSError: continue\n\
          \x20   raise SystemExit('a raw socket')\nEND\n{GOOD}\n"
     );
-    let outcome = accept(&scene, &script, "sh check.sh", &[]);
+    let outcome = accept(&stage, &script, "sh check.sh", &[]);
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_err(), "the host was reached");
@@ -116,14 +116,14 @@ fn the_policy_turns_the_loopback_off_under_both_names() {
         return;
     }
     for table in ["sandbox", "box"] {
-        let scene = scene(&format!("[{table}]\nloopback = false\n"));
-        let outcome = accept(&scene, GOOD, "python3 tests/serve.py", &[]);
+        let stage = stage(&format!("[{table}]\nloopback = false\n"));
+        let outcome = accept(&stage, GOOD, "python3 tests/serve.py", &[]);
         assert_eq!(outcome.code(), "ACCEPTANCE_FAILED", "{table}: {outcome:?}");
         let agent = format!("python3 tests/serve.py || {GOOD}");
-        let outcome = accept(&scene, &agent, "sh check.sh", &[]);
+        let outcome = accept(&stage, &agent, "sh check.sh", &[]);
         assert_eq!(outcome.code(), "OK", "{table}: {outcome:?}");
     }
-    let both = scene("[sandbox]\nloopback = false\n[box]\nloopback = true\n");
+    let both = stage("[sandbox]\nloopback = false\n[box]\nloopback = true\n");
     let outcome = accept(&both, GOOD, "sh check.sh", &[]);
     assert_eq!(
         outcome.code(),
@@ -146,8 +146,8 @@ fn a_contract_turns_the_loopback_off_and_never_on() {
         (&off, None, "ACCEPTANCE_FAILED"),
     ];
     for (policy, written, want) in cases {
-        let scene = scene(policy);
-        let file = scene.path("home/new.json").display().to_string();
+        let stage = stage(policy);
+        let file = stage.path("home/new.json").display().to_string();
         let words = [
             "contract",
             "new",
@@ -158,14 +158,14 @@ fn a_contract_turns_the_loopback_off_and_never_on() {
             "--accept",
             "python3 tests/serve.py",
         ];
-        assert_eq!(scene.ask(&words).exit, 0);
+        assert_eq!(stage.ask(&words).exit, 0);
         let mut contract: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         if let Some(written) = written {
             contract["x_provost"]["loopback"] = json!(written);
         }
         fs::write(&file, contract.to_string()).unwrap();
-        let agent = scene.agent(GOOD);
-        let outcome = scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
+        let agent = stage.agent(GOOD);
+        let outcome = stage.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
         assert_eq!(
             outcome.code(),
             want,
@@ -176,9 +176,9 @@ fn a_contract_turns_the_loopback_off_and_never_on() {
 
 #[test]
 fn loopback_that_the_policy_turns_off_is_never_ignored_in_silence() {
-    let scene = Scene::new();
+    let stage = Stage::new();
     let policy = "[commands]\nallow = [\"sh check.sh\"]\n[sandbox]\nloopback = false\n";
-    scene.commit(&[("provost.toml", policy)]);
+    stage.commit(&[("provost.toml", policy)]);
     let mut contract: Value = serde_json::from_str(include_str!(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../docs/examples/contract-minimal.json"
@@ -187,28 +187,32 @@ fn loopback_that_the_policy_turns_off_is_never_ignored_in_silence() {
     contract["acceptance_tests"] =
         json!([{ "name": "check", "cmd": "sh check.sh", "must_pass": true }]);
     contract["x_provost"] = json!({ "loopback": true });
-    scene.write("contract.json", &contract.to_string());
-    let file = scene.path("contract.json").display().to_string();
-    let agent = scene.agent("true");
+    stage.write("contract.json", &contract.to_string());
+    let file = stage.path("contract.json").display().to_string();
+    let agent = stage.agent("true");
     for words in [
         &["check", "contract", &file][..],
         &["contract", "lint", &file],
         &["run", "-f", &file, "--agent-cmd", &agent],
     ] {
-        let told = scene.ask(words);
-        assert_eq!(told.exit, 1, "{words:?}: {told:?}");
-        let said = format!("{}{}", String::from_utf8_lossy(&told.stdout), told.stderr);
+        let refused = stage.ask(words);
+        assert_eq!(refused.exit, 1, "{words:?}: {refused:?}");
+        let said = format!(
+            "{}{}",
+            String::from_utf8_lossy(&refused.stdout),
+            refused.stderr
+        );
         assert!(
             said.contains("the policy turns loopback off"),
             "{words:?}: {said}"
         );
     }
-    let failed = scene.run("echo bad > src/a.txt", &Ask::default());
+    let failed = stage.run("echo bad > src/a.txt", &Ask::default());
     assert_eq!(failed.json["loopback"], false, "{failed:?}");
-    let shown = scene.ask(&["show", failed.text("run_id")]);
+    let shown = stage.ask(&["show", failed.text("run_id")]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains("loopback off"), "{shown}");
-    let sandboxed = scene.ask(&["sandbox", "--", "true"]);
+    let sandboxed = stage.ask(&["sandbox", "--", "true"]);
     assert_eq!(sandboxed.exit, 0, "{sandboxed:?}");
     assert!(sandboxed.stderr.contains("loopback off"), "{sandboxed:?}");
 }

@@ -15,7 +15,7 @@ mod contracts;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
-mod crossed;
+mod cross_tests;
 #[cfg(test)]
 mod divided;
 #[cfg(test)]
@@ -58,9 +58,9 @@ mod replay;
 #[cfg(test)]
 mod review;
 #[cfg(test)]
-mod scene;
-#[cfg(test)]
 mod secrets;
+#[cfg(test)]
+mod stage;
 #[cfg(test)]
 mod terminal;
 #[cfg(test)]

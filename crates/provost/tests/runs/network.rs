@@ -6,7 +6,7 @@ use std::thread;
 
 use serde_json::json;
 
-use crate::scene::{Ask, Scene, is_root, lacks, run_arguments};
+use crate::stage::{Ask, Stage, is_root, lacks, run_arguments};
 
 /// A server on the host's loopback that says `good`; its place.
 fn server() -> String {
@@ -34,18 +34,18 @@ fn an_agent_reaches_what_was_granted_and_every_request_is_in_the_evidence() {
         "curl -sS http://{place}/quince?path > src/a.txt; curl -s http://tracker.example.com/; true"
     );
     let ordinary = || {
-        let scene = Scene::of_nobody();
-        scene.copy_binary();
-        scene
+        let stage = Stage::of_nobody();
+        stage.copy_binary();
+        stage
     };
     let other = is_root() && !lacks("setpriv");
-    let scenes = [Some(Scene::new()), other.then(ordinary)];
-    for scene in scenes.into_iter().flatten() {
+    let stages = [Some(Stage::new()), other.then(ordinary)];
+    for stage in stages.into_iter().flatten() {
         let ask = Ask {
             more: &["--net", &place],
             ..Ask::default()
         };
-        let outcome = scene.run(&script, &ask);
+        let outcome = stage.run(&script, &ask);
         assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
         let lines = outcome.json["network"].as_array().unwrap();
         let brief = |line: &serde_json::Value| json!([line["target"], line["code"], line["count"]]);
@@ -54,7 +54,7 @@ fn an_agent_reaches_what_was_granted_and_every_request_is_in_the_evidence() {
         assert_eq!(brief, [json!([place, "OK", 1]), refused]);
         let run = outcome.text("run_id");
         for name in ["sandbox/network.json", "events.jsonl"] {
-            let text = std::fs::read_to_string(scene.evidence(run, name)).unwrap();
+            let text = std::fs::read_to_string(stage.evidence(run, name)).unwrap();
             assert!(text.contains("tracker.example.com:80"), "{name}: {text}");
             assert!(!text.contains("quince"), "{name}: a path was written down");
         }
@@ -67,14 +67,14 @@ fn acceptance_has_no_network_although_the_agent_had() {
         return;
     }
     let place = server();
-    let scene = Scene::new();
-    scene.commit(&[("ask.sh", &format!("curl -sS -m 5 http://{place}/\n"))]);
+    let stage = Stage::new();
+    stage.commit(&[("ask.sh", &format!("curl -sS -m 5 http://{place}/\n"))]);
     let ask = Ask {
         accept: "sh ask.sh",
         more: &["--net", &place],
         ..Ask::default()
     };
-    let outcome = scene.run("echo good > src/a.txt", &ask);
+    let outcome = stage.run("echo good > src/a.txt", &ask);
     assert_eq!(outcome.code(), "ACCEPTANCE_FAILED", "{outcome:?}");
 }
 
@@ -84,41 +84,41 @@ fn a_secret_is_nowhere_in_the_sandbox_or_the_evidence() {
         return;
     }
     let place = server();
-    let scene = Scene::new();
+    let stage = Stage::new();
     let credential = format!("http://{place} X-Key: $TEST_KEY");
     let ask = Ask {
         more: &["--credential", &credential],
         ..Ask::default()
     };
-    let agent = scene.agent(
+    let agent = stage.agent(
         "env; curl -sS http://$PLACE/ > src/a.txt"
             .replace("$PLACE", &place)
             .as_str(),
     );
-    let command = || scene.provost(&run_arguments(&agent, &ask));
+    let command = || stage.provost(&run_arguments(&agent, &ask));
 
-    let outcome = scene.spawn(command()).wait();
+    let outcome = stage.spawn(command()).wait();
     assert_eq!(
         (outcome.code(), outcome.exit),
         ("NOT_FOUND", 2),
         "{outcome:?}"
     );
     assert!(outcome.text("reason").contains("$TEST_KEY"), "{outcome:?}");
-    assert!(scene.runs().is_empty(), "no run begins without its secret");
+    assert!(stage.runs().is_empty(), "no run begins without its secret");
 
     let mut with_secret = command();
     with_secret.env("TEST_KEY", "quince-value");
-    let outcome = scene.spawn(with_secret).wait();
+    let outcome = stage.spawn(with_secret).wait();
     assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
-    assert!(scene.printed().contains("TEST_KEY=kept-outside-the-box"));
+    assert!(stage.printed().contains("TEST_KEY=kept-outside-the-box"));
     let found = std::process::Command::new("grep")
         .args(["-rl", "quince-value"])
-        .arg(scene.path("repo"))
-        .arg(scene.path("cache"))
+        .arg(stage.path("repo"))
+        .arg(stage.path("cache"))
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&found.stdout), "");
-    let ledger = scene.evidence(outcome.text("run_id"), "events.jsonl");
+    let ledger = stage.evidence(outcome.text("run_id"), "events.jsonl");
     let ledger = std::fs::read_to_string(ledger).unwrap();
     assert!(
         ledger.contains("X-Key: $TEST_KEY"),

@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::scene::{Ask, Outcome, Scene, is_root, lacks, until};
+use crate::stage::{Ask, Outcome, Stage, is_root, lacks, until};
 
 /// The policy that asks for overlays however small the tree is.
 const POLICY: &[(&str, &str)] = &[("provost.toml", "[workspace]\nkind = \"overlay\"\n")];
@@ -12,19 +12,19 @@ const WORK: &str = "echo good > src/a.txt; rm src/b.txt; mkdir src/b.txt; echo x
     mkdir target; echo x > target/ignored; touch docs/readme.md
     git status --porcelain; git add -A; git commit -qm mine";
 
-fn scene() -> Scene {
-    with_policy(Scene::new())
+fn stage() -> Stage {
+    with_policy(Stage::new())
 }
 
-fn with_policy(scene: Scene) -> Scene {
-    scene.commit(POLICY);
-    scene
+fn with_policy(stage: Stage) -> Stage {
+    stage.commit(POLICY);
+    stage
 }
 
 /// The kind of workspace that the ledger of a run names.
-fn kind(scene: &Scene, outcome: &Outcome) -> String {
+fn kind(stage: &Stage, outcome: &Outcome) -> String {
     let run = outcome.text("run_id");
-    let text = std::fs::read_to_string(scene.evidence(run, "events.jsonl")).unwrap();
+    let text = std::fs::read_to_string(stage.evidence(run, "events.jsonl")).unwrap();
     let records = text
         .lines()
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
@@ -34,20 +34,20 @@ fn kind(scene: &Scene, outcome: &Outcome) -> String {
     made[0]["payload"]["kind"].as_str().unwrap().to_owned()
 }
 
-fn check(scene: &Scene) {
-    let before = scene.surroundings();
+fn check(stage: &Stage) {
+    let before = stage.surroundings();
     // The second run finds the checkout that the first one made.
     for name in ["first", "second"] {
-        let outcome = scene.run(WORK, &Ask::default());
+        let outcome = stage.run(WORK, &Ask::default());
         assert_eq!(
             (outcome.code(), outcome.exit),
             ("OK", 0),
             "{name}: {outcome:?}"
         );
-        assert_eq!(kind(scene, &outcome), "overlay", "{name}");
-        scene.assert_clean(&before, name);
+        assert_eq!(kind(stage, &outcome), "overlay", "{name}");
+        stage.assert_clean(&before, name);
         let tree = outcome.text("tree");
-        let names = scene.git(&["ls-tree", "-r", "--name-only", tree, "src", "docs"]);
+        let names = stage.git(&["ls-tree", "-r", "--name-only", tree, "src", "docs"]);
         assert_eq!(
             names.lines().collect::<Vec<_>>(),
             [
@@ -58,31 +58,31 @@ fn check(scene: &Scene) {
             ],
             "{name}"
         );
-        assert_eq!(scene.verify(outcome.text("run_id")).exit, 0, "{name}");
+        assert_eq!(stage.verify(outcome.text("run_id")).exit, 0, "{name}");
     }
 }
 
 #[test]
 fn an_overlay_is_as_good_as_a_copy() {
-    check(&scene());
+    check(&stage());
 }
 
 #[test]
 fn an_overlay_is_as_good_as_a_copy_for_an_ordinary_user() {
-    // Where this is no root, the test above was by an ordinary user.
+    // Without root, the test above has already run as an ordinary user.
     if is_root() && !lacks("setpriv") {
-        let scene = with_policy(Scene::of_nobody());
-        scene.copy_binary();
-        check(&scene);
+        let stage = with_policy(Stage::of_nobody());
+        stage.copy_binary();
+        check(&stage);
     }
 }
 
 #[test]
 fn what_is_out_of_scope_on_an_overlay_is_refused() {
-    let scene = scene();
-    let before = scene.surroundings();
+    let stage = stage();
+    let before = stage.surroundings();
     let script = "echo good > src/a.txt; rm docs/readme.md";
-    let outcome = scene.run(script, &Ask::default());
+    let outcome = stage.run(script, &Ask::default());
     assert_eq!(
         (outcome.code(), outcome.exit),
         ("DIFF_REFUSED", 1),
@@ -92,51 +92,51 @@ fn what_is_out_of_scope_on_an_overlay_is_refused() {
         outcome.stderr.contains("docs/readme.md")
             || outcome.json.to_string().contains("docs/readme.md")
     );
-    scene.assert_clean(&before, "refused");
+    stage.assert_clean(&before, "refused");
 }
 
 #[test]
 fn acceptance_that_changes_the_tree_is_noticed_on_an_overlay() {
-    let scene = scene();
-    scene.commit(&[(
+    let stage = stage();
+    stage.commit(&[(
         "check.sh",
         "grep -q good src/a.txt && echo worse > docs/readme.md\n",
     )]);
-    let before = scene.surroundings();
-    let outcome = scene.run("echo good > src/a.txt", &Ask::default());
+    let before = stage.surroundings();
+    let outcome = stage.run("echo good > src/a.txt", &Ask::default());
     assert_eq!(
         (outcome.code(), outcome.exit),
         ("TREE_CHANGED", 1),
         "{outcome:?}"
     );
-    scene.assert_clean(&before, "changed");
+    stage.assert_clean(&before, "changed");
 }
 
 #[test]
 fn work_on_an_overlay_survives_its_driver() {
-    let scene = scene();
-    let before = scene.surroundings();
+    let stage = stage();
+    let before = stage.surroundings();
     let script = "if test -e ~/second; then echo good > src/a.txt; exit; fi
         touch ~/second; echo half > src/half.txt; rm docs/readme.md
         mkdir target; echo x > target/ignored; echo started; sleep 1000";
-    let running = scene.start(script, &Ask::default());
+    let running = stage.start(script, &Ask::default());
     until("the agent works", || {
-        scene
+        stage
             .last_run()
-            .is_some_and(|run| scene.printed_in(&run).contains("started"))
+            .is_some_and(|run| stage.printed_in(&run).contains("started"))
     });
     running.signal(Signal::KILL);
     running.wait();
-    scene.await_silence("killed");
-    let resumed = scene.ask(&["resume", "--json"]);
+    stage.await_silence("killed");
+    let resumed = stage.ask(&["resume", "--json"]);
     assert_eq!(resumed.exit, 0, "{resumed:?}");
-    scene.assert_clean(&before, "killed");
-    let saved = scene.git(&[
+    stage.assert_clean(&before, "killed");
+    let saved = stage.git(&[
         "for-each-ref",
         "--format=%(refname)",
         "refs/provost/salvage",
     ]);
-    let names = scene.git(&["ls-tree", "-r", "--name-only", &saved]);
+    let names = stage.git(&["ls-tree", "-r", "--name-only", &saved]);
     assert!(names.contains("src/half.txt"), "{names}");
     assert!(
         names.contains("src/b.txt") && !names.contains("docs/readme.md"),
@@ -146,11 +146,11 @@ fn work_on_an_overlay_survives_its_driver() {
 
 #[test]
 fn a_poisoned_checkout_is_not_used() {
-    let scene = scene();
-    let outcome = scene.run("echo good > src/a.txt", &Ask::default());
+    let stage = stage();
+    let outcome = stage.run("echo good > src/a.txt", &Ask::default());
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
     let mut poisoned = 0;
-    for repository in std::fs::read_dir(scene.path("cache/provost")).unwrap() {
+    for repository in std::fs::read_dir(stage.path("cache/provost")).unwrap() {
         let lowers = std::fs::read_dir(repository.unwrap().path().join("lower"));
         for lower in lowers.into_iter().flatten() {
             let file = lower.unwrap().path().join("tree/src/b.txt");
@@ -161,10 +161,10 @@ fn a_poisoned_checkout_is_not_used() {
         }
     }
     assert_eq!(poisoned, 1);
-    let outcome = scene.run("echo good > src/a.txt; cat src/b.txt", &Ask::default());
+    let outcome = stage.run("echo good > src/a.txt; cat src/b.txt", &Ask::default());
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
     let run = outcome.text("run_id");
-    let printed = scene.printed_in(run);
+    let printed = stage.printed_in(run);
     assert!(
         printed.contains("keep") && !printed.contains("poison"),
         "{printed}"

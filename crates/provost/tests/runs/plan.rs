@@ -1,4 +1,4 @@
-//! Contracts that an agent writes or divides, and that nobody runs.
+//! Contracts that an agent writes or divides; planning runs none of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::scene::{Outcome, Scene, until};
+use crate::stage::{Outcome, Stage, until};
 
 /// A plan that can be run here.
 fn plan(change: impl FnOnce(&mut Value)) -> Value {
@@ -25,20 +25,20 @@ fn says(answer: &Value) -> String {
     format!("cat > $PROVOST_RESULT <<'END'\n{answer}\nEND\n")
 }
 
-fn scene() -> Scene {
-    let scene = Scene::new();
-    scene.commit(&[("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n")]);
-    scene
+fn stage() -> Stage {
+    let stage = Stage::new();
+    stage.commit(&[("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n")]);
+    stage
 }
 
-fn ask(scene: &Scene, script: &str, words: &[&str]) -> Outcome {
-    let planner = scene.agent(script);
+fn ask(stage: &Stage, script: &str, words: &[&str]) -> Outcome {
+    let planner = stage.agent(script);
     let words = [words, &["--agent-cmd", &planner, "--json"]].concat();
-    scene.ask(&words)
+    stage.ask(&words)
 }
 
-fn planned(scene: &Scene, script: &str) -> Outcome {
-    ask(scene, script, &["plan", "make it good"])
+fn planned(stage: &Stage, script: &str) -> Outcome {
+    ask(stage, script, &["plan", "make it good"])
 }
 
 fn record(outcome: &Outcome, name: &str) -> PathBuf {
@@ -46,18 +46,18 @@ fn record(outcome: &Outcome, name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_plan_becomes_a_contract_that_somebody_else_can_run() {
-    let scene = scene();
-    let before = scene.surroundings();
-    let file = scene.path("outside/plan.json");
+fn a_plan_becomes_a_contract_that_can_be_run() {
+    let stage = stage();
+    let before = stage.surroundings();
+    let file = stage.path("outside/plan.json");
     let words = ["plan", "make it good", "--out", &file.display().to_string()];
-    let outcome = ask(&scene, &says(&plan(|_| ())), &words);
+    let outcome = ask(&stage, &says(&plan(|_| ())), &words);
     assert_eq!((outcome.exit, outcome.code()), (0, "OK"), "{outcome:?}");
     let contract: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     assert_eq!(contract["x_provost"]["author"], "agent:exec");
     assert_eq!(contract["allowed_paths"], json!(["src/a.txt"]));
     assert_eq!(contract["forbidden_actions"], json!(["touch other files"]));
-    assert!(scene.runs().is_empty(), "nothing was run");
+    assert!(stage.runs().is_empty(), "nothing was run");
 
     // The record holds what was asked and what came back, and every byte of it counts.
     let id = outcome.text("plan_id").to_owned();
@@ -71,19 +71,19 @@ fn a_plan_becomes_a_contract_that_somebody_else_can_run() {
     }
     let request = fs::read_to_string(record(&outcome, "request.json")).unwrap();
     assert!(request.contains("make it good"), "{request}");
-    assert_eq!(scene.ask(&["verify", &id, "--json"]).exit, 0);
+    assert_eq!(stage.ask(&["verify", &id, "--json"]).exit, 0);
     fs::write(record(&outcome, "answer.json"), "{}").unwrap();
-    let verified = scene.ask(&["verify", &id, "--json"]);
+    let verified = stage.ask(&["verify", &id, "--json"]);
     assert_eq!((verified.exit, verified.code()), (5, "EVIDENCE_ALTERED"));
     assert!(verified.text("reason").contains("answer.json"));
 
-    fs::rename(&file, scene.path("plan.json")).unwrap();
-    assert_eq!(before.differences(&scene.surroundings()), [""; 0]);
-    let work = scene.agent("echo good > src/a.txt");
-    let file = scene.path("plan.json").display().to_string();
-    let asks = scene.ask(&["run", "-f", &file, "--agent-cmd", &work, "--json"]);
+    fs::rename(&file, stage.path("plan.json")).unwrap();
+    assert_eq!(before.differences(&stage.surroundings()), [""; 0]);
+    let work = stage.agent("echo good > src/a.txt");
+    let file = stage.path("plan.json").display().to_string();
+    let asks = stage.ask(&["run", "-f", &file, "--agent-cmd", &work, "--json"]);
     assert_eq!(asks.code(), "APPROVAL_NEEDED", "{asks:?}");
-    let ran = scene.ask(&["approve", asks.text("run_id"), "--go", "--json"]);
+    let ran = stage.ask(&["approve", asks.text("run_id"), "--go", "--json"]);
     assert_eq!(ran.code(), "OK", "{ran:?}");
 }
 
@@ -102,14 +102,14 @@ const LOOK: &str = "
 #[test]
 fn a_planner_has_the_tree_to_read_and_nothing_else() {
     for policy in ["", "[workspace]\nkind = \"overlay\"\n"] {
-        let scene = Scene::new();
+        let stage = Stage::new();
         let commands = "[commands]\nallow = [\"sh check.sh\"]\n";
-        scene.commit(&[("provost.toml", &format!("{policy}{commands}"))]);
-        let before = scene.surroundings();
-        let outcome = planned(&scene, &format!("{LOOK}{}", says(&plan(|_| ()))));
+        stage.commit(&[("provost.toml", &format!("{policy}{commands}"))]);
+        let before = stage.surroundings();
+        let outcome = planned(&stage, &format!("{LOOK}{}", says(&plan(|_| ()))));
         assert_eq!(outcome.code(), "OK", "{policy}: {outcome:?}");
-        assert_eq!(before.differences(&scene.surroundings()), [""; 0]);
-        scene.await_silence("planned");
+        assert_eq!(before.differences(&stage.surroundings()), [""; 0]);
+        stage.await_silence("planned");
     }
 }
 
@@ -157,9 +157,9 @@ fn a_plan_that_breaks_a_rule_is_refused_by_its_place_and_sealed() {
             "/acceptance_tests/0/cmd",
         ),
     ];
-    let scene = scene();
+    let stage = stage();
     for (script, code, words) in cases {
-        let outcome = planned(&scene, &script);
+        let outcome = planned(&stage, &script);
         assert_eq!(
             (outcome.exit, outcome.code()),
             (1, code),
@@ -171,18 +171,18 @@ fn a_plan_that_breaks_a_rule_is_refused_by_its_place_and_sealed() {
         );
         assert!(!record(&outcome, "contract.json").exists(), "{script}");
         let id = outcome.text("plan_id");
-        assert_eq!(scene.ask(&["verify", id, "--json"]).exit, 0, "{script}");
+        assert_eq!(stage.ask(&["verify", id, "--json"]).exit, 0, "{script}");
     }
-    assert!(scene.runs().is_empty());
+    assert!(stage.runs().is_empty());
 }
 
 #[test]
 fn a_planner_that_dies_with_its_driver_leaves_nothing_that_the_next_does_not_remove() {
-    let scene = scene();
-    let planner = scene.agent("echo begun; sleep 1000");
+    let stage = stage();
+    let planner = stage.agent("echo begun; sleep 1000");
     let words = ["plan", "make it good", "--agent-cmd", &planner, "--json"];
-    let running = scene.spawn(scene.provost(&words));
-    let plans = scene.path("repo/.provost/plans");
+    let running = stage.spawn(stage.provost(&words));
+    let plans = stage.path("repo/.provost/plans");
     until("the planner works", || {
         let records = fs::read_dir(&plans).into_iter().flatten();
         let mut logs = records.map(|it| fs::read(it.unwrap().path().join("stdout.log")));
@@ -190,20 +190,20 @@ fn a_planner_that_dies_with_its_driver_leaves_nothing_that_the_next_does_not_rem
     });
     running.signal(Signal::KILL);
     running.wait();
-    scene.await_silence("killed");
-    assert_eq!(scene.workspaces().len(), 1);
+    stage.await_silence("killed");
+    assert_eq!(stage.workspaces().len(), 1);
     // What has no seal is no evidence.
     let left = fs::read_dir(&plans).unwrap().next().unwrap().unwrap();
     let id = left.file_name().into_string().unwrap();
-    assert_ne!(scene.ask(&["verify", &id, "--json"]).exit, 0);
-    let outcome = planned(&scene, &says(&plan(|_| ())));
+    assert_ne!(stage.ask(&["verify", &id, "--json"]).exit, 0);
+    let outcome = planned(&stage, &says(&plan(|_| ())));
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
-    assert!(scene.workspaces().is_empty(), "{:?}", scene.workspaces());
+    assert!(stage.workspaces().is_empty(), "{:?}", stage.workspaces());
 }
 
 /// A contract over two directories, in a file of its own.
-fn whole(scene: &Scene) -> String {
-    let file = scene.path("outside/whole.json").display().to_string();
+fn whole(stage: &Stage) -> String {
+    let file = stage.path("outside/whole.json").display().to_string();
     let words = [
         "contract",
         "new",
@@ -218,7 +218,7 @@ fn whole(scene: &Scene) -> String {
         "--accept",
         "sh check.sh",
     ];
-    let made = scene.ask(&words);
+    let made = stage.ask(&words);
     assert_eq!(made.exit, 0, "{made:?}");
     file
 }
@@ -230,28 +230,28 @@ fn child(id: &str, allow: &[&str], change: impl FnOnce(&mut Value)) -> Value {
     value
 }
 
-fn divided(scene: &Scene, children: &[Value], words: &[&str]) -> Outcome {
+fn divided(stage: &Stage, children: &[Value], words: &[&str]) -> Outcome {
     let answer = json!({ "verdict": "PLAN", "summary": "s", "children": children });
-    let file = scene.path("outside/whole.json").display().to_string();
+    let file = stage.path("outside/whole.json").display().to_string();
     ask(
-        scene,
+        stage,
         &says(&answer),
         &[&["split", "-f", &file], words].concat(),
     )
 }
 
 #[test]
-fn a_contract_is_divided_into_a_chain_and_what_nobody_has_is_named() {
-    let scene = scene();
-    whole(&scene);
+fn a_contract_is_divided_into_a_chain_and_paths_in_no_part_are_named() {
+    let stage = stage();
+    whole(&stage);
     let parts = [
         child("first", &["src/a.txt"], |_| ()),
         child("second", &["src/b.txt"], |it| {
             it["needs"] = json!(["first"]);
         }),
     ];
-    let file = scene.path("outside/chain.json").display().to_string();
-    let outcome = divided(&scene, &parts, &["--out", &file]);
+    let file = stage.path("outside/chain.json").display().to_string();
+    let outcome = divided(&stage, &parts, &["--out", &file]);
     assert_eq!((outcome.exit, outcome.code()), (0, "OK"), "{outcome:?}");
     assert_eq!(outcome.json["gaps"], json!(["docs/readme.md"]));
     let chain: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -261,24 +261,24 @@ fn a_contract_is_divided_into_a_chain_and_what_nobody_has_is_named() {
     assert_eq!(second["contract"]["x_provost"]["author"], "agent:exec");
     assert!(second["package"]["parent"].is_string());
     assert_eq!(second["package"]["exercise"]["write"], json!(["src/b.txt"]));
-    assert!(scene.runs().is_empty(), "nothing was run");
+    assert!(stage.runs().is_empty(), "nothing was run");
     // What was written can be run as it is, once a person has agreed to each part.
-    let work = scene.agent("grep -q good src/a.txt && echo x > src/b.txt || echo good > src/a.txt");
+    let work = stage.agent("grep -q good src/a.txt && echo x > src/b.txt || echo good > src/a.txt");
     for _ in &parts {
-        let asks = scene.ask(&["chain", "-f", &file, "--agent-cmd", &work, "--json"]);
+        let asks = stage.ask(&["chain", "-f", &file, "--agent-cmd", &work, "--json"]);
         assert_eq!((asks.exit, asks.code()), (3, "APPROVAL_NEEDED"), "{asks:?}");
-        let run = scene.last_run().unwrap();
-        let yes = scene.ask(&["approve", &run, "--json"]);
+        let run = stage.last_run().unwrap();
+        let yes = stage.ask(&["approve", &run, "--json"]);
         assert_eq!(yes.exit, 0, "{yes:?}");
     }
-    let ran = scene.ask(&["chain", "-f", &file, "--agent-cmd", &work, "--json"]);
+    let ran = stage.ask(&["chain", "-f", &file, "--agent-cmd", &work, "--json"]);
     assert_eq!((ran.exit, ran.code()), (0, "OK"), "{ran:?}");
 }
 
 #[test]
 fn a_part_that_exceeds_the_contract_is_refused_with_its_axis() {
-    let scene = scene();
-    whole(&scene);
+    let stage = stage();
+    whole(&stage);
     let beyond = "PACKAGE_EXCEEDS_GRANT";
     let one = |allow: &[&str], change: fn(&mut Value)| vec![child("one", allow, change)];
     let cases: [(Vec<Value>, &str, &str); 6] = [
@@ -313,7 +313,7 @@ fn a_part_that_exceeds_the_contract_is_refused_with_its_axis() {
         ),
     ];
     for (children, code, words) in cases {
-        let outcome = divided(&scene, &children, &[]);
+        let outcome = divided(&stage, &children, &[]);
         assert_eq!((outcome.exit, outcome.code()), (1, code), "{outcome:?}");
         assert!(outcome.text("reason").contains(words), "{outcome:?}");
     }
@@ -321,11 +321,11 @@ fn a_part_that_exceeds_the_contract_is_refused_with_its_axis() {
 
 #[test]
 fn the_record_of_a_plan_is_swept_like_the_bundle_of_a_run() {
-    let scene = scene();
-    let outcome = planned(&scene, &says(&plan(|_| ())));
+    let stage = stage();
+    let outcome = planned(&stage, &says(&plan(|_| ())));
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
     let sealed = record(&outcome, "");
-    // A driver that died before the seal: nobody can go on with that.
+    // A driver that died before the seal leaves nothing that can be continued.
     let lost = sealed.with_file_name("plan_20260101_000000_abcdef123456");
     fs::create_dir(&lost).unwrap();
     fs::copy(sealed.join("request.json"), lost.join("request.json")).unwrap();
@@ -333,7 +333,7 @@ fn the_record_of_a_plan_is_swept_like_the_bundle_of_a_run() {
     fs::create_dir(&unreadable).unwrap();
     fs::write(unreadable.join("record.dsse.json"), "?").unwrap();
     let sweep = |words: &[&str]| {
-        let swept = scene.ask(&[&["gc", "--json"], words].concat());
+        let swept = stage.ask(&[&["gc", "--json"], words].concat());
         assert_eq!(swept.exit, 0, "{swept:?}");
         [&sealed, &lost, &unreadable].map(|directory| directory.exists())
     };
@@ -342,7 +342,7 @@ fn the_record_of_a_plan_is_swept_like_the_bundle_of_a_run() {
     fs::File::open(&lost).unwrap().set_modified(hours).unwrap();
     assert_eq!(sweep(&["--dry-run", "--bundles"]), [true, true, true]);
     assert_eq!(sweep(&[]), [true, false, true], "evidence stays");
-    assert_eq!(scene.ask(&["verify", outcome.text("plan_id")]).exit, 0);
+    assert_eq!(stage.ask(&["verify", outcome.text("plan_id")]).exit, 0);
     let young = ["--bundles", "--older-than", "1h"];
     assert_eq!(sweep(&young), [true, false, true]);
     assert_eq!(sweep(&["--bundles"]), [false, false, true]);

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::scene::{Ask, Scene};
+use crate::stage::{Ask, Stage};
 
 /// What the last run says about its two sandboxes: whether they were attacked before.
-fn cached(scene: &Scene) -> [bool; 2] {
-    let outcome = scene.run("echo good > src/a.txt", &Ask::default());
+fn cached(stage: &Stage) -> [bool; 2] {
+    let outcome = stage.run("echo good > src/a.txt", &Ask::default());
     assert_eq!(outcome.exit, 0, "{outcome:?}");
-    let run = scene.last_run().unwrap();
-    let bytes = fs::read(scene.evidence(&run, "sandbox/selftest.json")).unwrap();
+    let run = stage.last_run().unwrap();
+    let bytes = fs::read(stage.evidence(&run, "sandbox/selftest.json")).unwrap();
     let test: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(test["held"], true, "{test}");
     assert!(!test["boot"].as_str().unwrap().is_empty(), "{test}");
@@ -28,9 +28,9 @@ fn cached(scene: &Scene) -> [bool; 2] {
 }
 
 /// The files that remember self-tests.
-fn memory(scene: &Scene) -> Vec<PathBuf> {
+fn memory(stage: &Stage) -> Vec<PathBuf> {
     let below = |path: PathBuf| fs::read_dir(path).into_iter().flatten();
-    below(scene.path("cache/provost"))
+    below(stage.path("cache/provost"))
         .flat_map(|cache| below(cache.unwrap().path().join("sandboxes")))
         .flat_map(|start| below(start.unwrap().path()))
         .map(|file| file.unwrap().path())
@@ -38,27 +38,27 @@ fn memory(scene: &Scene) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_sandbox_is_attacked_once_and_again_when_somebody_could_have_lied() {
-    let scene = Scene::new();
-    assert_eq!(cached(&scene), [false, false]);
-    assert_eq!(cached(&scene), [true, true]);
-    let files = memory(&scene);
+fn a_sandbox_is_attacked_once_and_again_when_its_record_cannot_be_trusted() {
+    let stage = Stage::new();
+    assert_eq!(cached(&stage), [false, false]);
+    assert_eq!(cached(&stage), [true, true]);
+    let files = memory(&stage);
     assert_eq!(files.len(), 2, "{files:?}");
     for file in &files {
         fs::set_permissions(file, fs::Permissions::from_mode(0o666)).unwrap();
     }
-    assert_eq!(cached(&scene), [false, false]);
+    assert_eq!(cached(&stage), [false, false]);
     for file in &files {
         fs::write(file, "{}").unwrap();
     }
-    assert_eq!(cached(&scene), [false, false]);
-    assert_eq!(cached(&scene), [true, true]);
+    assert_eq!(cached(&stage), [false, false]);
+    assert_eq!(cached(&stage), [true, true]);
 }
 
 #[test]
 fn the_self_test_can_be_asked_for() {
-    let scene = Scene::new();
-    let outcome = scene.ask(&["sandbox", "selftest", "--json"]);
+    let stage = Stage::new();
+    let outcome = stage.ask(&["sandbox", "selftest", "--json"]);
     assert_eq!(outcome.exit, 0, "{outcome:?}");
     assert_eq!(outcome.json["held"], true, "{outcome:?}");
     for one in outcome.json["sandboxes"].as_array().unwrap() {
@@ -68,7 +68,7 @@ fn the_self_test_can_be_asked_for() {
         }
     }
     // Nothing of it is remembered.
-    let text = scene.ask(&["sandbox", "selftest"]);
+    let text = stage.ask(&["sandbox", "selftest"]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     assert!(text.contains("none escaped"), "{text}");
     assert!(text.contains("no_new_privileges"), "{text}");
@@ -77,8 +77,8 @@ fn the_self_test_can_be_asked_for() {
 /// Each is a process of its own, which has no self-test of a run to rely on.
 #[test]
 fn a_sandbox_is_attacked_before_a_preparation_a_replay_and_a_landing() {
-    let scene = Scene::new();
-    scene.commit(&[
+    let stage = Stage::new();
+    stage.commit(&[
         (
             "provost.toml",
             "[[prepare]]\nname = \"deps\"\nrun = \"sh deps.sh\"\n\
@@ -89,19 +89,19 @@ fn a_sandbox_is_attacked_before_a_preparation_a_replay_and_a_landing() {
         (".gitignore", "/deps/\n/target/\n"),
     ]);
     let attacks = |words: &[&str]| {
-        for file in memory(&scene) {
+        for file in memory(&stage) {
             fs::remove_file(file).unwrap();
         }
-        let done = scene.ask(&[words, &["--json"]].concat());
+        let done = stage.ask(&[words, &["--json"]].concat());
         assert_eq!(done.exit, 0, "{words:?}: {done:?}");
-        assert_eq!(memory(&scene).len(), 1, "{words:?}");
+        assert_eq!(memory(&stage).len(), 1, "{words:?}");
     };
     attacks(&["prepare"]);
-    let outcome = scene.run("echo good > src/a.txt", &Ask::default());
+    let outcome = stage.run("echo good > src/a.txt", &Ask::default());
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
     let run = outcome.text("run_id");
     attacks(&["replay", run, "--reexec"]);
     // The target moves, so the commands run once more, on the merge.
-    scene.commit(&[("docs/later.md", "later\n")]);
+    stage.commit(&[("docs/later.md", "later\n")]);
     attacks(&["land", run]);
 }

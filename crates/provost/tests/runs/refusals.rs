@@ -5,11 +5,11 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use crate::scene::{Ask, Outcome, Scene, lacks};
+use crate::stage::{Ask, Outcome, Stage, lacks};
 
 /// The text of a contract that could be run.
-fn contract(scene: &Scene) -> String {
-    let file = scene.path("home/contract.json").display().to_string();
+fn contract(stage: &Stage) -> String {
+    let file = stage.path("home/contract.json").display().to_string();
     let words = [
         "contract",
         "new",
@@ -20,22 +20,22 @@ fn contract(scene: &Scene) -> String {
         "--accept",
         "sh check.sh",
     ];
-    assert_eq!(scene.ask(&words).exit, 0);
+    assert_eq!(stage.ask(&words).exit, 0);
     let text = fs::read_to_string(&file).unwrap();
     fs::remove_file(file).unwrap();
     text
 }
 
 /// Asks for a run of the contract `text`.
-fn ask(scene: &Scene, text: &str) -> Outcome {
-    scene.write("home/asked.json", text);
-    let file = scene.path("home/asked.json").display().to_string();
-    let agent = scene.agent("echo good > src/a.txt");
-    scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"])
+fn ask(stage: &Stage, text: &str) -> Outcome {
+    stage.write("home/asked.json", text);
+    let file = stage.path("home/asked.json").display().to_string();
+    let agent = stage.agent("echo good > src/a.txt");
+    stage.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"])
 }
 
-fn rows(scene: &Scene) -> Vec<Value> {
-    let listed = scene.ask(&["runs", "--json"]);
+fn rows(stage: &Stage) -> Vec<Value> {
+    let listed = stage.ask(&["runs", "--json"]);
     assert_eq!(listed.exit, 0, "{listed:?}");
     listed.json.as_array().unwrap().clone()
 }
@@ -49,8 +49,8 @@ fn events(text: &[u8], name: &str) -> Vec<Value> {
 
 #[test]
 fn a_contract_that_is_refused_before_there_is_a_run_leaves_a_sealed_record() {
-    let scene = Scene::new();
-    let good = contract(&scene);
+    let stage = Stage::new();
+    let good = contract(&stage);
     let wide = good.replace("\"workspace-write\"", "\"danger-full-access\"");
     assert_ne!(good, wide);
     let cases = [
@@ -68,23 +68,23 @@ fn a_contract_that_is_refused_before_there_is_a_run_leaves_a_sealed_record() {
         ("a secret", "{\"api_key=hunter2-hunter2-hunter2\": 1}"),
     ];
     for (at, (name, text)) in cases.into_iter().enumerate() {
-        let outcome = ask(&scene, text);
+        let outcome = ask(&stage, text);
         assert!([1, 2].contains(&outcome.exit), "{name}: {outcome:?}");
-        let rows = rows(&scene);
+        let rows = rows(&stage);
         assert_eq!(rows.len(), at + 1, "{name}: {rows:?}");
         let row = &rows[0];
         assert_eq!(row["status"], "REFUSED", "{name}: {row}");
         assert_eq!(row["code"], outcome.code(), "{name}: {row}");
         let id = row["run_id"].as_str().unwrap();
-        let verified = scene.ask(&["verify", id, "--json"]);
+        let verified = stage.ask(&["verify", id, "--json"]);
         assert_eq!(verified.exit, 0, "{name}: {verified:?}");
-        let shown = scene.ask(&["show", id, "--json"]);
+        let shown = stage.ask(&["show", id, "--json"]);
         assert_eq!(
             shown.json["verdict"]["code"],
             outcome.code(),
             "{name}: {shown:?}"
         );
-        let record = scene.path("repo/.provost/refused").join(id);
+        let record = stage.path("repo/.provost/refused").join(id);
         let ledger = fs::read(record.join("events.jsonl")).unwrap();
         let found = events(&ledger, "policy_violation");
         assert_eq!(
@@ -100,17 +100,17 @@ fn a_contract_that_is_refused_before_there_is_a_run_leaves_a_sealed_record() {
             );
         }
         fs::write(record.join("request.json"), "{}").unwrap();
-        let altered = scene.ask(&["verify", id, "--json"]);
+        let altered = stage.ask(&["verify", id, "--json"]);
         assert_eq!(altered.code(), "EVIDENCE_ALTERED", "{name}: {altered:?}");
         fs::remove_dir_all(record).unwrap();
-        fs::create_dir(scene.path("repo/.provost/refused").join(id)).unwrap();
+        fs::create_dir(stage.path("repo/.provost/refused").join(id)).unwrap();
     }
-    assert!(scene.runs().is_empty());
+    assert!(stage.runs().is_empty());
     // A file that is not there is no request.
-    let agent = scene.agent("true");
+    let agent = stage.agent("true");
     let words = ["run", "-f", "nowhere.json", "--agent-cmd", &agent, "--json"];
-    assert_eq!(scene.ask(&words).code(), "INPUT_UNREADABLE");
-    assert_eq!(rows(&scene).len(), 6);
+    assert_eq!(stage.ask(&words).code(), "INPUT_UNREADABLE");
+    assert_eq!(rows(&stage).len(), 6);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_request_that_the_proxy_refuses_is_an_event() {
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let scene = Scene::new();
+    let stage = Stage::new();
     let script = format!(
         "python3 - <<'END'\nimport urllib.request as r, urllib.error\n\
          for place in ['127.0.0.1:{port}'] * 3 + [f'h{{n}}.example:80' for n in range(60)]:\n\
@@ -134,10 +134,10 @@ fn a_request_that_the_proxy_refuses_is_an_event() {
         more: &["--net", "granted.example:443"],
         ..Ask::default()
     };
-    let outcome = scene.run(&script, &ask);
+    let outcome = stage.run(&script, &ask);
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
     let run = outcome.text("run_id");
-    let ledger = fs::read(scene.evidence(run, "events.jsonl")).unwrap();
+    let ledger = fs::read(stage.evidence(run, "events.jsonl")).unwrap();
     let found = events(&ledger, "policy_violation");
     assert_eq!(found.len(), 1, "one event, however many requests");
     let payload = &found[0]["payload"];
@@ -160,11 +160,11 @@ fn a_request_that_the_proxy_refuses_is_an_event() {
         "{payload}"
     );
     assert!(listed.len() <= 32 && !payload.to_string().contains("secret-path"));
-    assert_eq!(scene.verify(run).exit, 0);
-    let logged = scene.ask(&["log", run]);
+    assert_eq!(stage.verify(run).exit, 0);
+    let logged = stage.ask(&["log", run]);
     let text = String::from_utf8_lossy(&logged.stdout).into_owned();
     assert!(text.contains("63 refused requests"), "{text}");
-    let why = scene.ask(&["why", run, "--json"]);
+    let why = stage.ask(&["why", run, "--json"]);
     assert!(
         why.json.to_string().contains(&format!("127.0.0.1:{port}")),
         "{why:?}"

@@ -7,7 +7,7 @@ use provost_core::object::ObjectFormat;
 use provost_core::pack;
 use serde_json::json;
 
-use crate::scene::{Ask, Outcome, Scene, run_arguments};
+use crate::stage::{Ask, Outcome, Stage, run_arguments};
 
 /// What Provost finds in its environment; spelled differently in every way that counts.
 const VALUE: &str = "tr0ub4dor&3/zZ+9";
@@ -34,8 +34,8 @@ fn files(directory: &Path, all: &mut Vec<PathBuf>) {
 }
 
 /// The files of a bundle that hold one of `secrets`, in any spelling, also inside the pack.
-fn leaks(scene: &Scene, run: &str, secrets: &[&str]) -> Vec<String> {
-    let root = scene.evidence(run, "");
+fn leaks(stage: &Stage, run: &str, secrets: &[&str]) -> Vec<String> {
+    let root = stage.evidence(run, "");
     let mut all = Vec::new();
     files(&root, &mut all);
     let spellings: Vec<Vec<u8>> = secrets
@@ -66,11 +66,11 @@ fn leaks(scene: &Scene, run: &str, secrets: &[&str]) -> Vec<String> {
 }
 
 /// Runs `script` with [`VALUE`] in the environment of Provost.
-fn run(scene: &Scene, script: &str, ask: &Ask<'_>) -> Outcome {
-    let agent = scene.agent(script);
-    let mut command = scene.provost(&run_arguments(&agent, ask));
+fn run(stage: &Stage, script: &str, ask: &Ask<'_>) -> Outcome {
+    let agent = stage.agent(script);
+    let mut command = stage.provost(&run_arguments(&agent, ask));
     command.env("DB_PASSWORD", VALUE);
-    scene.spawn(command).wait()
+    stage.spawn(command).wait()
 }
 
 /// Says [`VALUE`] in two halves, with a moment between them.
@@ -81,15 +81,15 @@ fn halves() -> String {
 
 #[test]
 fn what_is_printed_is_in_no_file_of_the_bundle() {
-    let scene = Scene::new();
+    let stage = Stage::new();
     let halves = halves();
     let check = format!("{halves}; {halves} >&2; echo {TOKEN}; grep -q good src/a.txt\n");
-    scene.commit(&[("check.sh", &check)]);
+    stage.commit(&[("check.sh", &check)]);
     let report = json!({ "verdict": "PASS", "summary": format!("I saw {VALUE}"),
         "violations": [], "findings": [{ "path": "src/a.txt", "problem": VALUE }] });
     let reviewer = format!("{halves}\ncat > $PROVOST_RESULT <<'END'\n{report}\nEND\n");
-    scene.write("agent/reviewer.sh", &reviewer);
-    let reviewer = format!("sh {}", scene.path("agent/reviewer.sh").display());
+    stage.write("agent/reviewer.sh", &reviewer);
+    let reviewer = format!("sh {}", stage.path("agent/reviewer.sh").display());
     let ask = Ask {
         more: &["--review-cmd", &reviewer],
         ..Ask::default()
@@ -99,14 +99,14 @@ fn what_is_printed_is_in_no_file_of_the_bundle() {
          echo 'x=tr0ub4dor%263%2FzZ%2B9'\ncat <<'END'\n{KEY}END\n\
          echo good > src/a.txt; echo useful words stay"
     );
-    let outcome = run(&scene, &script, &ask);
+    let outcome = run(&stage, &script, &ask);
     assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
     let id = outcome.text("run_id");
     let key = KEY.lines().nth(1).unwrap();
     let secrets = [VALUE, TOKEN, key];
-    assert_eq!(leaks(&scene, id, &secrets), [""; 0]);
-    assert_eq!(scene.verify(id).exit, 0);
-    let printed = scene.printed_in(id);
+    assert_eq!(leaks(&stage, id, &secrets), [""; 0]);
+    assert_eq!(stage.verify(id).exit, 0);
+    let printed = stage.printed_in(id);
     assert!(printed.contains("useful words stay"), "{printed}");
     assert!(printed.contains("x=[redacted]"), "{printed}");
     let removed = outcome.json["secrets"]["removed"].as_array().unwrap();
@@ -120,15 +120,15 @@ fn what_is_printed_is_in_no_file_of_the_bundle() {
     assert_eq!(count("stderr.1.log"), Some(1), "{removed:?}");
     assert_eq!(count("candidate/1.stdout.log"), Some(2), "{removed:?}");
     assert_eq!(count("the result that was left"), Some(2), "{removed:?}");
-    let shown = scene.ask(&["show", id]);
+    let shown = stage.ask(&["show", id]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains("4 secrets removed from agent/"), "{shown}");
     // What the commands said about the base is kept, and is kept clean.
-    let again = run(&scene, &script, &ask);
-    assert_eq!(leaks(&scene, again.text("run_id"), &secrets), [""; 0]);
+    let again = run(&stage, &script, &ask);
+    assert_eq!(leaks(&stage, again.text("run_id"), &secrets), [""; 0]);
 }
 
-/// What an agent plants: a name for it, how, where, what, and how that is told.
+/// What an agent plants: a name for it, how, where, what, and how the refusal names it.
 fn planted() -> [(
     &'static str,
     String,
@@ -185,14 +185,14 @@ fn planted() -> [(
 
 #[test]
 fn a_secret_in_the_patch_is_refused_and_is_in_no_file_of_the_bundle() {
-    let scene = Scene::new();
-    for (name, script, path, secret, told) in planted() {
+    let stage = Stage::new();
+    for (name, script, path, secret, finding) in planted() {
         let script = format!("echo good > src/a.txt; {script}");
         let ask = Ask {
             more: &["--allow-binary", "src"],
             ..Ask::default()
         };
-        let outcome = run(&scene, &script, &ask);
+        let outcome = run(&stage, &script, &ask);
         assert_eq!(
             (outcome.code(), outcome.exit),
             ("SECRET_IN_PATCH", 1),
@@ -204,26 +204,26 @@ fn a_secret_in_the_patch_is_refused_and_is_in_no_file_of_the_bundle() {
             "{name}"
         );
         let reason = outcome.json.pointer("/verdict/reason").unwrap();
-        let want = format!("`{path}` brings in a secret: {told}");
+        let want = format!("`{path}` brings in a secret: {finding}");
         assert_eq!(reason, &json!(want), "{name}");
         let id = outcome.text("run_id");
-        assert_eq!(leaks(&scene, id, &[secret]), [""; 0], "{name}");
-        let verified = scene.verify(id);
+        assert_eq!(leaks(&stage, id, &[secret]), [""; 0], "{name}");
+        let verified = stage.verify(id);
         assert_eq!(verified.exit, 0, "{name}: {verified:?}");
-        let replayed = scene.ask(&["replay", id, "--json"]);
+        let replayed = stage.ask(&["replay", id, "--json"]);
         assert_eq!(replayed.exit, 0, "{name}: {replayed:?}");
         // The work is kept in the user's own repository, with what it holds.
         let tree = outcome.text("tree");
-        assert!(scene.git(&["ls-tree", "-r", tree]).contains("src/a.txt"));
-        let patch = fs::read_to_string(scene.evidence(id, "patch.diff")).unwrap();
+        assert!(stage.git(&["ls-tree", "-r", tree]).contains("src/a.txt"));
+        let patch = fs::read_to_string(stage.evidence(id, "patch.diff")).unwrap();
         assert_eq!(patch.contains("src/a.txt"), name != "a name", "{name}");
     }
 }
 
 #[test]
 fn what_the_base_holds_already_is_not_new() {
-    let scene = Scene::new();
-    scene.commit(&[
+    let stage = Stage::new();
+    stage.commit(&[
         (
             "src/settings.py",
             &format!("token = \"{TOKEN}\"\nlevel = 1\n"),
@@ -235,11 +235,11 @@ fn what_the_base_holds_already_is_not_new() {
     ]);
     let script = "echo good > src/a.txt; sed -i s/level/depth/ src/settings.py src/live.py\n\
                   cp src/settings.py src/more.py; sed -i s/depth/height/ src/more.py";
-    let outcome = run(&scene, script, &Ask::default());
+    let outcome = run(&stage, script, &Ask::default());
     assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
     let id = outcome.text("run_id");
-    assert_eq!(leaks(&scene, id, &[VALUE]), [""; 0]);
-    assert_eq!(scene.verify(id).exit, 0);
+    assert_eq!(leaks(&stage, id, &[VALUE]), [""; 0]);
+    assert_eq!(stage.verify(id).exit, 0);
     let withheld = &outcome.json["secrets"]["withheld"];
     assert_eq!(
         withheld,
@@ -247,21 +247,21 @@ fn what_the_base_holds_already_is_not_new() {
     );
     // A value that is copied to where it was not is new, in whatever file.
     let script = format!("echo 'x = \"{TOKEN}\"' > src/fresh.py; echo good > src/a.txt");
-    let outcome = run(&scene, &script, &Ask::default());
+    let outcome = run(&stage, &script, &Ask::default());
     assert_eq!(outcome.code(), "SECRET_IN_PATCH", "{outcome:?}");
 }
 
 #[test]
 fn words_that_hold_a_secret_begin_no_run() {
-    let scene = Scene::new();
+    let stage = Stage::new();
     let agent = format!("sh -c 'echo {VALUE}'");
     let outcome = {
-        let mut command = scene.provost(&run_arguments(&agent, &Ask::default()));
+        let mut command = stage.provost(&run_arguments(&agent, &Ask::default()));
         command.env("DB_PASSWORD", VALUE);
-        scene.spawn(command).wait()
+        stage.spawn(command).wait()
     };
     let got = (outcome.code(), outcome.exit);
     assert_eq!(got, ("SECRET_IN_CONTRACT", 2), "{outcome:?}");
-    assert!(scene.runs().is_empty());
+    assert!(stage.runs().is_empty());
     assert!(!outcome.stderr.contains(VALUE) && !contains(&outcome.stdout, VALUE.as_bytes()));
 }

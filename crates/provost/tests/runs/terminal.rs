@@ -1,14 +1,14 @@
-//! What a person sees while a run goes on: on a terminal, and in a log.
+//! What a person sees while a run is active: on a terminal, and in a log.
 
-use crate::scene::{Ask, Outcome, Scene, lacks, run_arguments};
+use crate::stage::{Ask, Outcome, Stage, lacks, run_arguments};
 
 /// An agent that tries to speak to the terminal, and takes long enough to be seen.
 const LOUD: &str = "printf '\\033[31mred\\033[0m \\033]0;owned\\007line of an agent \
     that goes on and on beyond the end of any terminal\\n'; sleep 1.5; echo good > src/a.txt";
 
 /// Runs `LOUD` on a terminal of 80 columns.
-fn on_terminal(scene: &Scene) -> Outcome {
-    let agent = scene.agent(LOUD);
+fn on_terminal(stage: &Stage) -> Outcome {
+    let agent = stage.agent(LOUD);
     let ask = Ask {
         accept: "sh slow.sh",
         ..Ask::default()
@@ -21,10 +21,10 @@ fn on_terminal(scene: &Scene) -> Outcome {
             .map(str::to_owned),
     );
     let line: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-    let mut command = scene.command("script");
+    let mut command = stage.command("script");
     let inner = format!("stty cols 80; exec {}", line.join(" "));
     command.args(["-q", "-e", "-c", &inner, "/dev/null"]);
-    scene.spawn(command).wait()
+    stage.spawn(command).wait()
 }
 
 #[test]
@@ -32,9 +32,9 @@ fn a_terminal_has_one_line_that_changes_and_stays_within_it() {
     if lacks("script") {
         return;
     }
-    let scene = Scene::new();
-    scene.commit(&[("slow.sh", "echo testing now >&2; sleep 1.2; sh check.sh\n")]);
-    let outcome = on_terminal(&scene);
+    let stage = Stage::new();
+    stage.commit(&[("slow.sh", "echo testing now >&2; sleep 1.2; sh check.sh\n")]);
+    let outcome = on_terminal(&stage);
     assert_eq!(outcome.exit, 0, "{outcome:?}");
     let seen = String::from_utf8(outcome.stdout).unwrap();
     let shown: Vec<&str> = seen.split("\r\x1b[K").collect();
@@ -63,14 +63,17 @@ fn a_terminal_has_one_line_that_changes_and_stays_within_it() {
 
 #[test]
 fn a_log_has_one_plain_line_for_each_phase() {
-    let scene = Scene::new();
-    let agent = scene.agent(LOUD);
+    let stage = Stage::new();
+    let agent = stage.agent(LOUD);
     let mut words = run_arguments(&agent, &Ask::default());
     words.retain(|word| *word != "--json");
-    let outcome = scene.ask(&words);
+    let outcome = stage.ask(&words);
     assert_eq!(outcome.exit, 0, "{outcome:?}");
     assert!(!outcome.stderr.contains(['\r', '\x1b']), "{outcome:?}");
-    for phase in ["agent is working …", "acceptance commands on the candidate …"] {
+    for phase in [
+        "agent is working …",
+        "acceptance commands on the candidate …",
+    ] {
         let lines = outcome.stderr.lines().filter(|line| *line == phase);
         assert_eq!(lines.count(), 1, "{phase}: {outcome:?}");
     }

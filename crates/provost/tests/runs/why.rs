@@ -1,11 +1,11 @@
-//! What `provost why` says of real runs: the rule, the path, the line, and what would open it.
+//! What `provost why` says of real runs: the rule, the path, the line, and what would permit it.
 
 use serde_json::{Value, json};
 
-use crate::scene::{Ask, Outcome, Scene};
+use crate::stage::{Ask, Outcome, Stage};
 
-/// What would open each row of the first refusal.
-fn openings(why: &Outcome) -> Vec<Value> {
+/// What would permit each row of the first refusal.
+fn widenings(why: &Outcome) -> Vec<Value> {
     let rows = why
         .json
         .pointer("/refusals/0/rows")
@@ -15,17 +15,17 @@ fn openings(why: &Outcome) -> Vec<Value> {
 }
 
 #[test]
-fn a_change_outside_the_scope_passes_once_it_is_widened_as_told() {
-    let scene = Scene::new();
+fn a_change_outside_the_scope_passes_once_it_is_widened_as_proposed() {
+    let stage = Stage::new();
     let script = "echo good > src/a.txt; echo more >> docs/readme.md; echo x > src/tox.ini
         printf 'a\\000b' > src/blob; ln -s b.txt src/link";
-    let refused = scene.run(script, &Ask::default());
+    let refused = stage.run(script, &Ask::default());
     assert_eq!(refused.code(), "DIFF_REFUSED", "{refused:?}");
-    let why = scene.ask(&["why", "--json"]);
+    let why = stage.ask(&["why", "--json"]);
     assert_eq!(why.exit, 0, "{why:?}");
     let add = |pointer: &str, entry: &str| json!([{ "pointer": pointer, "add": entry }]);
     assert_eq!(
-        openings(&why),
+        widenings(&why),
         [
             add("/allowed_paths", "docs/readme.md"),
             add("/x_provost/permit/binary", "src/blob"),
@@ -33,29 +33,31 @@ fn a_change_outside_the_scope_passes_once_it_is_widened_as_told() {
             add("/x_provost/permit/oracle", "src/tox.ini"),
         ]
     );
-    let told = scene.ask(&["why", "last"]);
-    let told = String::from_utf8(told.stdout).unwrap();
-    let flags = told.lines().find_map(|line| line.strip_prefix("  flags: "));
+    let shown = stage.ask(&["why", "last"]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let flags = shown
+        .lines()
+        .find_map(|line| line.strip_prefix("  flags: "));
     let flags: Vec<&str> = flags
-        .unwrap_or_else(|| panic!("{told}"))
+        .unwrap_or_else(|| panic!("{shown}"))
         .split(' ')
         .collect();
     let ask = Ask {
         more: &flags,
         ..Ask::default()
     };
-    let accepted = scene.run(script, &ask);
+    let accepted = stage.run(script, &ask);
     assert_eq!(accepted.code(), "OK", "{flags:?} {accepted:?}");
-    let why = scene.ask(&["why", accepted.text("run_id"), "--json"]);
+    let why = stage.ask(&["why", accepted.text("run_id"), "--json"]);
     assert_eq!(why.json["refusals"], json!([]));
-    let told = scene.ask(&["why", accepted.text("run_id")]);
-    let told = String::from_utf8(told.stdout).unwrap();
-    assert!(told.contains("nothing was refused"), "{told}");
+    let shown = stage.ask(&["why", accepted.text("run_id")]);
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("nothing was refused"), "{shown}");
 }
 
 #[test]
 fn the_line_of_the_contract_that_a_person_wrote_is_named() {
-    let scene = Scene::new();
+    let stage = Stage::new();
     let text = include_str!(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../docs/examples/contract.yaml"
@@ -65,35 +67,35 @@ fn the_line_of_the_contract_that_a_person_wrote_is_named() {
         .position(|line| line.starts_with("allowed_paths"))
         .unwrap();
     // What decides has to be there before an agent may begin.
-    scene.commit(&[("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n")]);
-    scene.write(
+    stage.commit(&[("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n")]);
+    stage.write(
         "home/contract.yaml",
         &text.replace("pytest -q", "sh check.sh"),
     );
-    let file = scene.path("home/contract.yaml").display().to_string();
-    let agent = scene.agent("echo x > outside.txt");
-    let run = scene.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
+    let file = stage.path("home/contract.yaml").display().to_string();
+    let agent = stage.agent("echo x > outside.txt");
+    let run = stage.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
     assert_eq!(run.code(), "DIFF_REFUSED", "{run:?}");
-    let why = scene.ask(&["why", "--json"]);
+    let why = stage.ask(&["why", "--json"]);
     let clause = why.json.pointer("/refusals/0/rows/0/contract").unwrap();
     assert_eq!(clause["pointer"], "/allowed_paths");
     assert_eq!(clause["line"], line);
     assert_eq!(clause["file"], "contract.source.yaml");
     // Flags cannot be added to a contract from a file.
-    let told = String::from_utf8(scene.ask(&["why"]).stdout).unwrap();
-    assert!(told.contains("would have opened it"), "{told}");
+    let shown = String::from_utf8(stage.ask(&["why"]).stdout).unwrap();
+    assert!(shown.contains("would have permitted it"), "{shown}");
     assert!(
-        !told.contains("flags:") && !told.contains("--allow"),
-        "{told}"
+        !shown.contains("flags:") && !shown.contains("--allow"),
+        "{shown}"
     );
 }
 
 #[test]
-fn a_failed_command_a_limit_and_a_missing_run_are_told_apart() {
-    let scene = Scene::new();
-    let failed = scene.run("echo bad > src/a.txt", &Ask::default());
+fn a_failed_command_a_limit_and_a_missing_run_have_different_answers() {
+    let stage = Stage::new();
+    let failed = stage.run("echo bad > src/a.txt", &Ask::default());
     assert_eq!(failed.code(), "ACCEPTANCE_FAILED", "{failed:?}");
-    let why = scene.ask(&["why", failed.text("run_id"), "--json"]);
+    let why = stage.ask(&["why", failed.text("run_id"), "--json"]);
     let row = why.json.pointer("/refusals/0/rows/0").unwrap();
     assert_eq!(row["about"], "sh check.sh");
     assert_eq!(row["problem"], "failed with status 1");
@@ -104,12 +106,12 @@ fn a_failed_command_a_limit_and_a_missing_run_are_told_apart() {
         more: &["--timeout", "1s"],
         ..Ask::default()
     };
-    let late = scene.run("sleep 60", &ask);
+    let late = stage.run("sleep 60", &ask);
     assert_eq!(late.code(), "AGENT_TIMEOUT", "{late:?}");
-    let why = scene.ask(&["why", late.text("run_id"), "--json"]);
+    let why = stage.ask(&["why", late.text("run_id"), "--json"]);
     let set = json!([{ "pointer": "/timeout_retry/timeout_sec", "set": 2 }]);
-    assert_eq!(openings(&why), [set]);
+    assert_eq!(widenings(&why), [set]);
 
-    let missing = scene.ask(&["why", "nothing-like-it", "--json"]);
+    let missing = stage.ask(&["why", "nothing-like-it", "--json"]);
     assert_eq!((missing.code(), missing.exit), ("NOT_FOUND", 2));
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// The longest an answer may take; other processes may be busy.
+/// Time limit of an answer; other processes may be busy.
 const SLOWEST: Duration = Duration::from_mins(1);
 
 pub(super) struct Agent {
@@ -19,7 +19,7 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    /// Starts the server of the agent `name`, and greets it as clients do.
+    /// Starts the server of the agent `name`, and initialises it as clients do.
     pub(super) fn start(
         program: &Path,
         name: &str,
@@ -27,7 +27,7 @@ impl Agent {
         directory: &Path,
         strict: bool,
     ) -> Result<Self, String> {
-        let told = |error: std::io::Error| format!("no server: {error}");
+        let failed = |error: std::io::Error| format!("no server: {error}");
         let mut command = Command::new(program);
         command
             .arg("mcp")
@@ -44,7 +44,7 @@ impl Agent {
         if strict {
             command.env("CODECLONE_STRICT_FINISH", "1");
         }
-        let mut child = command.spawn().map_err(told)?;
+        let mut child = command.spawn().map_err(failed)?;
         let input = child.stdin.take();
         let output = child.stdout.take().ok_or("no pipe")?;
         let (send, lines) = channel();
@@ -95,7 +95,7 @@ impl Agent {
         }
     }
 
-    /// Calls a tool; the inner error is what a tool says that it cannot do.
+    /// Calls a tool; the inner error is the tool's own error message.
     pub(super) fn call(
         &mut self,
         tool: &str,

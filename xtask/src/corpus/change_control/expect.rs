@@ -1,4 +1,4 @@
-//! Holds an answer against what a scenario expects of it.
+//! Compares an answer with the expectation of a scenario.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) fn resolve(value: &Value, variables: &Variables) -> Value {
     }
 }
 
-/// Says what an answer lacks.
+/// Returns the first difference as an error.
 pub(super) fn compare(
     expected: &Map<String, Value>,
     answer: &Result<Value, String>,

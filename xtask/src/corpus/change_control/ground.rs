@@ -1,4 +1,4 @@
-//! The repository of a scenario, its agents, and what its steps do to them.
+//! The repository of a scenario, its agents, and the effect of its steps.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use super::{Case, text};
 
 type Step = Map<String, Value>;
 
-/// The longest a scenario sleeps at once.
+/// The longest sleep of a scenario, in seconds.
 const LONGEST_SLEEP: f64 = 10.0;
 
 pub(super) struct Ground {
@@ -107,7 +107,7 @@ impl Ground {
         Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 
-    /// Does one step, and holds its answer against what is expected.
+    /// Runs one step, and compares its answer with the expectation.
     pub(super) fn step(&mut self, step: &Step) -> Result<(), String> {
         match text(step, "op") {
             "write" => self.write(text(step, "path"), text(step, "content")),
@@ -147,7 +147,7 @@ impl Ground {
         }
     }
 
-    /// Makes everything that is found now the baseline of the repository.
+    /// Makes all present findings the baseline of the repository.
     fn accept(&self) -> Result<(), String> {
         let file = self.root.join("provost.baseline.json");
         let output = Command::new(&self.program)
@@ -230,7 +230,7 @@ impl Ground {
         Ok((tool.to_owned(), arguments))
     }
 
-    /// Keeps what a later step needs, and holds the answer against what is expected.
+    /// Keeps values for later steps, and compares the answer with the expectation.
     fn settle(&mut self, step: &Step, answer: &Result<Value, String>) -> Result<(), String> {
         if let (Ok(answer), Some(name)) = (answer, step.get("as").and_then(Value::as_str)) {
             let field = if text(step, "op") == "analyze" {
@@ -256,7 +256,7 @@ impl Ground {
         compare(expected.unwrap_or(&nothing), answer, &self.variables)
     }
 
-    /// Does several steps at the same time, and counts what came of them.
+    /// Runs several steps at the same time, and counts their results.
     fn parallel(&mut self, step: &Step) -> Result<(), String> {
         let steps = step
             .get("steps")
@@ -323,20 +323,20 @@ impl Ground {
         Err(format!("they are not distinct: {values:?}"))
     }
 
-    /// Damages the record of an intent in the registry, as the real world would.
+    /// Damages the record of an intent in the registry, as an accident would.
     fn damage(&self, step: &Step) -> Result<(), String> {
         let id = resolve(step.get("intent").unwrap_or(&Value::Null), &self.variables);
-        // A start that was refused without leaving anything has nothing to damage.
+        // A start that was refused without a record has nothing to damage.
         let Some(id) = id.as_str() else { return Ok(()) };
-        let told = |error: rusqlite::Error| error.to_string();
-        let database = Connection::open(self.top.join(".provost/registry.db")).map_err(told)?;
+        let failed = |error: rusqlite::Error| error.to_string();
+        let database = Connection::open(self.top.join(".provost/registry.db")).map_err(failed)?;
         database
             .busy_timeout(Duration::from_secs(10))
-            .map_err(told)?;
+            .map_err(failed)?;
         let select = "SELECT record FROM intent WHERE intent_id = ?1";
         let record: String = database
             .query_row(select, [id], |row| row.get(0))
-            .map_err(told)?;
+            .map_err(failed)?;
         let mut record: Value = serde_json::from_str(&record).map_err(|error| error.to_string())?;
         match (text(step, "op"), text(step, "what")) {
             ("age", "lease") => record["lease_renewed_at"] = json!(1000),
@@ -345,7 +345,7 @@ impl Ground {
             ("reuse_pid", _) => record["owner"]["pid"] = json!(std::process::id()),
             ("corrupt", _) => {
                 let sql = "UPDATE intent SET record = '{\"version\": 1' WHERE intent_id = ?1";
-                database.execute(sql, [id]).map_err(told)?;
+                database.execute(sql, [id]).map_err(failed)?;
                 return Ok(());
             }
             (op, what) => return Err(format!("unknown damage `{op} {what}`")),
@@ -357,7 +357,7 @@ impl Ground {
         let expires = record["expires_at"].as_i64();
         database
             .execute(sql, params![id, text, digest, expires])
-            .map_err(told)?;
+            .map_err(failed)?;
         Ok(())
     }
 
@@ -375,7 +375,7 @@ impl Ground {
                 .as_str()
                 .is_some_and(|id| id.starts_with(run));
             if of_run {
-                // Another file, so that what others link to stays as it is.
+                // Another file, so that other links to the report stay as they are.
                 let path = entry.path().join("before.json");
                 fs::remove_file(&path).map_err(|error| error.to_string())?;
                 fs::write(&path, "{}").map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! The place of one case: a repository and a linked worktree, both made new.
+//! Files of one case: a new repository and a linked worktree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,10 +9,9 @@ use std::time::{Duration, SystemTime};
 use super::super::bounded;
 use super::op::Op;
 
-/// The longest a step of a case may take.
+/// Time limit of a step of a case.
 const SLOWEST: Duration = Duration::from_secs(20);
 
-/// The files every repository starts with.
 fn first_files() -> Vec<(&'static str, String)> {
     let lines = |word: &str, count: usize| {
         let line = |number| format!("{word} line {number}\n");
@@ -35,16 +34,16 @@ pub(super) struct Ground {
     pub(super) case: PathBuf,
     /// The main checkout; `{REPO}`.
     pub(super) repository: PathBuf,
-    /// Where the agent works; `{WT}`.
+    /// The directory of the agent; `{WT}`.
     pub(super) worktree: PathBuf,
     /// The baseline commit; `{BASE}`.
     pub(super) base: String,
-    /// When the files of the worktree were written, so that a case can put the times back.
+    /// When the files of the worktree were written, so that a case can restore the times.
     pub(super) times: BTreeMap<PathBuf, SystemTime>,
 }
 
 impl Ground {
-    /// Makes the repository, does the `baseline` operations, commits, and adds the worktree.
+    /// Makes the repository, applies the `baseline` operations, commits, and adds the worktree.
     pub(super) fn lay(place: &Path, baseline: &[Op]) -> Result<Self, String> {
         let case = fs::canonicalize(place).map_err(|error| error.to_string())?;
         let mut ground = Self {
@@ -63,7 +62,7 @@ impl Ground {
         ground.git(&repository, &["add", "-A"])?;
         for op in baseline {
             op.apply(&ground, &repository)?;
-            // Only what the operation touched: what another one put into the index alone stays.
+            // Only what the operation touched: index entries of other operations stay.
             for path in op.paths(&ground) {
                 let _ = ground.git(&repository, &["add", "-A", "--", &path]);
             }
@@ -86,12 +85,12 @@ impl Ground {
         Ok(ground)
     }
 
-    /// Does what "the agent" does.
+    /// Applies the operations of the agent.
     pub(super) fn change(&self, ops: &[Op]) -> Result<(), String> {
         ops.iter().try_for_each(|op| op.apply(self, &self.worktree))
     }
 
-    /// Checks that nothing named by the agent was started.
+    /// Checks that no program named by the agent was started.
     pub(super) fn nothing_was_started(&self) -> Result<(), String> {
         for directory in [&self.case, &self.worktree, &self.repository] {
             if directory.join("canary").symlink_metadata().is_ok() {
@@ -101,7 +100,7 @@ impl Ground {
         Ok(())
     }
 
-    /// `text` with the placeholders filled in.
+    /// `text` with the placeholders replaced.
     pub(super) fn fill(&self, text: &str) -> String {
         text.replace("{BASE}", &self.base)
             .replace("{CASE}", &self.case.to_string_lossy())
@@ -127,7 +126,7 @@ impl Ground {
     }
 }
 
-/// Git as a person would have it, without the settings of this machine.
+/// Git as a user has it, without the settings of this machine.
 pub(super) fn command(directory: &Path) -> Command {
     let mut command = Command::new("git");
     for (name, _) in std::env::vars_os() {
@@ -146,7 +145,7 @@ pub(super) fn command(directory: &Path) -> Command {
     command
 }
 
-/// Writes a file and the directories it lies in.
+/// Writes a file and its parent directories.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let result = path
         .parent()
@@ -155,7 +154,6 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     result.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The modification times of all files below `directory`.
 fn times(directory: &Path) -> BTreeMap<PathBuf, SystemTime> {
     let mut found = BTreeMap::new();
     let mut open = vec![directory.to_owned()];

@@ -1,4 +1,4 @@
-//! The operations a case is made of.
+//! The operations of which a case consists.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -22,7 +22,7 @@ pub(super) enum Op {
         path_hex: Option<String>,
         text: Option<String>,
         hex: Option<String>,
-        /// Write through this path instead; `path` says what changes.
+        /// Write through this path instead; `path` is what changes.
         via: Option<String>,
     },
     Bulk {
@@ -61,7 +61,7 @@ pub(super) enum Op {
         path: String,
         mode: String,
     },
-    /// Sets the modification time: the one from before the change, unless a number is given.
+    /// Sets the modification time: the given one, or else that from before the change.
     Utime {
         path: String,
         #[serde(alias = "time", alias = "sec")]
@@ -98,7 +98,7 @@ pub(super) enum Op {
 type Done = Result<(), String>;
 
 impl Op {
-    /// Does it in `root`, a checkout.
+    /// Applies the operation in `root`, a checkout.
     pub(super) fn apply(&self, ground: &Ground, root: &Path) -> Done {
         let at = |path: &str| root.join(ground.fill(path));
         match self {
@@ -120,20 +120,19 @@ impl Op {
                     format!("{number}\n").as_bytes(),
                 )
             }),
-            Self::Delete { path } => told(&at(path), fs::remove_file(at(path))),
-            Self::Rmdir { path } => told(&at(path), fs::remove_dir_all(at(path))),
-            Self::Mkdir { path } => told(&at(path), fs::create_dir_all(at(path))),
+            Self::Delete { path } => at_path(&at(path), fs::remove_file(at(path))),
+            Self::Rmdir { path } => at_path(&at(path), fs::remove_dir_all(at(path))),
+            Self::Mkdir { path } => at_path(&at(path), fs::create_dir_all(at(path))),
             Self::Mkfifo { path } => program("mkfifo", &[at(path)]),
             Self::Rename { from, to } => {
-                parent(&at(to)).and_then(|()| told(&at(from), fs::rename(at(from), at(to))))
+                parent(&at(to)).and_then(|()| at_path(&at(from), fs::rename(at(from), at(to))))
             }
-            Self::Copy { from, to } => {
-                parent(&at(to)).and_then(|()| told(&at(from), fs::copy(at(from), at(to)).map(drop)))
-            }
+            Self::Copy { from, to } => parent(&at(to))
+                .and_then(|()| at_path(&at(from), fs::copy(at(from), at(to)).map(drop))),
             Self::Symlink { path, target } => parent(&at(path))
-                .and_then(|()| told(&at(path), symlink(ground.fill(target), at(path)))),
+                .and_then(|()| at_path(&at(path), symlink(ground.fill(target), at(path)))),
             Self::Hardlink { path, target } => parent(&at(path))
-                .and_then(|()| told(&at(path), fs::hard_link(at(target), at(path)))),
+                .and_then(|()| at_path(&at(path), fs::hard_link(at(target), at(path)))),
             Self::Chmod { path, mode } => chmod(&at(path), mode),
             Self::Utime { path, mtime } => {
                 set_time(&at(path), mtime.as_ref(), ground.times.get(&at(path)))
@@ -188,7 +187,7 @@ impl Op {
                 chmod(&path, "755")
             }
             Self::DecoyGitdir { path } => decoy(ground, root, path),
-            _ => Err("an operation nobody knows how to do".to_owned()),
+            _ => Err("unknown operation".to_owned()),
         }
     }
 
@@ -224,18 +223,18 @@ impl Op {
     }
 }
 
-fn told(path: &Path, result: std::io::Result<()>) -> Done {
+fn at_path(path: &Path, result: std::io::Result<()>) -> Done {
     result.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn parent(path: &Path) -> Done {
     path.parent()
-        .map_or(Ok(()), |parent| told(parent, fs::create_dir_all(parent)))
+        .map_or(Ok(()), |parent| at_path(parent, fs::create_dir_all(parent)))
 }
 
 fn chmod(path: &Path, mode: &str) -> Done {
     let mode = u32::from_str_radix(mode, 8).map_err(|error| format!("mode {mode}: {error}"))?;
-    told(
+    at_path(
         path,
         fs::set_permissions(path, Permissions::from_mode(mode)),
     )
@@ -255,7 +254,7 @@ fn set_time(path: &Path, given: Option<&Value>, before: Option<&SystemTime>) -> 
     let time = given
         .or(before.copied())
         .ok_or("`utime` without a time for a new file")?;
-    told(
+    at_path(
         path,
         fs::File::options()
             .write(true)
@@ -273,7 +272,7 @@ fn unhex(hex: &str) -> Result<Vec<u8>, String> {
     digits.chunks(2).map(pair).collect()
 }
 
-/// Runs git with `input` on stdin and gives what it prints.
+/// Runs git with `input` on stdin and returns its output.
 fn feed(root: &Path, words: &[&str], input: &str) -> Result<String, String> {
     let mut child = command(root)
         .args(words)

@@ -1,7 +1,7 @@
-//! Answers of change control, for cases that have between them whatever can be told.
+//! Answers of change control, for cases that together have every possible field.
 //!
-//! What they say is decided by the rules of the core, and written by the writers that serve agents;
-//! only the checkout, the agents and the analyses are made up.
+//! The rules of the core decide their content, and the writers that serve agents write them; only
+//! the checkout, the agents and the analyses are made up.
 
 mod scene;
 
@@ -33,11 +33,11 @@ use provost_formats::change::{self as payload, Detail, Focus};
 use serde_json::{Map, Value, json};
 
 use scene::{
-    Answer, DIRT, DIRT_AFTER, FORGOTTEN, MINE, NOW, THEIRS, intent, other, report, seen, text,
+    Answer, DIRTY, DIRTY_AFTER, FORGOTTEN, MINE, NOW, THEIRS, intent, other, report, seen, text,
     workspace,
 };
 
-/// What `tool` answers in every case that tells something of its own.
+/// The answers of `tool` in every case that has fields of its own.
 pub(super) fn of(tool: &str) -> Answer<Vec<Value>> {
     match tool {
         "start_controlled_change" => starts(),
@@ -45,7 +45,7 @@ pub(super) fn of(tool: &str) -> Answer<Vec<Value>> {
         "check_patch_contract" => looks(),
         "compare_runs" => compared().map(|one| vec![one]),
         "get_review_receipt" => receipts(),
-        _ => Err(format!("nobody here answers `{tool}`")),
+        _ => Err(format!("no answers of `{tool}`")),
     }
 }
 
@@ -93,10 +93,10 @@ fn starts() -> Answer<Vec<Value>> {
 fn started(request: &StartRequest, others: &[Intent], now: &Workspace) -> Answer<Started> {
     let peers: Vec<Peer> = seen(|viewer| peers(others, &[], viewer));
     let found = conflicts(&request.scope, &peers);
-    let dirt = AtStart::look(&request.scope, now, &peers);
+    let hygiene = AtStart::look(&request.scope, now, &peers);
     let status = decide(
         &found,
-        Seen::All(&dirt),
+        Seen::All(&hygiene),
         request.on_conflict,
         request.policy,
     );
@@ -113,7 +113,7 @@ fn started(request: &StartRequest, others: &[Intent], now: &Workspace) -> Answer
         total_agents: 1 + peers.len(),
         stale_count: 0,
         position: seen(|viewer| position(&intent, others, viewer)),
-        continuing: status == Status::Active && continues(&dirt, request.policy),
+        continuing: status == Status::Active && continues(&hygiene, request.policy),
         blind: None,
         drifted: Vec::new(),
         blast: Some(radius(&before, &[MINE], request.depth)),
@@ -124,13 +124,13 @@ fn started(request: &StartRequest, others: &[Intent], now: &Workspace) -> Answer
         next_step: if status == Status::Active {
             String::new()
         } else {
-            advice(&found, Seen::All(&dirt))
+            advice(&found, Seen::All(&hygiene))
         },
         unread: vec![Unread {
             intent_id: "intent-9".to_owned(),
             why: "it is of a later version".to_owned(),
         }],
-        hygiene: Some(dirt),
+        hygiene: Some(hygiene),
         conflicts: found,
         intent: Some(intent),
         status,
@@ -138,7 +138,7 @@ fn started(request: &StartRequest, others: &[Intent], now: &Workspace) -> Answer
 }
 
 fn budget(report: &Report) -> Budget {
-    // The one that has every limit.
+    // The strictness that has every limit.
     let strictness = Strictness::Strict;
     let budgets = Budgets::of(strictness, &Asked::default());
     let standing = Standing::of(report);
@@ -157,7 +157,7 @@ fn budget_asked() -> Answer<Value> {
     Ok(payload::budget(&own.run_id, &budget(&before), Some(&own)))
 }
 
-/// What a change that touched [`MINE`] came to, if something that nobody uses appeared in `dead`.
+/// The verdict on a change of [`MINE`], if an unused function appeared in `dead`.
 fn verified(dead: &str, check: &finish::ScopeCheck) -> Answer<(Verified, Report, Report)> {
     let (before, after) = (report(1, None)?, report(60, Some(dead))?);
     let (name_before, name_after) = (before.digest(), after.digest());
@@ -185,7 +185,7 @@ fn side<'a>(run_id: &'a str, report: &'a Report) -> Side<'a> {
 fn finishes() -> Answer<Vec<Value>> {
     let theirs = [other(2, THEIRS, &[], State::Active)?];
     let rivals = [other(4, MINE, &[], State::Active)?];
-    let told = |evidence: &[&str], others: &[Intent], dead: &str| {
+    let answer = |evidence: &[&str], others: &[Intent], dead: &str| {
         let (done, shown) = finished("full", evidence, others, dead)?;
         Answer::Ok(payload::finished(&done, shown))
     };
@@ -200,17 +200,17 @@ fn finishes() -> Answer<Vec<Value>> {
         ..stopped(held_up, Stop::Blind)
     };
     Ok(vec![
-        told(&[MINE], &theirs, THEIRS)?,
-        told(&[MINE], &theirs, MINE)?,
-        told(&[MINE, "elsewhere"], &theirs, THEIRS)?,
-        told(&[FORGOTTEN], &rivals, THEIRS)?,
-        told(&[MINE, FORGOTTEN], &theirs, THEIRS)?,
+        answer(&[MINE], &theirs, THEIRS)?,
+        answer(&[MINE], &theirs, MINE)?,
+        answer(&[MINE, "elsewhere"], &theirs, THEIRS)?,
+        answer(&[FORGOTTEN], &rivals, THEIRS)?,
+        answer(&[MINE, FORGOTTEN], &theirs, THEIRS)?,
         payload::finished(&unkept, shown),
         payload::finished(&blind, shown),
     ])
 }
 
-/// What a finish tells of the dirt at its start.
+/// The `dirty_snapshot` in the answer of a finish.
 #[cfg(test)]
 pub(super) fn snapshot(detail: &str) -> Answer<Value> {
     let (done, shown) = finished(detail, &[MINE], &[], THEIRS)?;
@@ -231,9 +231,9 @@ fn finished(
     });
     let (request, shown) = arguments::finish(&object(asked)).map_err(text)?;
     let scope = ChangeScope::parse(&[MINE, FORGOTTEN], &[], &[], "").map_err(text)?;
-    let mut dirt = DIRT_AFTER.to_vec();
-    dirt.push((MINE, Some("y")));
-    let now = workspace(&dirt);
+    let mut dirty = DIRTY_AFTER.to_vec();
+    dirty.push((MINE, Some("y")));
+    let now = workspace(&dirty);
     let touched = finish::evidence(evidence, "", Some(&now)).map_err(text)?;
     let own = intent(1, scope, State::Active)?;
     let peers: Vec<Peer> = seen(|viewer| peers(others, &[], viewer));
@@ -293,7 +293,7 @@ fn unjudged(
 fn stopped(mut done: Finished, stop: Stop<'_>) -> Finished {
     (done.status, done.reason) = conclude(stop);
     done.needs_person = needs_person(stop);
-    // A judgement speaks for itself.
+    // After a judgement no next step is added.
     if !matches!(stop, Stop::Judged { .. }) {
         done.next_step = Some("see what is in the way".to_owned());
     }
@@ -336,7 +336,7 @@ fn judged(
         strictness: request.strictness,
         external: &outside,
         not_changed: &hygiene.not_changed,
-        workspace_digest: &workspace(DIRT_AFTER).digest(),
+        workspace_digest: &workspace(DIRTY_AFTER).digest(),
         tree: Some("tree"),
         review: request.review.as_deref(),
     });
@@ -398,7 +398,7 @@ fn compared() -> Answer<Value> {
     let (before, after) = (report(1, None)?, report(60, Some(MINE))?);
     let head = |report: &Report| {
         let seen = baseline::Seen::Missing;
-        RunHead::of(report, "", workspace(DIRT), seen, NOW)
+        RunHead::of(report, "", workspace(DIRTY), seen, NOW)
     };
     let found = Compared {
         before: head(&before),

@@ -35,7 +35,7 @@ fn event(message: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": "codex/event", "params": { "msg": message } })
 }
 
-/// A conversation in which the server says these messages: what was said to it, what it told.
+/// Feeds these messages of the server; returns what the client sent and the events.
 fn talk(thread: Option<&str>, messages: &[Value]) -> (Vec<Value>, Vec<Event>, Reader) {
     let mut reader = Reader::speaking(call(thread));
     let mut events = Vec::new();
@@ -67,7 +67,7 @@ fn a_server_is_greeted_asked_for_its_tools_and_called() {
             json!({ "jsonrpc": "2.0", "id": "s-1", "method": "ping" }),
             json!({ "jsonrpc": "2.0", "id": 7, "method": "sampling/createMessage" }),
             answer(3, &result),
-            json!("what follows is not heard"),
+            json!("what follows is ignored"),
         ],
     );
     let methods: Vec<&str> = said
@@ -98,7 +98,7 @@ fn a_server_is_greeted_asked_for_its_tools_and_called() {
 }
 
 #[test]
-fn a_thread_goes_on_or_everything_is_said_anew() {
+fn a_thread_is_continued_or_the_prompt_is_sent_again() {
     let list = tools(2, &["codex", "codex-reply"]);
     let done = json!({ "content": [{ "type": "text", "text": "done" }] });
     let begin = [greeting(), list];
@@ -115,7 +115,7 @@ fn a_thread_goes_on_or_everything_is_said_anew() {
     assert_eq!(said[4]["params"]["name"], "codex");
     assert_eq!(reader.sum().end, Some(End::Done));
 
-    // Without the tool for it there is nothing to go on with.
+    // Without the tool for it no thread can be continued.
     let (said, ..) = talk(Some("t-9"), &[greeting(), tools(2, &["codex"])]);
     assert_eq!(said[3]["params"]["name"], "codex");
 }
@@ -154,9 +154,9 @@ fn a_server_that_breaks_the_protocol_is_not_spoken_to_any_more() {
             "without a method and without an id",
             vec![json!({ "jsonrpc": "2.0" })],
         ),
-        ("nobody asked", vec![answer(7, &json!({}))]),
+        ("was not sent", vec![answer(7, &json!({}))]),
         (
-            "nobody asked",
+            "was not sent",
             vec![json!({ "jsonrpc": "2.0", "id": "1", "result": {} })],
         ),
         ("not one of", vec![json!({ "jsonrpc": "2.0", "id": 1 })]),

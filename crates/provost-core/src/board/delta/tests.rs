@@ -121,7 +121,7 @@ fn a_heartbeat_leaves_a_task_where_it_is() {
         .apply(std::slice::from_ref(&beat), Reuse::Refuse)
         .unwrap();
     assert_eq!(after.rows()[0].pulse, beat.pulse);
-    // Taking a task over is not a heartbeat.
+    // A change of owner is not a heartbeat.
     beat.owner = "y".to_owned();
     assert!(start.apply(&[beat], Reuse::Refuse).is_err());
 }

@@ -1,4 +1,4 @@
-//! Moves a board over one fact, by the rules of rows, locks and transitions.
+//! Applies one fact to a board, by the rules of rows, locks and transitions.
 
 use crate::board::decide::Refusal;
 use crate::board::delta::{Create, Delta, Reuse, Taken};
@@ -12,7 +12,7 @@ use crate::code::Code;
 use super::{Board, Card};
 
 impl Board {
-    /// Moves the board over `fact`. After a refusal it is half moved and must be thrown away.
+    /// Applies `fact`. After a refusal the board is incomplete and must be dropped.
     pub(in crate::board) fn apply(&mut self, fact: &Fact) -> Result<(), Refusal> {
         match fact {
             Fact::Assigned(assigned) => self.assign(assigned)?,
@@ -48,7 +48,7 @@ impl Board {
         let task = &terms.task_id;
         let from = self.ledger.row(task).map_or(Status::Todo, |row| row.status);
         let facts = Facts {
-            // Looked at below, where the locks are taken: all of them, or the step is refused.
+            // Checked below, where the locks are taken: all of them, or the step is refused.
             lock_scope_active: Some(true),
             assignment_valid: Some(true),
             ..Facts::default()
@@ -146,7 +146,7 @@ impl Board {
         }
         let from = before.as_ref().map_or(Status::Todo, |row| row.status);
         if from == delta.status {
-            // A sign of life, a replay, or a new row as it begins.
+            // A heartbeat, a replay, or a new row in its first state.
             if !from.is_terminal() {
                 self.note_origin(delta);
             }
@@ -238,7 +238,7 @@ fn beginning(at: &str) -> Pulse {
     }
 }
 
-/// What is in the way of a task that ended so.
+/// `None` unless the task ended as blocked with a code.
 fn blocker(ended: &Ended) -> Option<Blocker> {
     let code = ended.code.filter(|_| ended.status == Status::Blocked)?;
     Some(Blocker {
@@ -273,7 +273,7 @@ impl<'a> Step<'a> {
             task_id: self.task.clone(),
             from: self.from,
             to: self.to,
-            // Whoever keeps a board reads and writes it in one turn, so no row moves in between.
+            // The store reads and writes a board in one transaction, so no row changes in between.
             version: 0,
             expected_version: 0,
             owner: self.owner.clone(),

@@ -11,7 +11,7 @@ use crate::record::{self, Head};
 
 const RUN: &str = "7b0c2f1e-9a4d-4c3b-8f21-5d6e7a8b9c0d";
 
-/// Nested and apart, so that some requests get in each other's way.
+/// Nested and separate, so that some requests conflict.
 const PLACES: [&str; 5] = ["a", "a/b", "a/b/c", "d", "e/f"];
 
 const FAILED: Code = Code::AcceptanceFailed;
@@ -142,7 +142,7 @@ fn places_of_the_machine_and_too_many_places_are_not_locked() {
     expect_refusals(vec![
         ("absolute", absolute, Code::SchemaInvalid),
         ("absolute, later", lock(3, &["/d"]), Code::SchemaInvalid),
-        // One is held already.
+        // One lock is held already.
         ("many", many(MOST_LOCKS), Code::LockConflict),
     ]);
     assert_eq!(refusal(&two_tasks(), many(MOST_LOCKS - 1)), None);
@@ -158,17 +158,25 @@ fn what_a_worker_may_not_is_refused_by_its_rule() {
         ("not done", assign(2, 3, &[1]), DependencyNotMet),
         ("not there", assign(2, 3, &[9]), DependencyNotMet),
         ("itself", assign(2, 3, &[2]), DependencyNotMet),
-        ("beat of nobody", beat(9, "ada"), LedgerInconsistent),
+        (
+            "beat of an unknown task",
+            beat(9, "ada"),
+            LedgerInconsistent,
+        ),
         ("beat of another", beat(1, "bob"), Code::NonCompliant),
         ("beat too early", beat(3, "ada"), InvalidTransition),
         (
-            "result of nobody",
+            "result of an unknown task",
             report(9, Done, None),
             LedgerInconsistent,
         ),
         ("result too early", report(3, Done, None), InvalidTransition),
         ("no code", report(1, Blocked, None), MissingRequiredInput),
-        ("lock by nobody", lock(9, &["d"]), LedgerInconsistent),
+        (
+            "lock by an unknown task",
+            lock(9, &["d"]),
+            LedgerInconsistent,
+        ),
         (
             "lock, half free",
             lock(3, &["d", "a/b"]),
@@ -208,7 +216,7 @@ fn what_a_delta_may_not_is_refused_by_its_rule() {
         ("stale", step(1, "x", 1, Failed), ConcurrencyConflict),
         ("reused", step(1, "t", 1, Failed), ConcurrencyConflict),
         ("ahead of time", apply(2, vec![future]), Code::SchemaInvalid),
-        ("blocked without a word", unsaid, MissingRequiredInput),
+        ("blocked without a code", unsaid, MissingRequiredInput),
     ]);
 }
 
@@ -332,7 +340,7 @@ fn the_watchdog_blocks_and_releases_in_one_step() {
     assert_eq!(blocker.code, Code::TaskTimeout);
     assert!(after.held_by(&task(1)).is_empty());
     assert_eq!(after.held_by(&task(2)).len(), 1);
-    // The place is free for others, and the task can be handed out again.
+    // The resource is free for others, and the task can be assigned again.
     assert!(after.decide(assign(3, 1, &[]), 0).is_ok());
     assert!(after.decide(assign(1, 0, &[]), 0).is_ok());
 }
@@ -422,7 +430,7 @@ fn request(board: &Board, act: Act) -> Request {
     }
 }
 
-/// What must hold of every board that requests can make.
+/// What must be true of every board that requests can make.
 fn sound(board: &Board) -> Result<(), TestCaseError> {
     prop_assert!(conflicts(board.locks()).is_empty());
     for lock in board.locks().iter().filter(|lock| lock.active) {
@@ -464,7 +472,7 @@ proptest! {
             };
             sound(&next)?;
             prop_assert_eq!(next.version(), board.version() + 1);
-            // Asked again, it changes nothing: granted or refused, never twice.
+            // A repeated request changes nothing: granted or refused, never twice.
             let again = next.decide(asked, now);
             prop_assert!(is_beat || again.is_err() || again.unwrap().fact.is_none());
             text += &(head.append(fact.event(RUN, "2026-01-01T00:00:00Z".into())).line() + "\n");

@@ -1,4 +1,4 @@
-//! What verifying the evidence of a change found, and what follows from it.
+//! The result of verifying the evidence of a change.
 
 use serde_json::json;
 
@@ -8,35 +8,32 @@ use crate::code::Code;
 use crate::exit::Exit;
 use crate::verdict::Verdict;
 
-/// What verification found.
+/// The result of verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeReport {
-    /// The intent, if the evidence says.
+    /// The intent, if the evidence names it.
     pub intent_id: Option<String>,
-    /// What the last finish came to; to be believed only as far as the three answers go.
+    /// Result of the last `finish`; only as trustworthy as the three answers.
     pub status: Option<String>,
-    /// Whether the change is over; likewise.
+    /// Whether the change has ended; only as trustworthy as the three answers.
     pub ended: bool,
-    /// Whether no byte differs.
     pub intact: Answer,
-    /// Whether nothing is missing.
     pub complete: Answer,
-    /// Whether somebody trusted signed it.
+    /// Whether a trusted key signed it.
     pub authentic: Answer,
-    /// Who signed it.
     pub signer: Signer,
-    /// Whether the reader asked for one key.
+    /// Whether the caller required one key.
     pub key_was_asked_for: bool,
-    /// Everything that does not hold, by question and place.
+    /// Every problem, ordered by question and place.
     pub findings: Vec<Finding>,
 }
 
-/// What the evidence says of itself.
+/// What the evidence says about itself.
 pub(super) struct Said {
     pub(super) intent_id: Option<String>,
     pub(super) status: Option<String>,
     pub(super) ended: bool,
-    /// Whether there is a statement that files can be held against.
+    /// Whether there is a statement to compare files with.
     pub(super) stated: bool,
 }
 
@@ -79,8 +76,8 @@ impl ChangeReport {
         }
     }
 
-    /// The rule that decides, worst first. A change is signed from its first record on, so a
-    /// missing signature weighs more than that it goes on.
+    /// The deciding code, worst first. A change is signed from its first record on, so a missing
+    /// signature weighs more than a change that is still active.
     pub fn code(&self) -> Code {
         if self.intact == Answer::No {
             return Code::EvidenceAltered;
@@ -101,12 +98,12 @@ impl ChangeReport {
         }
     }
 
-    /// Whether everything that is there can be believed, over or not.
+    /// Whether all existing evidence can be trusted, whether the change has ended or not.
     pub fn holds(&self) -> bool {
         matches!(self.code(), Code::Ok | Code::RunUnfinished)
     }
 
-    /// The answer as a verdict: an allow only if all three answers are yes.
+    /// The report as a verdict: an allow only if all three answers are yes.
     pub fn verdict(&self) -> Verdict {
         let words = Words {
             whole: "the evidence is intact, complete and authentic",
@@ -117,7 +114,7 @@ impl ChangeReport {
             .with(self.facts())
     }
 
-    /// How a command that answers with this report ends; as for runs.
+    /// The exit status of a command that answers with this report; the same as for runs.
     pub fn exit(&self) -> Exit {
         match self.code() {
             Code::KeyUnknown if self.key_was_asked_for => Exit::Untrusted,
@@ -126,7 +123,7 @@ impl ChangeReport {
     }
 
     fn facts(&self) -> serde_json::Value {
-        let (signer, key) = self.signer.told();
+        let (signer, key) = self.signer.word_and_key();
         json!({
             "intent_id": self.intent_id,
             "status": self.status,

@@ -1,4 +1,4 @@
-//! What verification of a change sees.
+//! Verification of changes.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn seal(files: &mut Files, records: &[Record], key: &SigningKey) {
     files.insert(RawPath::new(LEDGER), ledger(records));
 }
 
-/// What happened to an accepted change, and the files that went with it.
+/// The records of an accepted change, and their files.
 fn course() -> (Vec<(Happening, Value)>, Files) {
     let mut files = Files::new();
     let mut put = |name: &'static str, document: &Value| {
@@ -134,7 +134,7 @@ fn a_chain_that_was_cut_reordered_extended_or_rebuilt_is_seen() {
         .collect();
     for cut in 0..lines.len() {
         let (code, places) = with(lines[..cut].concat());
-        // What a cut record named is named by nobody any more, or nothing is there at all.
+        // No record names what a cut record named, or nothing is there at all.
         assert!(
             [Code::EvidenceAltered, Code::EvidenceIncomplete].contains(&code),
             "{cut}"
@@ -153,7 +153,7 @@ fn a_chain_that_was_cut_reordered_extended_or_rebuilt_is_seen() {
     let mut torn = lines.concat();
     torn.extend(b"{\"more\"");
     assert_eq!(with(torn).0, Code::EvidenceAltered);
-    // A hash needs no key, so anybody can make a chain; only the seal shows that it is another.
+    // A hash needs no key, so anyone can make a chain; only the seal shows that it was replaced.
     let (mut happenings, _) = course();
     happenings.push((Happening::Reset, json!({})));
     assert_eq!(
@@ -177,14 +177,14 @@ fn a_record_that_was_not_sealed_any_more_is_incomplete_and_not_altered() {
     files.insert(RawPath::new(LEDGER), ledger(&records));
     let report = verify(&files, &keys(), None, None);
     let answers = [report.intact, report.complete, report.authentic];
-    // Anybody could have added the record, so nothing says that its files are what they were.
+    // Anyone could have added the record, so its files cannot be trusted.
     assert_eq!(answers, [Answer::Open, Answer::No, Answer::Yes]);
     assert_eq!(
         (report.code(), report.exit()),
         (Code::EvidenceIncomplete, Exit::Untrusted)
     );
     assert_eq!(report.status, None, "what no seal covers is not said");
-    let tail = "goes on after its sealed end: the seal of the last record is missing";
+    let tail = "continues after its sealed end: the seal of the last record is missing";
     assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
     assert_eq!(report.findings[0].problem, tail);
     seal(&mut files, &records, &key(7));
@@ -220,7 +220,7 @@ fn an_older_state_of_a_change_is_seen_where_its_end_is_pinned() {
 }
 
 #[test]
-fn another_signer_is_told_from_no_signer() {
+fn another_signer_differs_from_no_signer() {
     let (happenings, mut files) = course();
     let records = chained(&happenings);
     seal(&mut files, &records, &key(8));

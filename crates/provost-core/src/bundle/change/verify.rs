@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - Every file is read once, so what was hashed is what was judged.
-//! - Nothing of the statement is believed before its signature holds.
+//! - Every file is read once, so the bytes that were hashed are the bytes that were judged.
+//! - No part of the statement is used before its signature is verified.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub fn is_one(files: &dyn Files) -> bool {
     OURS.into_iter().any(has) && ![CONTRACT, MANIFEST].into_iter().any(has)
 }
 
-/// A file as it was read, or in words why it was not.
+/// A file as it was read, or the reason why it could not be.
 type Read = Result<Vec<u8>, String>;
 
 struct Evidence<'a> {
@@ -42,9 +42,7 @@ struct Evidence<'a> {
     want_key: Option<&'a PublicKey>,
 }
 
-/// Verifies the evidence of a change.
-///
-/// `pin` is where its chain ends as known from elsewhere; the rest is as for a bundle.
+/// `pin` is the known end of its chain, from elsewhere; the rest is as for a bundle.
 pub fn verify(
     files: &dyn Files,
     trusted: &[PublicKey],
@@ -83,7 +81,7 @@ pub fn verify(
     ChangeReport::of(said, signer, want_key, findings)
 }
 
-/// What the evidence says of itself: by what is signed, or else by its chain.
+/// What the evidence says about itself: by the signed statement, or else by its chain.
 fn said(statement: Option<&ChangeStatement>, records: Option<&[Record]>, held: &Held) -> Said {
     if let Some(ChangeStatement { predicate, .. }) = statement {
         return Said {
@@ -109,20 +107,20 @@ fn subjects(statement: &ChangeStatement) -> BTreeMap<String, Sha256> {
     statement.subject.iter().map(one).collect()
 }
 
-/// A chain, held against what is signed about it.
+/// A chain, compared with its signed statement.
 struct Held {
-    /// What the whole chain says.
+    /// The state of the whole chain.
     course: Course,
     /// Whether no record comes after the sealed end.
     is_sealed: bool,
-    /// What does not fit.
+    /// The differences.
     findings: Vec<Finding>,
 }
 
 impl Held {
-    /// The chain gets to where the statement says, and the statement says what follows from it up
-    /// to there. A record after that is what a death between it and its seal leaves, and what
-    /// anybody can add: nobody vouches for it, so something is missing.
+    /// The chain reaches the head in the statement, and the statement follows from the chain up to
+    /// there. A record after that is left by a crash before its seal, or was added by anyone with
+    /// write access. No signature covers it, so evidence is missing.
     fn of(records: &[Record], statement: Option<&ChangeStatement>) -> Self {
         let Some(statement) = statement else {
             return Self {
@@ -142,7 +140,7 @@ impl Held {
             findings.push(Finding::altered(ATTESTATION, problem));
         }
         if findings.is_empty() && !tail.is_empty() {
-            let problem = "goes on after its sealed end: the seal of the last record is missing";
+            let problem = "continues after its sealed end: the seal of the last record is missing";
             findings.push(Finding::incomplete(LEDGER, problem));
         }
         course.follow(tail);
@@ -159,7 +157,7 @@ impl Evidence<'_> {
         self.files.get(&RawPath::new(name))
     }
 
-    /// The records, if they are a chain; what is wrong with them is a finding.
+    /// The records, if they form a chain; otherwise a finding says why not.
     fn chain(&self, findings: &mut Vec<Finding>) -> Option<Vec<Record>> {
         let bytes = match self.file(LEDGER) {
             None => {
@@ -206,11 +204,11 @@ impl Evidence<'_> {
         Some(chain.records)
     }
 
-    /// Who signed, and what; of an unknown key only what it claims.
+    /// The signer and the statement; with an unknown key the statement is only a claim.
     fn seal(&self, findings: &mut Vec<Finding>) -> (Signer, Option<ChangeStatement>) {
         let bytes = match self.file(ATTESTATION) {
             None => {
-                let problem = "is missing: nobody vouches for this change";
+                let problem = "is missing: this change is not signed";
                 findings.push(Finding::unsigned(ATTESTATION, problem));
                 return (Signer::Nobody, None);
             }
@@ -250,7 +248,7 @@ impl Evidence<'_> {
         (signer, statement)
     }
 
-    /// Every file has the bytes that the chain names, and there is no other one.
+    /// Every file has the digest that the chain names, and there is no other file.
     fn bytes(&self, named: &BTreeMap<String, Sha256>, findings: &mut Vec<Finding>) {
         for (name, want) in named {
             match self.file(name) {

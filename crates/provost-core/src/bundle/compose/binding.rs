@@ -1,4 +1,4 @@
-//! Sums up for readers how the role of a contract was bound: none of it decides anything.
+//! Summarises how the role of a contract was bound, for readers; no gate depends on it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::contract::role::RuntimeBinding;
 use crate::object::sha256;
 use crate::run::State;
 
-/// How the role was bound to what ran.
+/// How the role was bound to the agent that ran.
 pub(super) fn summary(state: &State) -> RoleBinding {
     let opened = &state.opened;
     let view = opened.contract.role_contract.as_ref();
@@ -46,7 +46,7 @@ pub(super) fn summary(state: &State) -> RoleBinding {
             },
             bundle_id: part.map(|(_, part)| part.to_owned()),
             reference: skills_ref,
-            // What they name is not given to the agent.
+            // The agent does not get these skills.
             resolved_skill_set: skills.unwrap_or_default(),
             validation: Validation::FailClosed,
         },
@@ -70,7 +70,7 @@ fn runtime(state: &State) -> Binding {
     let provider = agent.and_then(|agent| agent.provider.as_ref());
     let provider = provider.map(|provider| provider.base_url.endpoint.to_string());
     let model = agent.and_then(|agent| agent.model.clone());
-    let told = |known: bool| {
+    let origin = |known: bool| {
         if known {
             "the agent of the run"
         } else {
@@ -85,9 +85,9 @@ fn runtime(state: &State) -> Binding {
         },
         authority_scope: BindingAuthority::ContractDerivedReadModel,
         source: BindingSource {
-            runner: told(true),
-            provider: told(provider.is_some()),
-            model: told(model.is_some()),
+            runner: origin(true),
+            provider: origin(provider.is_some()),
+            model: origin(model.is_some()),
         },
         summary: RuntimeBinding {
             runner: Some(adapter.name().to_owned()),
@@ -98,19 +98,19 @@ fn runtime(state: &State) -> Binding {
     }
 }
 
-/// What the contract asks the agent not to do, and how often its tools were seen used for that.
-/// What a command does is not seen.
+/// The forbidden actions of the contract, and how often the agent's tool calls matched them. The
+/// actions inside a shell command are not visible.
 pub(super) fn forbidden(state: &State) -> Option<Value> {
     let declared = &state.opened.contract.forbidden_actions;
     if declared.is_empty() {
         return None;
     }
     let past = state.past.iter().filter_map(|past| past.agent.as_ref());
-    let told = past
+    let claims = past
         .chain(&state.agent)
         .filter_map(|agent| agent.told.as_ref());
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
-    for (action, count) in told.flat_map(|told| &told.sum.forbidden) {
+    for (action, count) in claims.flat_map(|claims| &claims.sum.forbidden) {
         *seen.entry(action).or_default() += count;
     }
     let observed = state.opened.adapted.is_some();
@@ -119,7 +119,8 @@ pub(super) fn forbidden(state: &State) -> Option<Value> {
 
 macro_rules! files {
     ($($name:literal)+) => {
-        /// The schemas as they are shipped; making them anew takes longer than all of a manifest.
+        /// The schemas as they are shipped; generating them takes longer than the rest of a
+        /// manifest.
         const FILES: &[(&str, &str)] = &[$((
             concat!($name, ".v1"),
             include_str!(concat!(
@@ -144,7 +145,7 @@ files! {
     "work_report"
 }
 
-/// The digest of every schema of this version, by its name.
+/// The digest of every schema of this version, by name.
 pub(super) fn schemas() -> Value {
     let digest = |(name, text): &(&str, &str)| ((*name).to_owned(), json!(sha256(text.as_bytes())));
     Value::Object(FILES.iter().map(digest).collect())

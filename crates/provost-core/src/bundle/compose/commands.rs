@@ -1,4 +1,4 @@
-//! The acceptance commands, as reports tell of them.
+//! The acceptance commands in the form of the reports.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::contract::Contract;
 use crate::run::fact::{CommandRun, Ending, Stream, TestRun};
 use crate::run::judge::render_ending;
 
-/// The exit code of a report, which has no other way to say how a command ended.
+/// The exit code for a report, which has no other field for how a command ended.
 fn exit_code(ending: Ending) -> i64 {
     match ending {
         Ending::Exited(status) => i64::from(status),
@@ -40,7 +40,7 @@ fn stream(stream: &Stream) -> Result<ArtifactRef, BadShape> {
     })
 }
 
-/// What became of each command.
+/// The result of each command.
 pub(super) fn results(run: &TestRun, contract: &Contract) -> Result<Vec<CommandResult>, BadShape> {
     let one = |(ran, test): (&CommandRun, &crate::contract::Test)| {
         #[expect(
@@ -63,13 +63,13 @@ pub(super) fn results(run: &TestRun, contract: &Contract) -> Result<Vec<CommandR
     run.commands.iter().zip(&contract.tests).map(one).collect()
 }
 
-/// How many tests each command ran; nothing for one whose output does not say.
+/// How many tests each command ran; `null` if its output does not say.
 pub(super) fn tallies(run: &TestRun) -> Value {
     let row = |ran: &CommandRun| json!({ "name": ran.name, "tests": ran.tally });
     run.commands.iter().map(row).collect()
 }
 
-/// When each command began and how long it took, where it was measured.
+/// When each command started and how long it took, where measured.
 pub(super) fn times(run: &TestRun) -> Value {
     let row = |ran: &CommandRun| {
         json!({ "name": ran.name, "started_at": ran.began, "finished_at": ran.ended(),
@@ -78,13 +78,13 @@ pub(super) fn times(run: &TestRun) -> Value {
     run.commands.iter().map(row).collect()
 }
 
-/// When the first command began and the last one ended.
+/// When the first command started and the last one ended.
 pub(super) fn span(run: &TestRun) -> (Option<String>, Option<String>) {
     let began = run.commands.first().and_then(|ran| ran.began.clone());
     (began, run.commands.last().and_then(CommandRun::ended))
 }
 
-/// What the same commands said about the base.
+/// The results of the same commands on the base.
 pub(super) fn base(base: &TestRun) -> Value {
     let row = |ran: &CommandRun| json!({ "name": ran.name, "ending": render_ending(ran.ending), "tests": ran.tally });
     json!({

@@ -1,4 +1,4 @@
-//! Writes the manifest: what a run was, and the digest of every file it left.
+//! Writes the manifest: the facts of a run, and the digest of every file it left.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::bundle::report::{
     TaskState, Trace, Versions,
 };
 
-/// What was asked for; the format has no way to say that nothing was.
+/// The request text; the format cannot express an empty one.
 fn request(spec: &str) -> String {
     match spec {
         "" => "(the contract does not say what is to be done)".to_owned(),
@@ -21,7 +21,7 @@ fn request(spec: &str) -> String {
 }
 
 impl Composer<'_> {
-    /// The manifest, once every file it names is there.
+    /// The manifest, once all files that it names exist.
     pub fn manifest(&self) -> Result<Vec<u8>, ComposeError> {
         let state = self.state;
         let status = if self.verdict.allow {
@@ -95,13 +95,13 @@ impl Composer<'_> {
         }
     }
 
-    /// The task of the run, and those that fixed it.
+    /// The task of the run, and the tasks of its fix attempts.
     fn tasks(&self) -> Result<Vec<TaskEntry>, ComposeError> {
         let state = self.state;
         let whole = self.task()?;
         let refused = state.past.iter().skip(1);
         let refused = refused.map(|past| (past.task_id.as_str(), TaskState::Failed));
-        // The last one is as good as the run.
+        // The last task has the status of the run.
         let last = (!state.past.is_empty()).then(|| (state.task_id(), whole.status));
         let mut tasks = vec![whole];
         for (task_id, status) in refused.chain(last) {
@@ -148,8 +148,8 @@ impl Composer<'_> {
         })
     }
 
-    /// What was refused before, what is left out, what was seen of forbidden actions, and the schemas
-    /// of this version.
+    /// Refused attempts, withheld content, observed forbidden actions, and the schemas of this
+    /// version.
     fn facts(&self) -> Map<String, Value> {
         let rows = super::earlier(self.state, self.files);
         let facts = (!rows.is_empty()).then(|| ("earlier_attempts".to_owned(), json!(rows)));

@@ -1,4 +1,4 @@
-//! Writes the report of the review, also of one that nobody made.
+//! Writes the review report, also if there was no review.
 
 use serde_json::{Map, json};
 
@@ -12,21 +12,19 @@ use crate::review::{Remark, Report};
 use crate::run::fact::ReviewRun;
 use crate::run::{Gate, State};
 
-/// Who reviewed, where nobody did.
-const NOBODY: &str = "none";
+/// The reviewer's id if there was no review.
+const NO_REVIEWER: &str = "none";
 
-/// What the ledger says about the review, as every report has to say it.
+/// What the ledger says about the review, in the form that every report uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::bundle) struct Said {
     pub(in crate::bundle) verdict: ReviewVerdict,
     pub(in crate::bundle) agent_id: String,
     pub(in crate::bundle) summary: String,
-    /// Whether the gate let it pass.
     pub(in crate::bundle) passed: bool,
 }
 
 impl Said {
-    /// What the ledger behind `state` says.
     pub(in crate::bundle) fn of(state: &State) -> Self {
         let gate = state.gates.get(&Gate::Review);
         let reviewer = state.opened.review.as_ref();
@@ -39,9 +37,9 @@ impl Said {
         };
         let agent_id = reviewer.filter(|_| state.reviewed.is_some());
         Self {
-            // Without a report whose word can be taken nothing passes.
+            // Without a valid report nothing passes.
             verdict: report.map_or(ReviewVerdict::Blocked, |report| report.verdict),
-            agent_id: agent_id.map_or(NOBODY.to_owned(), |reviewer| reviewer.name.clone()),
+            agent_id: agent_id.map_or(NO_REVIEWER.to_owned(), |reviewer| reviewer.name.clone()),
             summary,
             passed: gate.is_some_and(|verdict| verdict.allow),
         }
@@ -88,7 +86,7 @@ impl Composer<'_> {
             evidence,
             task_id: Some(state.names.task_id.clone()),
             attempt: Some(state.attempt),
-            // The format has no word for a reviewer that changed something.
+            // The format has no value for a reviewer that changed files.
             produced_diff: (!meddled).then_some(false),
             notes: meddled.then(|| "the reviewer changed the tree it looked at".to_owned()),
             x_provost: reviewed.map(|reviewed| judged(reviewed, report.as_ref())),
@@ -96,10 +94,10 @@ impl Composer<'_> {
     }
 }
 
-/// The files of the bundle that tell how a review went.
+/// The files of the bundle that document a review.
 fn looked_at(reviewed: &ReviewRun) -> Vec<&str> {
     let run = &reviewed.run;
-    let events = run.told.iter().map(|told| &told.events);
+    let events = run.told.iter().map(|claims| &claims.events);
     let streams = [&run.stdout, &run.stderr].into_iter().chain(events);
     streams.map(|stream| stream.file.as_str()).collect()
 }
@@ -110,7 +108,7 @@ fn thread(state: &State, reviewed: &ReviewRun) -> Option<String> {
     thread.filter(|_| known.adapter == Adapter::Codex)
 }
 
-/// Exactly what was reviewed, and what was said beside the verdict.
+/// Exactly which tree was reviewed, and the facts beside the verdict.
 fn judged(reviewed: &ReviewRun, report: Option<&Report>) -> Judged {
     let remark = |Remark { path, problem }: &Remark| json!({ "path": path, "problem": problem });
     let mut facts = Map::new();

@@ -1,4 +1,4 @@
-//! What a search found, and how far each claim is supported. Written only when a search happened.
+//! The results of a search, and how far each claim is supported. Written only if a search happened.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,27 +10,27 @@ closed! {
     /// `evidence_bundle.v1`.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct EvidenceBundle {
-        /// Names the search.
+        /// The id of the search.
         #[serde(deserialize_with = "eight_or_more")]
         #[schemars(length(min = 8))]
         pub bundle_id: String,
         /// When it was made.
         pub created_at: Time,
-        /// Who asked.
+        /// The requester.
         pub requested_by: Requester,
-        /// What was asked.
+        /// The question.
         pub query: Query,
         /// What was found; never empty.
         #[serde(deserialize_with = "one_or_more")]
         #[schemars(length(min = 1))]
         pub sources: Vec<Source>,
-        /// What is claimed from it.
+        /// The claims that were drawn from the sources.
         pub claims: Vec<Claim>,
-        /// What was not looked at.
+        /// What was not examined.
         pub limitations: Vec<String>,
         /// Where sources agree.
         pub consensus?: Consensus,
-        /// What was kept.
+        /// Files that were kept.
         pub artifacts?: Vec<ArtifactRef>,
     }
 }
@@ -39,9 +39,9 @@ closed! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Requester {
-    /// In which role.
+    /// The role of the requester.
     pub role: RequesterRole,
-    /// Which one.
+    /// The id of the requester.
     pub agent_id: String,
 }
 
@@ -56,42 +56,42 @@ pub enum RequesterRole {
 }
 
 closed! {
-    /// What was asked.
+    /// The question of a search.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct Query {
-        /// As it was asked.
+        /// The question as it was asked.
         pub raw_question: String,
-        /// As it was searched for.
+        /// The question as it was searched for.
         pub refined_prompt: String,
-        /// How old a source may be.
+        /// The maximum age of a source, in days.
         pub freshness_requirement_days?: u32,
     }
 }
 
 closed! {
-    /// Something that was found.
+    /// A source that was found.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct Source {
-        /// Its name in this bundle.
+        /// Its id in this bundle.
         pub source_id: String,
-        /// What it is.
+        /// What kind of source it is.
         pub kind: SourceKind,
-        /// What it is called.
+        /// Its title.
         pub title: String,
         /// When it was read.
         pub retrieved_at: Time,
-        /// Where it is.
+        /// Its address.
         pub url?: String,
-        /// Who answers for it.
+        /// Its publisher.
         pub publisher?: String,
         /// The digest of what was read.
         pub content_sha256?: Sha256,
-        /// What a reader should know besides.
+        /// Further notes.
         pub notes?: String,
     }
 }
 
-/// What a source is.
+/// A kind of source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
@@ -106,12 +106,12 @@ pub enum SourceKind {
 }
 
 closed! {
-    /// Something that is claimed from the sources.
+    /// A claim that was drawn from the sources.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct Claim {
-        /// Its name in this bundle.
+        /// Its id in this bundle.
         pub claim_id: String,
-        /// What is claimed.
+        /// The claim.
         pub text: String,
         /// How far it was checked.
         pub status: ClaimStatus,
@@ -119,13 +119,13 @@ closed! {
         #[serde(deserialize_with = "share")]
         #[schemars(range(min = 0, max = 1))]
         pub confidence: f64,
-        /// The sources for it.
+        /// The ids of sources that support it.
         pub supporting_source_ids: Vec<String>,
-        /// The sources against it.
+        /// The ids of sources that contradict it.
         pub contradicting_source_ids?: Vec<String>,
         /// How it was checked.
         pub verification_notes?: String,
-        /// What hangs on it.
+        /// What depends on it.
         pub risk_if_wrong?: Risk,
     }
 }
@@ -140,7 +140,7 @@ pub enum ClaimStatus {
     Rejected,
 }
 
-/// What hangs on a claim.
+/// How much depends on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Risk {
@@ -157,7 +157,7 @@ closed! {
         pub agreements?: Vec<String>,
         /// Where they do not.
         pub disagreements?: Vec<String>,
-        /// What somebody should look at.
+        /// What still needs to be verified.
         pub needs_verification?: Vec<String>,
     }
 }

@@ -1,4 +1,4 @@
-//! The report about the evidence itself: what a run did not leave.
+//! The report about the evidence itself: which files are missing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceReport {
-    /// Whether everything is there.
+    /// Whether all evidence is there.
     pub status: EvidenceStatus,
-    /// What is not: paths from the root of the bundle.
+    /// The missing files, as paths from the root of the bundle.
     pub missing: Vec<String>,
 }
 
-/// Whether everything is there.
+/// Whether all evidence is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EvidenceStatus {

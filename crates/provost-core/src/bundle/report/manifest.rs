@@ -1,4 +1,4 @@
-//! The manifest of a run: what it was, and the digest of every file it left.
+//! The manifest of a run: its facts, and the digest of every file it left.
 
 use std::collections::BTreeMap;
 
@@ -33,25 +33,25 @@ closed! {
         pub task_id?: String,
         /// Why it failed.
         pub failure_reason?: String,
-        /// What a reader should know besides.
+        /// Further notes.
         pub notes?: String,
-        /// What was asked for.
+        /// The request of the user.
         #[serde(deserialize_with = "not_empty")]
         #[schemars(length(min = 1))]
         pub user_request: String,
-        /// Joins the records of one run across tools.
+        /// The id that joins the records of one run across tools.
         #[serde(deserialize_with = "eight_or_more")]
         #[schemars(length(min = 8))]
         pub trace_id: String,
         /// Whether this was a run for diagnosis.
         pub diagnostic?: bool,
-        /// What ran the agent.
+        /// The program that ran the agent.
         pub runner?: Runner,
         /// The policy it ran under.
         pub policy_pack?: PolicyPack,
         /// The repository.
         pub repo: Repo,
-        /// The versions of what took part.
+        /// The versions of the programs involved.
         pub versions: Versions,
         /// The model behind the agent.
         pub model?: Model,
@@ -61,13 +61,13 @@ closed! {
         #[serde(deserialize_with = "one_or_more")]
         #[schemars(length(min = 1))]
         pub tasks: Vec<TaskEntry>,
-        /// What it made besides.
+        /// Further files of the run.
         pub artifacts: Vec<ArtifactRef>,
         /// The digest of every file of evidence, by its path in the bundle.
         #[serde(deserialize_with = "with_required_keys")]
         #[schemars(extend("required" = REQUIRED_HASHES))]
         pub evidence_hashes: BTreeMap<String, Sha256>,
-        /// Digests beside the list.
+        /// Further digests.
         pub integrity?: Integrity,
         /// Where the trace is.
         pub trace?: Trace,
@@ -80,7 +80,7 @@ closed! {
     }
 }
 
-/// The keys without which a list of digests is no evidence.
+/// The keys that a list of digests must have.
 pub const REQUIRED_HASHES: [&str; 6] = [
     "contract.json",
     "events.jsonl",
@@ -107,11 +107,11 @@ fn with_required_keys<'de, D: Deserializer<'de>>(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum RunStatus {
-    /// It still goes on.
+    /// The run is still active.
     Running,
-    /// Every gate let it through.
+    /// Every gate allowed it.
     Success,
-    /// Something did not.
+    /// A gate refused it, or a step failed.
     Failure,
 }
 
@@ -121,15 +121,15 @@ closed! {
     pub struct TaskEntry {
         /// The task.
         pub task_id: String,
-        /// Who was to do it.
+        /// The role it was assigned to.
         pub role: Role,
-        /// What was asked.
+        /// Its contract.
         pub contract: ArtifactRef,
-        /// How far it came.
+        /// Its state.
         pub status: TaskState,
-        /// The agent that did it.
+        /// The agent that worked on it.
         pub assigned_agent_id?: String,
-        /// The agent's conversation.
+        /// The id of the agent's conversation.
         pub thread_id?: String,
         /// The task result.
         pub result?: ArtifactRef,
@@ -140,7 +140,7 @@ closed! {
     }
 }
 
-/// How far a task came.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum TaskState {
@@ -153,27 +153,28 @@ pub enum TaskState {
 }
 
 closed! {
-    /// Digests beside the list of evidence.
+    /// Further digests.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Integrity {
-        /// Of the contract's canonical spelling.
+        /// SHA-256 of the contract's canonical spelling.
         pub contract_sha256?: Sha256,
-        /// Where a signature of the contract lies.
+        /// The path of the contract's signature.
         pub contract_signature_path?: String,
-        /// Of that signature.
+        /// SHA-256 of that signature.
         pub contract_signature_sha256?: Sha256,
-        /// Where a chain beside the ledger lies; our ledger is its own chain.
+        /// The path of a separate hash chain; Provost's ledger is its own chain.
         pub events_hashchain_path?: String,
-        /// Of the manifest, which cannot hold it; the signed statement does.
+        /// SHA-256 of the manifest, which cannot contain it; the signed statement does.
         pub manifest_sha256?: Sha256,
     }
 }
 
 closed! {
-    /// What Provost adds to a manifest: the trees, and where to find what others call differently.
+    /// What Provost adds to a manifest: the trees, and the paths of directories that the format
+    /// names differently.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct ManifestExtra {
-        /// How the repository names its objects.
+        /// The hash function of the repository's object ids.
         pub object_format: ObjectFormat,
         /// The commit the candidate is compared with.
         pub base_commit: Oid,
@@ -181,10 +182,10 @@ closed! {
         pub base_tree: Oid,
         /// The tree that would land; absent when the run made none.
         pub tree?: Oid,
-        /// Directories by the name the format has for them: `codex` is `agent` here.
+        /// Directories by their name in the format: `codex` is `agent` here.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         pub directories: BTreeMap<String, String>,
-        /// Facts that decide nothing.
+        /// Facts that no gate depends on.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         pub facts: Map<String, Value>,
     }

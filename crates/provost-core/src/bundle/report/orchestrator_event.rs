@@ -1,5 +1,5 @@
-//! One line of an event log as the format tells it. A record of our ledger is one, with its place in
-//! the chain beside it.
+//! One line of an event log, as the format defines it. A record of our ledger is one, with its
+//! place in the chain added.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ closed! {
     /// `orchestrator_event.v1`, and what Provost adds: `seq`, `prev`, `hash` and `mac`.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct OrchestratorEvent {
-        /// When.
+        /// When it happened.
         pub ts: Time,
         /// How much it matters.
         pub level: Level,
-        /// What kind of thing happened.
+        /// The kind of event.
         pub event_type: String,
         /// The run.
         pub run_id: String,
@@ -31,13 +31,13 @@ closed! {
         pub attempt: Option<u32>,
         /// The facts.
         pub payload: Map<String, Value>,
-        /// Joins the records of one run across tools.
+        /// The id that joins the records of one run across tools.
         pub trace_id: String,
-        /// Another name of the same.
+        /// Another name of the event.
         pub event?: String,
-        /// More facts.
+        /// Further facts.
         pub context?: Map<String, Value>,
-        /// Facts about the record.
+        /// Facts about the record itself.
         pub meta?: Map<String, Value>,
         /// The model that took part.
         pub model_id?: String,
@@ -49,11 +49,11 @@ closed! {
         pub tool_name?: String,
         /// The step.
         pub step?: Step,
-        /// Where it is in a trace.
+        /// Its span in a trace.
         pub span_id?: String,
-        /// What that is part of.
+        /// The parent of that span.
         pub parent_span_id?: String,
-        /// The calls that were made.
+        /// The tool calls that were made.
         pub tool_calls?: Vec<Map<String, Value>>,
         /// Its number in the chain.
         pub seq?: u64,
@@ -61,7 +61,7 @@ closed! {
         pub prev?: Sha256,
         /// The hash of this record.
         pub hash?: Sha256,
-        /// Shows the user who wrote it that it is their own.
+        /// A message authentication code that shows its writer that the record is their own.
         pub mac?: Sha256,
     }
 }

@@ -1,4 +1,4 @@
-//! The report of a run that was executed again: what came out the same and what did not.
+//! The report of a replay: what was equal and what was not.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,9 @@ use crate::json::closed;
 pub struct ReexecReport {
     /// The run.
     pub run_id: String,
-    /// Whether it came out the same.
+    /// Whether the results were equal.
     pub status: ReexecStatus,
-    /// When it was executed again.
+    /// When it was replayed.
     pub reexec_ts: Time,
     /// Whether everything that must be equal is.
     pub hard_equal_pass: bool,
@@ -29,7 +29,7 @@ pub struct ReexecReport {
     pub errors: Vec<String>,
 }
 
-/// Whether a run came out the same.
+/// Whether the results of a replay were equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReexecStatus {
@@ -38,14 +38,14 @@ pub enum ReexecStatus {
 }
 
 closed! {
-    /// One thing that differs.
+    /// One difference.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct Difference {
-        /// What it is.
+        /// What differs.
         pub key: String,
-        /// What it was.
+        /// The sealed value.
         pub expected?: Value,
-        /// What it is now.
+        /// The value of the replay.
         pub actual?: Value,
     }
 }

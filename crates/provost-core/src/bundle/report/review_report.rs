@@ -13,17 +13,17 @@ closed! {
     pub struct ReviewReport {
         /// The run.
         pub run_id: String,
-        /// Who reviewed.
+        /// The reviewer.
         pub reviewer: Reviewer,
-        /// When.
+        /// When the review ended.
         pub reviewed_at: Time,
-        /// What the reviewer says; `BLOCKED` when nobody reviewed.
+        /// The verdict of the reviewer; `BLOCKED` if there was no review.
         pub verdict: ReviewVerdict,
-        /// The same in words.
+        /// The verdict as text.
         pub summary: String,
         /// Whether the change stays in its scope.
         pub scope_check: ScopeCheck,
-        /// What the reviewer looked at.
+        /// The files that document the review.
         pub evidence: Vec<ArtifactRef>,
         /// The task.
         pub task_id?: String,
@@ -37,22 +37,22 @@ closed! {
         )]
         #[schemars(extend("const" = false))]
         pub produced_diff: Option<bool>,
-        /// What a reader should know besides.
+        /// Further notes.
         pub notes?: String,
-        /// What Provost adds.
+        /// Provost's additions.
         pub x_provost?: Judged,
     }
 }
 
 closed! {
-    /// Who reviewed.
+    /// A reviewer.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Reviewer {
         /// Its role.
         pub role: ReviewerRole,
         /// Its id.
         pub agent_id: String,
-        /// Its conversation.
+        /// The id of its conversation.
         pub codex_thread_id?: String,
     }
 }
@@ -64,7 +64,7 @@ pub enum ReviewerRole {
     Reviewer,
 }
 
-/// What a reviewer says.
+/// The verdict of a reviewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum ReviewVerdict {

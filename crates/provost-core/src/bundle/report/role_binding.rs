@@ -1,4 +1,4 @@
-//! How the role of a contract was bound to what ran: a summary to read, never an authority.
+//! How the role of a contract was bound to the agent that ran: for readers, never an authority.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,29 +12,29 @@ use crate::json::closed;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoleBinding {
-    /// What this summary is.
+    /// The authority of this summary.
     pub authority: BindingAuthority,
     /// What it was derived from.
     pub source: String,
-    /// What decides instead of it.
+    /// The document that decides instead of it.
     pub execution_authority: ExecutionAuthority,
     /// The skills of the role.
     pub skills_bundle_ref: SkillsBundle,
     /// The tools of the role.
     pub mcp_bundle_ref: McpBundle,
-    /// What runs the role.
+    /// The runtime of the role.
     pub runtime_binding: Binding,
 }
 
-/// The one thing a summary can be.
+/// The only value: a summary has no authority of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum BindingAuthority {
-    /// Read off the contract.
+    /// Derived from the contract, for reading.
     #[serde(rename = "contract-derived-read-model")]
     ContractDerivedReadModel,
 }
 
-/// The one thing that decides.
+/// The only value: the contract decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ExecutionAuthority {
     /// The contract.
@@ -50,7 +50,7 @@ pub enum Validation {
     FailClosed,
 }
 
-/// How far a bundle was resolved.
+/// How far a reference was resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BindingStatus {
@@ -65,15 +65,15 @@ pub enum BindingStatus {
 pub struct SkillsBundle {
     /// How far it was resolved.
     pub status: BindingStatus,
-    /// Where it is.
+    /// The reference.
     #[serde(rename = "ref", deserialize_with = "nullable")]
     #[schemars(with = "Nullable<String>")]
     pub reference: Option<String>,
-    /// Which it is.
+    /// The id of the bundle.
     #[serde(deserialize_with = "nullable")]
     #[schemars(with = "Nullable<String>")]
     pub bundle_id: Option<String>,
-    /// What is in it.
+    /// The skills in it.
     pub resolved_skill_set: Vec<String>,
     /// What happens when it cannot be resolved.
     pub validation: Validation,
@@ -85,29 +85,29 @@ pub struct SkillsBundle {
 pub struct McpBundle {
     /// How far it was resolved.
     pub status: BindingStatus,
-    /// Where it is.
+    /// The reference.
     #[serde(rename = "ref", deserialize_with = "nullable")]
     #[schemars(with = "Nullable<String>")]
     pub reference: Option<String>,
-    /// What is in it.
+    /// The tools in it.
     pub resolved_mcp_tool_set: Vec<String>,
     /// What happens when it cannot be resolved.
     pub validation: Validation,
 }
 
 closed! {
-    /// What runs a role.
+    /// The runtime of a role.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct Binding {
         /// How far it was resolved.
         pub status: RuntimeStatus,
-        /// What this is.
+        /// The authority of this summary.
         pub authority_scope: BindingAuthority,
-        /// Where each part was read.
+        /// The source of each part.
         pub source: BindingSource,
-        /// What was read there.
+        /// The values.
         pub summary: RuntimeBinding,
-        /// What it can do.
+        /// Its capabilities.
         pub capability?: Capability,
     }
 }
@@ -121,7 +121,7 @@ pub enum RuntimeStatus {
     ContractDerived,
 }
 
-/// Where the parts of a binding were read.
+/// The sources of a binding's parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BindingSource {
@@ -130,7 +130,7 @@ pub struct BindingSource {
     pub model: String,
 }
 
-/// What a runtime can do. The format tells the names of these fields and not their shapes.
+/// What a runtime can do. The format defines the names of these fields and not their types.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Capability {
@@ -143,7 +143,7 @@ pub struct Capability {
     pub notes: Value,
 }
 
-/// The one thing a capability can be.
+/// The only status of a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CapabilityStatus {

@@ -1,4 +1,4 @@
-//! Holds the shapes that several reports share, and the rules their fields keep.
+//! Types that several reports share, and the rules of their fields.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,13 +12,10 @@ use serde_json::{Map, Value};
 use crate::json::closed;
 use crate::object::{Oid, sha256};
 
-/// Why a text is not what a field asks for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadShape {
-    /// Not a SHA-256 digest.
     #[error("`{0}` is not a SHA-256 digest of 64 hexadecimal digits")]
     Sha256(String),
-    /// Not a time.
     #[error("`{0}` is not a time as RFC 3339 writes it")]
     Time(String),
 }
@@ -29,12 +26,10 @@ pub enum BadShape {
 pub struct Sha256(String);
 
 impl Sha256 {
-    /// The digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha256(bytes))
     }
 
-    /// The digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -84,7 +79,6 @@ impl JsonSchema for Sha256 {
 pub struct Time(String);
 
 impl Time {
-    /// The time as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -130,7 +124,7 @@ impl JsonSchema for Time {
     }
 }
 
-/// The schema of a field that may be `null` and still has to be there, unless it has a default.
+/// The schema of a field that may be `null` but must be present, unless it has a default.
 pub(crate) struct Nullable<T>(PhantomData<T>);
 
 impl<T: JsonSchema> JsonSchema for Nullable<T> {
@@ -193,37 +187,37 @@ closed! {
     /// A file of the bundle, by path and digest.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct ArtifactRef {
-        /// What it is called.
+        /// The name of the file.
         pub name: String,
-        /// Where it lies, from the root of the bundle.
+        /// Its path from the root of the bundle.
         pub path: String,
         /// The digest of its bytes.
         pub sha256: Sha256,
-        /// What kind of content it has.
+        /// Its media type.
         pub media_type?: String,
-        /// How many bytes it has.
+        /// Its size in bytes.
         pub size_bytes?: u64,
     }
 }
 
 closed! {
-    /// The answer of one gate.
+    /// The verdict of one gate.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct GateResult {
-        /// Whether it let the change through; `null` where it was not asked.
+        /// Whether it allowed the change; `null` if it did not run.
         #[serde(deserialize_with = "nullable")]
         #[schemars(with = "Nullable<bool>")]
         pub passed: Option<bool>,
-        /// What it held against the change.
+        /// The violations that it found.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub violations: Vec<String>,
-        /// Why it was not asked.
+        /// Why it did not run.
         pub note?: String,
     }
 }
 
 impl GateResult {
-    /// A gate that was not asked, and why.
+    /// A gate that did not run, and why.
     pub fn unasked(why: impl Into<String>) -> Self {
         Self {
             passed: None,
@@ -232,7 +226,7 @@ impl GateResult {
         }
     }
 
-    /// Whether the gate was asked and let the change through.
+    /// Whether the gate ran and allowed the change.
     pub fn lets_through(&self) -> bool {
         self.passed == Some(true)
     }
@@ -250,25 +244,24 @@ closed! {
 }
 
 closed! {
-    /// What Provost adds to a report that judges: exactly which tree was judged.
+    /// What Provost adds to a report with a verdict: exactly which tree was judged.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct Judged {
-        /// The tree; absent when the run had none to judge.
+        /// The tree; absent if the run had none.
         pub tree?: Oid,
-        /// Facts beside the judgement that decide nothing.
+        /// Further facts that no gate depends on.
         #[serde(default, skip_serializing_if = "Map::is_empty")]
         pub facts: Map<String, Value>,
     }
 }
 
-/// A required field that may be `null`; without this, serde takes a missing one for `null`.
+/// A required field that may be `null`; without this, serde reads a missing one as `null`.
 pub(crate) fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     reader: D,
 ) -> Result<Option<T>, D::Error> {
     Option::deserialize(reader)
 }
 
-/// A text that says something.
 pub(crate) fn not_empty<'de, D: Deserializer<'de>>(reader: D) -> Result<String, D::Error> {
     let text = String::deserialize(reader)?;
     if text.is_empty() {
@@ -277,7 +270,7 @@ pub(crate) fn not_empty<'de, D: Deserializer<'de>>(reader: D) -> Result<String, 
     Ok(text)
 }
 
-/// An id long enough not to be guessed wrong.
+/// An id of at least eight characters.
 pub(crate) fn eight_or_more<'de, D: Deserializer<'de>>(reader: D) -> Result<String, D::Error> {
     let text = String::deserialize(reader)?;
     if text.chars().count() < 8 {
@@ -286,7 +279,6 @@ pub(crate) fn eight_or_more<'de, D: Deserializer<'de>>(reader: D) -> Result<Stri
     Ok(text)
 }
 
-/// A list that names something.
 pub(crate) fn one_or_more<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     reader: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -297,7 +289,7 @@ pub(crate) fn one_or_more<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     Ok(list)
 }
 
-/// A number of seconds.
+/// A number of seconds, at least 0.
 pub(crate) fn seconds<'de, D: Deserializer<'de>>(reader: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(reader)?;
     if number < 0.0 {
@@ -306,7 +298,7 @@ pub(crate) fn seconds<'de, D: Deserializer<'de>>(reader: D) -> Result<f64, D::Er
     Ok(number)
 }
 
-/// A share of the whole.
+/// A number from 0 to 1.
 pub(crate) fn share<'de, D: Deserializer<'de>>(reader: D) -> Result<f64, D::Error> {
     let number = f64::deserialize(reader)?;
     if !(0.0..=1.0).contains(&number) {

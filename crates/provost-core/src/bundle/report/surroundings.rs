@@ -1,4 +1,4 @@
-//! What surrounded a run: its repository, its versions, its model, and who watched.
+//! The environment of a run: repository, versions, model, and observability.
 
 use schemars::JsonSchema;
 use serde::de::Error as _;
@@ -8,14 +8,14 @@ use super::manifest::RunStatus;
 use crate::json::closed;
 
 closed! {
-    /// What ran the agent.
+    /// The program that ran the agent.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Runner {
         /// Its name.
         pub name?: String,
         /// Whether it works by MCP alone.
         pub mcp_only?: bool,
-        /// Its settings, by name.
+        /// The name of its settings profile.
         pub profile?: String,
     }
 }
@@ -24,13 +24,13 @@ closed! {
     /// The repository of a run.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Repo {
-        /// Where it lay.
+        /// Its path.
         pub root: String,
-        /// The commit the work began from.
+        /// The base commit.
         pub baseline_ref: String,
-        /// What came of it.
+        /// The resulting commit or tree.
         pub final_ref?: String,
-        /// Where it came from.
+        /// The URL it was cloned from.
         pub remote_url?: String,
         /// The branch it was on.
         pub branch?: String,
@@ -38,20 +38,20 @@ closed! {
 }
 
 closed! {
-    /// The versions of what took part.
+    /// The versions of the programs involved.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Versions {
-        /// Of the contract format.
+        /// The version of the contract format.
         pub contracts_schema: String,
-        /// Of Provost.
+        /// The version of Provost.
         pub orchestrator: String,
-        /// Of the Codex command line.
+        /// The version of the Codex command line.
         pub codex_cli?: String,
-        /// Of the agents library.
+        /// The version of the agents library.
         pub agents_sdk?: String,
-        /// Of Python.
+        /// The version of Python.
         pub python?: String,
-        /// Of Node.js.
+        /// The version of Node.js.
         pub node?: String,
     }
 }
@@ -62,7 +62,7 @@ closed! {
     pub struct Model {
         /// Its name.
         pub id?: String,
-        /// From 0 to 2.
+        /// The sampling temperature, from 0 to 2.
         #[serde(
             default,
             deserialize_with = "up_to_two",
@@ -70,7 +70,7 @@ closed! {
         )]
         #[schemars(range(min = 0, max = 2))]
         pub temperature: Option<f64>,
-        /// From 0 to 1.
+        /// The nucleus sampling parameter `top_p`, from 0 to 1.
         #[serde(
             default,
             deserialize_with = "up_to_one",
@@ -78,9 +78,9 @@ closed! {
         )]
         #[schemars(range(min = 0, max = 1))]
         pub top_p: Option<f64>,
-        /// What its randomness began from.
+        /// The random seed.
         pub seed?: i64,
-        /// What a reader should know besides.
+        /// Further notes.
         pub notes?: String,
     }
 }
@@ -118,11 +118,11 @@ closed! {
     pub struct Workflow {
         /// Its id of the run.
         pub workflow_id?: String,
-        /// Where it queued the run.
+        /// The queue of the run.
         pub task_queue?: String,
         /// Its namespace.
         pub namespace?: String,
-        /// What it says of the run.
+        /// Its status of the run.
         pub status?: RunStatus,
     }
 }
@@ -131,17 +131,17 @@ closed! {
     /// How a run was observed.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Observability {
-        /// Whether at all.
+        /// Whether the run was observed.
         pub enabled?: bool,
-        /// Whether OpenTelemetry was there.
+        /// Whether OpenTelemetry was available.
         pub has_otel?: bool,
-        /// Where it sent to.
+        /// The endpoint of the collector.
         pub otlp_endpoint?: String,
-        /// How.
+        /// The protocol of the collector.
         pub otlp_protocol?: String,
         /// Whether it also wrote to the terminal.
         pub console_enabled?: bool,
-        /// Whether the run needed it.
+        /// Whether the run required it.
         pub required?: bool,
     }
 }

@@ -1,4 +1,4 @@
-//! The result of a task: what came of it, and what each gate said.
+//! The result of a task, and the verdict of each gate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ closed! {
         pub run_id: String,
         /// The task.
         pub task_id: String,
-        /// Who made this report.
+        /// The producer of this report.
         pub producer: Producer,
         /// How the task ended.
         pub status: TaskStatus,
@@ -22,15 +22,15 @@ closed! {
         pub started_at: Time,
         /// When it ended.
         pub finished_at: Time,
-        /// The same in words.
+        /// The result as text.
         pub summary: String,
-        /// What it made.
+        /// The files it made.
         pub artifacts: Vec<ArtifactRef>,
-        /// What it changed.
+        /// The commits and changes of the task.
         pub git: GitState,
-        /// What each gate said.
+        /// The verdict of each gate.
         pub gates: Gates,
-        /// What to do now.
+        /// What to do next.
         pub next_steps: NextSteps,
         /// Which attempt this was.
         pub attempt?: u32,
@@ -42,19 +42,19 @@ closed! {
 }
 
 closed! {
-    /// Who made a report.
+    /// The producer of a report.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Producer {
         /// Its role.
         pub role: ProducerRole,
         /// Its id.
         pub agent_id: String,
-        /// Its conversation.
+        /// The id of its conversation.
         pub codex_thread_id?: String,
     }
 }
 
-/// The role of who made a report.
+/// The role of a report's producer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ProducerRole {
@@ -86,40 +86,40 @@ pub enum TaskStatus {
     Skipped,
 }
 
-/// What a task changed.
+/// The commits and changes of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitState {
-    /// The commit it began from.
+    /// The base commit.
     pub baseline_ref: String,
-    /// What came of it.
+    /// The resulting commit or tree.
     pub head_ref: String,
-    /// The paths that differ.
+    /// The changed paths.
     pub changed_files: ArtifactRef,
-    /// The difference.
+    /// The patch.
     pub patch: ArtifactRef,
 }
 
-/// What each gate said.
+/// The verdict of each gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gates {
-    /// About the paths and their content.
+    /// The verdict about the changed paths and their content.
     pub diff_gate: GateResult,
-    /// About what the contract asks for.
+    /// The verdict about the contract.
     pub policy_gate: GateResult,
-    /// About the review.
+    /// The verdict about the review.
     pub review_gate: GateResult,
-    /// About the acceptance commands.
+    /// The verdict about the acceptance commands.
     pub tests_gate: GateResult,
 }
 
-/// What to do now.
+/// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NextSteps {
-    /// In a word.
+    /// The next action, as one word.
     pub suggested_action: String,
-    /// In more.
+    /// The next action, explained.
     pub notes: String,
 }

@@ -1,4 +1,4 @@
-//! The report of the acceptance commands: what ran, and how it ended.
+//! The report of the acceptance commands: which ran, and how they ended.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,32 +14,32 @@ closed! {
         pub run_id: String,
         /// The task.
         pub task_id: String,
-        /// Who ran the commands.
+        /// The runner of the commands.
         pub runner: TestRunner,
-        /// When the first began.
+        /// When the first command started.
         pub started_at: Time,
-        /// When the last ended.
+        /// When the last command ended.
         pub finished_at: Time,
-        /// How they ended together; `SKIPPED` when none ran.
+        /// The combined status; `SKIPPED` if no command ran.
         pub status: TestStatus,
         /// The commands, in the order they ran.
         pub commands: Vec<CommandResult>,
-        /// What they left besides.
+        /// Further files that they left.
         pub artifacts: Vec<ArtifactRef>,
-        /// Which attempt was judged.
+        /// Which attempt was tested.
         pub attempt?: u32,
-        /// How many tests.
+        /// The number of tests.
         pub summary?: TestSummary,
-        /// Why it failed, or why nothing ran.
+        /// Why a command failed, or why none ran.
         #[schemars(with = "Nullable<Failure>")]
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub failure: Option<Failure>,
-        /// What Provost adds.
+        /// Provost's additions.
         pub x_provost?: Judged,
     }
 }
 
-/// Who ran the commands.
+/// The runner of the commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestRunner {
@@ -57,7 +57,7 @@ pub enum TestRunnerRole {
     Orchestrator,
 }
 
-/// How the commands ended together.
+/// The combined status of the commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum TestStatus {
@@ -71,42 +71,42 @@ closed! {
     /// One command and how it ended.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct CommandResult {
-        /// What the contract calls it.
+        /// Its name in the contract.
         pub name: String,
         /// The program and its arguments; never empty.
         #[serde(deserialize_with = "one_or_more")]
         #[schemars(length(min = 1))]
         pub cmd_argv: Vec<String>,
-        /// Whether the contract needs it to pass.
+        /// Whether the contract requires it to pass.
         pub must_pass: bool,
-        /// When it would have been stopped.
+        /// Its time limit, in seconds.
         #[serde(deserialize_with = "seconds")]
         #[schemars(range(min = 0))]
         pub timeout_sec: f64,
-        /// How it ended.
+        /// Its exit code.
         pub exit_code: i64,
-        /// How long it took.
+        /// Its duration, in seconds.
         #[serde(deserialize_with = "seconds")]
         #[schemars(range(min = 0))]
         pub duration_sec: f64,
-        /// What it printed.
+        /// Its standard output.
         pub stdout: ArtifactRef,
-        /// What it printed as errors.
+        /// Its standard error.
         pub stderr: ArtifactRef,
-        /// Where it ran.
+        /// Its working directory.
         pub cwd?: String,
     }
 }
 
 closed! {
-    /// How many tests.
+    /// The number of tests.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct TestSummary {
-        /// Passed.
+        /// How many passed.
         pub passed?: u64,
-        /// Failed.
+        /// How many failed.
         pub failed?: u64,
-        /// Skipped.
+        /// How many were skipped.
         pub skipped?: u64,
     }
 }

@@ -1,4 +1,4 @@
-//! Holds the types against the tables: full documents come back, wrong ones name their field.
+//! Compares the types with the tables: full documents round-trip, invalid ones name their field.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -176,7 +176,7 @@ fn a_document_with_every_field_comes_back() {
     comes_back::<EvidenceReport>(&evidence_report());
 }
 
-/// The optional fields of each table, at the top.
+/// The optional top-level fields of each table.
 const OPTIONAL: [&str; 6] = [
     "finished_at task_id failure_reason notes diagnostic runner policy_pack model \
      role_binding_summary integrity trace workflow observability x_provost",
@@ -188,7 +188,7 @@ const OPTIONAL: [&str; 6] = [
     "",
 ];
 
-/// Every document, with what refuses it.
+/// Every document, with its parser.
 fn documents() -> [(Value, Refuse); 6] {
     [
         (manifest(), refuse::<RunManifest>),
@@ -230,7 +230,7 @@ fn refuse<T: DeserializeOwned>(document: &Value) -> Option<String> {
     read.err().map(|error| error.to_string())
 }
 
-/// Which document, where, what is put there, and what is said about it.
+/// Which document, where, the value to put there, and the expected message.
 const WRONG: &str = r#"
     0 | /run_id | "short" | `run_id`: has fewer than 8
     0 | /trace_id | "é" | `trace_id`: has fewer than 8

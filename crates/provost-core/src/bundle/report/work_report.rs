@@ -1,4 +1,4 @@
-//! The report of the agent that did the work, as far as it is known from outside the agent.
+//! The report of the agent's work, as far as it is known from outside the agent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,39 +15,39 @@ closed! {
         pub task_id: String,
         /// How the work ended.
         pub status: WorkStatus,
-        /// Where the patch lies.
+        /// The path of the patch.
         pub patch_ref: String,
-        /// The difference in words.
+        /// The changes as text.
         pub diff_summary: String,
-        /// Where evidence lies, by name.
+        /// Paths of evidence files, by name.
         pub evidence_refs: Map<String, Value>,
-        /// Why it failed; empty when it did not.
+        /// Why it failed; empty if it did not.
         pub failure_reason: String,
         /// The run.
         pub run_id?: String,
         /// Which attempt this was.
         pub attempt?: u32,
-        /// Who did the work.
+        /// The role of the worker.
         pub role?: WorkRole,
-        /// The commit it began from.
+        /// The base commit.
         pub baseline_ref?: String,
-        /// What came of it.
+        /// The resulting commit or tree.
         pub head_ref?: String,
-        /// The difference.
+        /// The patch.
         pub patch?: FileRef,
-        /// The paths that differ.
+        /// The changed paths.
         pub changed_files?: FileRef,
-        /// What the gates said of it.
+        /// The verdicts of the gates.
         pub gates?: WorkGates,
-        /// Where the streams of the agent lie.
+        /// Paths of the agent's output streams.
         pub evidence?: EvidenceFiles,
-        /// What to do now.
+        /// What to do next.
         pub next_actions?: NextActions,
-        /// When.
+        /// When the work started and ended.
         pub timestamps?: Timestamps,
-        /// What was counted.
+        /// Measurements.
         pub metrics?: Map<String, Value>,
-        /// What a reader should know besides.
+        /// Further notes.
         pub notes?: String,
     }
 }
@@ -61,7 +61,7 @@ pub enum WorkStatus {
     Aborted,
 }
 
-/// Who did the work.
+/// The role of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum WorkRole {
@@ -77,70 +77,70 @@ closed! {
     /// A file, by path and digest.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct FileRef {
-        /// Where it lies, from the root of the bundle.
+        /// Its path from the root of the bundle.
         pub path: String,
         /// The digest of its bytes.
         pub sha256: Sha256,
-        /// How many bytes it has.
+        /// Its size in bytes.
         pub bytes?: u64,
-        /// What kind of content it has.
+        /// Its media type.
         pub mime?: String,
     }
 }
 
 closed! {
-    /// What the gates said of the work.
+    /// The verdicts of the gates on the work.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct WorkGates {
-        /// About the paths and their content.
+        /// The verdict about the changed paths and their content.
         pub diff_gate?: GateResult,
-        /// About the tools used.
+        /// The verdict about the tools used.
         pub tool_gate?: PartialGate,
     }
 }
 
 closed! {
-    /// The answer of a gate that may not have been asked.
+    /// The verdict of a gate that may not have run.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct PartialGate {
-        /// Whether it let the work through.
+        /// Whether it allowed the work.
         pub passed?: bool,
-        /// What it held against it.
+        /// The violations that it found.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub violations: Vec<String>,
     }
 }
 
 closed! {
-    /// Where the streams of an agent lie.
+    /// Paths of an agent's output streams.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct EvidenceFiles {
-        /// Its events.
+        /// The path of its events.
         pub codex_events_jsonl?: String,
-        /// Its transcript.
+        /// The path of its transcript.
         pub transcript_md?: String,
-        /// Its conversation's id.
+        /// The path of the file with its conversation's id.
         pub thread_id_txt?: String,
-        /// The trace's id.
+        /// The path of the file with the trace id.
         pub trace_id_txt?: String,
-        /// The ledger.
+        /// The path of the ledger.
         pub orchestrator_events_jsonl?: String,
     }
 }
 
 closed! {
-    /// What to do now.
+    /// What to do next.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct NextActions {
-        /// In words.
+        /// The recommended action.
         pub recommended?: Value,
-        /// The smallest widening of the scope that would have done.
+        /// The smallest addition to the allowed paths that would have sufficed.
         pub suggested_allowed_paths_delta?: Vec<String>,
     }
 }
 
 closed! {
-    /// When work was done.
+    /// When work started and ended.
     #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Timestamps {
         /// When it began.

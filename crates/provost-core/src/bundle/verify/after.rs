@@ -1,8 +1,8 @@
-//! Follows what was written after the seal.
+//! Checks the records and files that were written after the seal.
 //!
-//! The second chain has no key of its own, so a record counts as far as a statement vouches for it.
-//! A record that means nothing without its statement is altered if it lacks one; any other record
-//! that nobody vouches for is named as such and decides nothing.
+//! The second chain has no key of its own, so a record counts only if a statement vouches for it. A
+//! record that requires a statement and has none counts as altered. Any other record without one is
+//! listed as unvouched and decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,24 +26,24 @@ use crate::json;
 use crate::record::{self, Head, Level, Record};
 use crate::run::fact::{ReviewRun, Side, TestRun};
 
-/// What followed the seal.
+/// The verified contents of the second chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct After {
-    /// Every commit that may land, oldest first: the sealed candidate, then merges with a target
-    /// that moved.
+    /// Every commit that may land, oldest first: the sealed candidate, then merges with a moved
+    /// target.
     pub candidates: Vec<Candidate>,
-    /// What landed, oldest first.
+    /// The landings, oldest first.
     pub landings: Vec<Landing>,
-    /// What came of doing the run again, oldest first.
+    /// The replays, oldest first.
     pub replays: Vec<Replay>,
     /// Records and files that no statement vouches for.
     pub unvouched: Vec<String>,
-    /// What the acceptance commands did on merges, as far as a statement vouches for it.
+    /// The acceptance commands on merges, if a statement vouches for them.
     #[serde(skip)]
     pub tests: Vec<TestRun>,
 }
 
-/// Reads the second chain, and everything that it names.
+/// Reads the second chain, and every file that it names.
 pub(super) fn follow(bundle: &Bundle<'_>) -> (After, Vec<Finding>) {
     let Some(sealed) = bundle.predicate() else {
         // A missing seal is a finding of its own, and what follows it cannot be judged.
@@ -93,7 +93,7 @@ struct Reader<'a> {
     sealed: &'a RunPredicate,
     after: After,
     findings: Vec<Finding>,
-    /// By the number of the record that carries a statement, the first one it vouches for.
+    /// For each record that carries a statement, the first record that it vouches for.
     statements: BTreeMap<u64, u64>,
 }
 
@@ -102,7 +102,7 @@ impl Reader<'_> {
         self.findings.push(Finding::altered(place, problem));
     }
 
-    /// The records of the chain; none if it is not one.
+    /// The records of the chain; empty if it is not one.
     fn records(&mut self) -> Vec<Record> {
         let bytes = match self.bundle.file(AFTER) {
             None => return Vec::new(),
@@ -127,7 +127,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes in one record.
     fn take(&mut self, record: &Record) {
         let place = format!("{AFTER} record {}", record.seq);
         if record.event.run_id != self.sealed.run_id {
@@ -150,7 +149,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A merge that the gates accepted; one more commit that may land.
+    /// A merge that the gates accepted: one more commit that may land.
     fn merge(&mut self, record: &Record) -> Result<Vouched, String> {
         let statement: MergeStatement = self.statement(record)?;
         let merge = statement.predicate.clone();
@@ -166,7 +165,7 @@ impl Reader<'_> {
         Ok(vouches)
     }
 
-    /// A landing of something that was accepted.
+    /// A landing of an accepted commit.
     fn landing(&mut self, record: &Record) -> Result<Vouched, String> {
         let statement: LandingStatement = self.statement(record)?;
         let landed = statement.predicate.clone();
@@ -183,7 +182,7 @@ impl Reader<'_> {
         Ok(vouches)
     }
 
-    /// A replay of exactly what was sealed.
+    /// A replay of exactly the sealed run.
     fn replay(&mut self, record: &Record) -> Result<Vouched, String> {
         let statement: ReplayStatement = self.statement(record)?;
         let again = statement.predicate.clone();
@@ -199,20 +198,20 @@ impl Reader<'_> {
         Ok(vouches)
     }
 
-    /// Opens the statement of a record, if whoever sealed the run or is trusted signed it.
+    /// Opens the statement of a record, if a trusted key or the key of the seal signed it.
     fn statement<S, P>(&self, record: &Record) -> Result<Statement<S, P>, String>
     where
         S: Serialize + DeserializeOwned,
         P: Serialize + DeserializeOwned,
     {
         let Some(value) = record.event.payload.get(STATEMENT) else {
-            return Err("carries no statement, so anybody may have written it".to_owned());
+            return Err("carries no statement, so its writer is unknown".to_owned());
         };
         let envelope: Envelope = json::from_value(value.clone())
             .map_err(|error| format!("its statement does not parse: {error}"))?;
         holds(envelope.signatures.len() == 1, "is not signed once")?;
         let examined = seal::examine(&envelope, self.bundle.trusted, self.bundle.want_key);
-        // Of a key that does not count here, all that can be said is that it sealed the run.
+        // A key that is not trusted here only counts if it sealed the run.
         let sealed_too = match &examined.signer {
             Signer::Trusted(_) | Signer::Nobody => false,
             Signer::Another(_) | Signer::Unknown(_) => examined.signer == self.bundle.signer,
@@ -225,7 +224,7 @@ impl Reader<'_> {
             .map_err(|error| format!("its statement is of another kind: {error}"))
     }
 
-    /// The statement stands where it says, in a record that says nothing beyond it.
+    /// The statement is in the record it names, and the record claims nothing beyond it.
     fn fits(&self, vouches: Vouched, at: &Time, record: &Record) -> Result<Vouched, String> {
         let there = vouches.seq == record.seq && vouches.prev == record.prev;
         let whole = there && vouches.from <= vouches.seq;
@@ -262,18 +261,18 @@ impl Reader<'_> {
         holds(ours, "is about another run")
     }
 
-    /// Names the records that nobody vouches for.
+    /// Lists the records that no statement vouches for.
     fn list_unvouched(&mut self, records: &[Record], vouched: &BTreeSet<u64>) {
         for record in records {
             if !vouched.contains(&record.seq) {
                 let kind = record.event.event_type.as_str();
                 let line = format!("{AFTER} record {} ({kind})", record.seq);
-                self.after.unvouched.push(line + tells(kind));
+                self.after.unvouched.push(line + explain(kind));
             }
         }
     }
 
-    /// Holds the files that were written after the seal against the records that name them.
+    /// Compares the files that were written after the seal with the records that name them.
     fn files(&mut self, named: &Named) {
         let bundle = self.bundle;
         for (name, file) in &bundle.files {
@@ -289,7 +288,7 @@ impl Reader<'_> {
                 }
                 (Some(_), Ok(_)) if vouched.is_some() => {}
                 (Some(_), Ok(_)) => self.after.unvouched.push(text),
-                // What an interrupted test printed before its end has no digest.
+                // The partial output of an interrupted test has no digest.
                 (None, Ok(_)) if named.is_begun(&text) => self.after.unvouched.push(text),
                 (None, Ok(_)) => {
                     let problem = format!("is not named in {AFTER}");
@@ -306,16 +305,18 @@ impl Reader<'_> {
     }
 }
 
-/// What the acceptance commands did on a merge, if that is what `record` tells.
+/// The acceptance commands on a merge, if `record` is their result.
 fn merge_test(record: &Record) -> Option<TestRun> {
-    let tells = record.event.event_type == after::TEST_RESULT;
+    let is_result = record.event.event_type == after::TEST_RESULT;
     let payload = Value::Object(record.event.payload.clone());
-    let run: TestRun = tells.then(|| json::from_value(payload).ok()).flatten()?;
+    let run: TestRun = is_result
+        .then(|| json::from_value(payload).ok())
+        .flatten()?;
     (run.side == Side::Merged).then_some(run)
 }
 
-/// What a record tells of that no statement came to vouch for, because the landing never got there.
-fn tells(kind: &str) -> &'static str {
+/// Explains a record that no statement vouches for, because its landing did not complete.
+fn explain(kind: &str) -> &'static str {
     match kind {
         after::LAND_STARTED => ": a landing that began and was refused or interrupted",
         after::TEST_STARTED => ": a test of a merge that began",
@@ -334,7 +335,7 @@ struct Named {
     vouched: BTreeMap<String, String>,
     /// Digests that only a record claims.
     claimed: BTreeMap<String, String>,
-    /// Directories of tests that began.
+    /// Directories of tests that started.
     begun: BTreeSet<String>,
 }
 
@@ -390,14 +391,14 @@ impl Named {
         }
     }
 
-    /// Whether `name` lies in the directory of a test that began.
+    /// Whether `name` is in the directory of a test that started.
     fn is_begun(&self, name: &str) -> bool {
         let directory = name.rsplit_once('/').map(|(directory, _)| directory);
         directory.is_some_and(|directory| self.begun.contains(directory))
     }
 }
 
-/// What a record says beside its statement.
+/// The payload of a record without its statement.
 fn claim<T: DeserializeOwned>(record: &Record) -> Result<T, String> {
     let mut payload = record.event.payload.clone();
     payload.remove(STATEMENT);

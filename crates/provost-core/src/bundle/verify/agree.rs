@@ -1,4 +1,4 @@
-//! Holds the documents of a bundle against each other.
+//! Compares the documents of a bundle with each other.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::json;
 use crate::object::Oid;
 use crate::run::fact::ContractSource;
 
-/// All documents are of one run and one task.
+/// All documents are about one run and one task.
 pub(super) fn names(bundle: &Bundle<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let reports = &bundle.reports;
@@ -94,7 +94,7 @@ fn differs(name: &str, what: &str, found: Option<&String>, want: &str) -> Option
     Some(Finding::altered(name, problem))
 }
 
-/// All documents begin at one commit.
+/// All documents name the same base commit.
 pub(super) fn base(bundle: &Bundle<'_>) -> Vec<Finding> {
     let Some(predicate) = bundle.predicate() else {
         return Vec::new();
@@ -107,7 +107,7 @@ pub(super) fn base(bundle: &Bundle<'_>) -> Vec<Finding> {
         .contract
         .as_ref()
         .map(|one| &one.rollback.baseline_ref);
-    // A contract may name its base by a branch; the ledger says which commit that was.
+    // A contract may name its base by a branch; the ledger names the commit.
     let contract = contract.filter(|name| Oid::try_from(name.as_str()).is_ok());
     let work = bundle.reports.work.as_ref();
     let result = bundle.reports.task_result.as_ref();
@@ -170,13 +170,13 @@ pub(super) fn tree(bundle: &Bundle<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The contract can be one at all, and is the one that was sealed.
+/// The contract is valid, and is the one that was sealed.
 pub(super) fn contract(bundle: &Bundle<'_>) -> Vec<Finding> {
     let Some(contract) = &bundle.contract else {
         return Vec::new();
     };
     let mut findings = Vec::new();
-    // A run that was refused may have been refused for its contract.
+    // A refused run may have been refused for its contract.
     let accepted = bundle
         .predicate()
         .is_none_or(|predicate| predicate.verdict.allow);
@@ -209,7 +209,7 @@ pub(super) fn contract(bundle: &Bundle<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What the person wrote is there as the ledger says it was.
+/// The user's contract file is the one that the ledger names.
 pub(super) fn source(bundle: &Bundle<'_>) -> Vec<Finding> {
     let opened = bundle.course.last.as_ref().map(|state| &state.opened);
     let source = opened.and_then(|opened| opened.contract_source.clone());
@@ -297,13 +297,13 @@ fn is_command(want: &AcceptanceTest, got: &CommandResult) -> bool {
         && command::split(&want.cmd).is_ok_and(|argv| argv == got.cmd_argv)
 }
 
-/// Whether the contract wants nothing to change.
+/// Whether the contract allows no change.
 fn is_audit(bundle: &Bundle<'_>) -> bool {
     let contract = bundle.contract.as_ref();
     contract.is_some_and(|contract| contract.audit_only == Some(true))
 }
 
-/// A run that was accepted has everything an acceptance needs; one that was not says so everywhere.
+/// An accepted run has everything an acceptance needs; a refused one says so in every document.
 pub(super) fn verdict(bundle: &Bundle<'_>) -> Vec<Finding> {
     let Some(predicate) = bundle.predicate() else {
         return Vec::new();

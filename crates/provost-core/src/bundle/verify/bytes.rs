@@ -1,4 +1,4 @@
-//! Compares the bytes of files with the digests that were sealed.
+//! Compares the bytes of files with the sealed digests.
 
 use super::read::{Bundle, CHANGED, MANIFEST, PATCH};
 use super::report::Finding;
@@ -6,7 +6,7 @@ use crate::bundle::layout::{CHANGED_COPY, PATCH_COPY};
 use crate::bundle::report::{ArtifactRef, FileRef, Sha256};
 use crate::object::sha256;
 
-/// Every file named in the manifest has the digest it is named with.
+/// Every file named in the manifest has the digest that the manifest names.
 pub(super) fn named_files(bundle: &Bundle<'_>) -> Vec<Finding> {
     let Some(manifest) = &bundle.manifest else {
         return Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn manifest(bundle: &Bundle<'_>) -> Vec<Finding> {
     vec![Finding::altered(MANIFEST, problem)]
 }
 
-/// The digests beside the list hold as well.
+/// The further digests of the manifest match as well.
 pub(super) fn integrity(bundle: &Bundle<'_>) -> Vec<Finding> {
     let Some(manifest) = &bundle.manifest else {
         return Vec::new();
@@ -94,7 +94,7 @@ pub(super) fn integrity(bundle: &Bundle<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Every file that a document refers to is there with that digest.
+/// Every file that a document refers to exists with that digest.
 pub(super) fn references(bundle: &Bundle<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for reference in all_references(bundle) {
@@ -116,7 +116,7 @@ pub(super) fn references(bundle: &Bundle<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Where a document refers to a file of the bundle.
+/// A reference from a document to a file of the bundle.
 struct Reference<'b> {
     document: &'static str,
     field: &'static str,
@@ -189,7 +189,7 @@ fn all_references<'b>(bundle: &'b Bundle<'_>) -> Vec<Reference<'b>> {
     list
 }
 
-/// Files that are kept in two places are the same in both.
+/// Files that are stored twice are identical.
 pub(super) fn copies(bundle: &Bundle<'_>) -> Vec<Finding> {
     let digest = |name: &str| {
         let file = bundle.file(name)?.as_ref().ok()?;

@@ -1,4 +1,4 @@
-//! Follows the ledger.
+//! Checks the ledger.
 
 use super::FINAL_EVENT;
 use super::read::{ATTESTATION, Bundle, LEDGER, MANIFEST};
@@ -7,11 +7,11 @@ use crate::bundle::statement::LedgerHead;
 use crate::record::{Head, Record};
 use crate::wording::counted;
 
-/// How far the run came.
+/// The state of the run.
 pub(super) fn state(bundle: &Bundle<'_>) -> State {
     let sealed = [ATTESTATION, MANIFEST].map(|name| bundle.file(name).is_some());
     let Some(chain) = &bundle.ledger else {
-        // A ledger that is no chain is a finding; what the run left says how far it came.
+        // A broken chain is a finding; the files of the run show how far it came.
         return match (sealed, bundle.file(LEDGER)) {
             ([true, true], Some(_)) => State::Sealed,
             ([false, false], Some(_)) => State::Running,
@@ -34,7 +34,7 @@ fn is_final(record: &Record) -> bool {
     record.event.event_type == FINAL_EVENT
 }
 
-/// Whether the ledger ends before the place where it is known to have ended.
+/// Whether the ledger ends before its known end.
 fn is_short(bundle: &Bundle<'_>, head: &Head) -> bool {
     let pinned = bundle.pins.ledger.as_ref().map(|pin| pin.next);
     let sealed = bundle
@@ -43,7 +43,7 @@ fn is_short(bundle: &Bundle<'_>, head: &Head) -> bool {
     pinned.max(sealed).is_some_and(|next| head.next < next)
 }
 
-/// The ledger is a chain from its first line to its last, and of one run.
+/// The ledger is one chain from its first line to its last, of one run.
 pub(super) fn chain(bundle: &Bundle<'_>) -> Vec<Finding> {
     let bytes = match bundle.file(LEDGER) {
         None => return vec![Finding::incomplete(LEDGER, "is missing")],
@@ -51,7 +51,7 @@ pub(super) fn chain(bundle: &Bundle<'_>) -> Vec<Finding> {
         Some(Ok(file)) => &file.bytes,
     };
     let Some(chain) = &bundle.ledger else {
-        // Why it is no chain was said when it was read.
+        // Reading it already reported why it is not a chain.
         return Vec::new();
     };
     let mut findings = Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn chain(bundle: &Bundle<'_>) -> Vec<Finding> {
         findings.push(Finding::incomplete(LEDGER, "has no record"));
     }
     if chain.whole < bytes.len() && chain.records.last().is_some_and(is_final) {
-        findings.push(Finding::altered(LEDGER, "goes on after its final record"));
+        findings.push(Finding::altered(LEDGER, "continues after its final record"));
     }
     if let Some(early) = chain.records.iter().position(is_final)
         && early + 1 < chain.records.len()
@@ -76,7 +76,7 @@ pub(super) fn chain(bundle: &Bundle<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The ledger continues what is known of it from elsewhere.
+/// The ledger continues from its pinned head.
 ///
 /// The pin is written after the record, so it may lag behind the ledger; it never leads.
 pub(super) fn pin(bundle: &Bundle<'_>) -> Vec<Finding> {
@@ -99,7 +99,7 @@ pub(super) fn head(bundle: &Bundle<'_>) -> Vec<Finding> {
         let sealed = &predicate.ledger_head;
         findings = compare(LEDGER, &chain.records, sealed, "the seal names");
         if chain.head.next > sealed.seq.saturating_add(1) {
-            findings.push(Finding::altered(LEDGER, "goes on after its sealed end"));
+            findings.push(Finding::altered(LEDGER, "continues after its sealed end"));
         }
     }
     if findings.is_empty() && !chain.records.last().is_some_and(is_final) {
@@ -135,7 +135,7 @@ pub(crate) fn compare(
     }
 }
 
-/// An error in words, with what caused it.
+/// The message of an error, with its causes.
 pub(crate) fn words(error: &impl std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),

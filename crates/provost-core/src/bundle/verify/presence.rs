@@ -1,4 +1,4 @@
-//! Looks for what is missing, and for what is there and was not sealed.
+//! Looks for missing files, and for files that were not sealed.
 
 use super::read::{
     BASELINE, Bundle, CHANGED, CONTRACT, DRIVER_LOCK, EVIDENCE_REPORT, LEDGER, MANIFEST, PACK,
@@ -14,7 +14,7 @@ use crate::json;
 use crate::lease::Owner;
 use crate::path::RepoPath;
 
-/// What every sealed run has, however it ended. The attestation is missed by its own check.
+/// Files of every sealed run, however it ended. A check of its own looks for the attestation.
 pub(in crate::bundle) const REQUIRED: [&str; 8] = [
     CONTRACT,
     MANIFEST,
@@ -26,7 +26,7 @@ pub(in crate::bundle) const REQUIRED: [&str; 8] = [
     EVIDENCE_REPORT,
 ];
 
-/// The same in every format.
+/// The expected files with the same name in every format.
 const EXPECTED: [&str; 11] = [
     META,
     WORKED_IN,
@@ -41,21 +41,21 @@ const EXPECTED: [&str; 11] = [
     TRACE,
 ];
 
-/// What a run of `format` has unless it says in its evidence report that it has not.
+/// Files that a run of `format` has unless its evidence report lists them as missing.
 pub(in crate::bundle) fn expected_of(format: BundleFormat) -> impl Iterator<Item = &'static str> {
     EXPECTED.into_iter().chain([format.selftest()])
 }
 
-/// The most bytes that the lock of a driver has.
+/// The largest lock of a driver, in bytes.
 const LARGEST_LOCK: usize = 1024;
 
-/// Whether the manifest names the file, and so another check misses it.
+/// Whether the manifest names the file, so that another check reports it as missing.
 fn is_named(bundle: &Bundle<'_>, name: &str) -> bool {
     let manifest = bundle.manifest.as_ref();
     manifest.is_some_and(|manifest| manifest.evidence_hashes.contains_key(name))
 }
 
-/// Every file that must be there is there.
+/// Every required file exists.
 pub(super) fn required(bundle: &Bundle<'_>) -> Vec<Finding> {
     let has_candidate = bundle
         .predicate()
@@ -73,7 +73,7 @@ pub(super) fn required(bundle: &Bundle<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Every other file is there, or the evidence report says that it is not.
+/// Every expected file exists, or the evidence report lists it as missing.
 pub(super) fn expected(bundle: &Bundle<'_>) -> Vec<Finding> {
     let Some(report) = &bundle.reports.evidence else {
         return Vec::new();
@@ -88,7 +88,7 @@ pub(super) fn expected(bundle: &Bundle<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Every file that is there was sealed.
+/// Every existing file was sealed.
 pub(super) fn unnamed(bundle: &Bundle<'_>) -> Vec<Finding> {
     let Some(manifest) = &bundle.manifest else {
         return Vec::new();
@@ -128,7 +128,7 @@ pub(super) fn lock(bundle: &Bundle<'_>) -> Vec<Finding> {
     vec![Finding::incomplete(DRIVER_LOCK, problem)]
 }
 
-/// Whether `bytes` are a process in the one spelling that the lock has.
+/// Whether `bytes` are a process in the canonical spelling of the lock.
 fn is_owner(bytes: &[u8]) -> bool {
     let owner: Option<Owner> = (bytes.len() <= LARGEST_LOCK)
         .then(|| json::parse_as(bytes).ok())
@@ -138,7 +138,7 @@ fn is_owner(bytes: &[u8]) -> bool {
         .is_some_and(|line| bytes == format!("{line}\n").as_bytes())
 }
 
-/// The evidence report says of itself what is true.
+/// The evidence report is correct.
 pub(super) fn evidence_report(bundle: &Bundle<'_>) -> Vec<Finding> {
     let Some(report) = &bundle.reports.evidence else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Proves the difference from git objects alone: base commit, both trees, and what lies between.
+//! Proves the patch from git objects alone: base commit, both trees, and their differences.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -15,14 +15,14 @@ use crate::run::fact::Withheld;
 use crate::scope::Scope;
 use crate::tree;
 
-/// The most bytes of trees we walk.
+/// The most bytes of trees that are walked.
 ///
-/// A tree may name one directory many times over, so a small pack can hold more paths than there
-/// is time for.
+/// A tree may name one directory many times, so a small pack can hold more paths than can be walked
+/// in reasonable time.
 const MOST_WALKED: usize = 1 << 26;
 
-/// The pack proves that the trees are what the seal says, and that they differ in exactly the
-/// paths that are listed, all of them in scope if the run was accepted.
+/// The pack proves that the trees are those of the seal, and that they differ in exactly the listed
+/// paths. If the run was accepted, all of them are in scope.
 pub(super) fn pack(bundle: &Bundle<'_>) -> Vec<Finding> {
     let Some(predicate) = bundle.predicate() else {
         return Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn pack(bundle: &Bundle<'_>) -> Vec<Finding> {
     findings.extend(base(predicate, &objects));
     let withheld = &bundle.course.withheld;
     if withheld.names {
-        // Names of this candidate are left out, so only earlier attempts are here.
+        // Names of this candidate are withheld, so the pack only has earlier attempts.
         return findings;
     }
     match walk(predicate, candidate, &objects) {
@@ -67,7 +67,7 @@ pub(super) fn pack(bundle: &Bundle<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What differs between the base and `candidate`, by the trees of a pack.
+/// The differences between the base and `candidate`, from the trees of a pack.
 fn walk(
     predicate: &RunPredicate,
     candidate: &Oid,
@@ -76,7 +76,7 @@ fn walk(
     let walked = Cell::new(0_usize);
     let look = |oid: &Oid| {
         let (_, bytes) = objects.get(oid).filter(|(kind, _)| *kind == Kind::Tree)?;
-        // An empty directory costs something as well.
+        // An empty directory has a cost as well.
         walked.set(walked.get().saturating_add(bytes.len() + 64));
         (walked.get() <= MOST_WALKED).then(|| bytes.clone())
     };
@@ -89,7 +89,7 @@ fn walk(
     })
 }
 
-/// The pack proves the work of every attempt before the last one whose patch was sealed.
+/// The pack proves every earlier attempt whose patch was sealed.
 pub(super) fn attempts(bundle: &Bundle<'_>) -> Vec<Finding> {
     let (Some(predicate), Some(manifest), Some(state)) = (
         bundle.predicate(),
@@ -99,7 +99,7 @@ pub(super) fn attempts(bundle: &Bundle<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let mut earlier = attempts::earlier(state);
-    // What is not named there was left out, or comes from before attempts were kept.
+    // A patch that is not named was left out, or is from a version that kept no attempts.
     earlier.retain(|attempt| manifest.evidence_hashes.contains_key(&attempt.patch()));
     earlier.retain(|attempt| !attempt.captured.withheld.names);
     if earlier.is_empty() {
@@ -110,7 +110,7 @@ pub(super) fn attempts(bundle: &Bundle<'_>) -> Vec<Finding> {
         return vec![Finding::incomplete(PACK, problem)];
     };
     let Ok(objects) = pack::read(bytes, predicate.object_format) else {
-        // Another check says so.
+        // Another check reports it.
         return Vec::new();
     };
     let mut findings: Vec<Finding> = base(predicate, &objects).into_iter().collect();
@@ -158,7 +158,7 @@ fn listed(bundle: &Bundle<'_>, findings: &mut Vec<Finding>) -> Option<BTreeSet<R
     Some(paths)
 }
 
-/// The base commit is there and has the base tree.
+/// The base commit exists and has the base tree.
 fn base(predicate: &RunPredicate, objects: &Objects) -> Option<Finding> {
     let problem = match objects.get(&predicate.base_commit) {
         None => "does not hold the base commit",
@@ -172,11 +172,11 @@ fn base(predicate: &RunPredicate, objects: &Objects) -> Option<Finding> {
     Some(Finding::altered(PACK, problem))
 }
 
-/// Every content that is new is there, but for what the ledger says is left out.
+/// Every new content is in the pack, except what the ledger says is withheld.
 fn contents(changes: &[Change], objects: &Objects, withheld: &Withheld) -> Vec<Finding> {
     let new = changes.iter().filter_map(|change| {
         let side = change.after.as_ref()?;
-        // A commit of another repository is not ours to carry.
+        // A commit of another repository is not part of the pack.
         (side.mode != Mode::Gitlink).then_some((&change.path, &side.oid))
     });
     new.filter(|(path, _)| !withheld.contents.contains(path))
@@ -188,7 +188,7 @@ fn contents(changes: &[Change], objects: &Objects, withheld: &Withheld) -> Vec<F
         .collect()
 }
 
-/// An accepted run changed only what its contract covers.
+/// An accepted run changed only paths that its contract covers.
 fn scope(bundle: &Bundle<'_>, predicate: &RunPredicate, changes: &[Change]) -> Vec<Finding> {
     let Some(contract) = &bundle.contract else {
         return Vec::new();
@@ -213,7 +213,7 @@ fn scope(bundle: &Bundle<'_>, predicate: &RunPredicate, changes: &[Change]) -> V
         .collect()
 }
 
-/// The paths that differ are those that are listed.
+/// The paths that differ are the listed ones.
 fn compare(changes: &[Change], listed: &BTreeSet<RawPath>, place: &str) -> Vec<Finding> {
     let differing: BTreeSet<&RawPath> = changes.iter().map(|change| &change.path).collect();
     let silent = differing.iter().filter(|path| !listed.contains(**path));

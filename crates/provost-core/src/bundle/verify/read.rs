@@ -1,4 +1,4 @@
-//! Reads every file of a bundle once, and every document in it.
+//! Reads every file of a bundle once, and parses every document in it.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::object::sha256;
 use crate::path::RawPath;
 use crate::record::{self, Chain, Head};
 
-/// The files whose bytes are looked into; of all others only the digest is needed.
+/// The files whose bytes are kept; of all others only the digest is needed.
 const DOCUMENTS: [&str; 14] = [
     CONTRACT,
     MANIFEST,
@@ -42,56 +42,45 @@ const DOCUMENTS: [&str; 14] = [
     EVIDENCE_REPORT,
 ];
 
-/// One file of a bundle, read.
 #[derive(Debug)]
 pub struct File {
-    /// The digest of its bytes.
+    /// SHA-256 of its bytes.
     pub sha256: String,
-    /// How many bytes it has.
     pub size: u64,
-    /// Its bytes, if anybody looks into them; else empty.
+    /// Its bytes, if a check needs them; otherwise empty.
     pub bytes: Vec<u8>,
 }
 
-/// The reports that are there and parse.
+/// The reports that exist and parse.
 #[derive(Debug, Default)]
 pub struct Reports {
-    /// What came of the task.
     pub task_result: Option<TaskResult>,
-    /// What the agent did.
     pub work: Option<WorkReport>,
-    /// What the reviewer said.
     pub review: Option<ReviewReport>,
-    /// How the acceptance commands ended.
     pub test: Option<TestReport>,
-    /// What is missing.
     pub evidence: Option<EvidenceReport>,
 }
 
-/// A bundle, read once; what is missing or does not parse is `None` and a finding.
+/// A bundle, read once; a document that is missing or does not parse is `None` and a finding.
 #[derive(Debug)]
 pub struct Bundle<'a> {
-    /// Every file, or in words why it cannot be read.
+    /// Every file, or the reason why it cannot be read.
     pub files: BTreeMap<RawPath, Result<File, String>>,
     /// The seal, if it parses.
     pub envelope: Option<Envelope>,
-    /// Who signed the seal.
     pub signer: Signer,
-    /// What was signed; only of a signature that holds or whose key is unknown.
+    /// The statement; only if its signature is valid or its key is unknown.
     pub statement: Option<RunStatement>,
-    /// The digests of everything else.
     pub manifest: Option<RunManifest>,
     pub ledger: Option<Chain>,
-    /// What the ledger tells.
+    /// The replayed ledger.
     pub course: Course,
-    /// What was asked for.
     pub contract: Option<Document>,
     pub reports: Reports,
-    /// The keys the reader trusts.
     pub trusted: &'a [PublicKey],
-    /// Where the chains end, as known from elsewhere.
+    /// The known ends of the chains, from elsewhere.
     pub pins: &'a Pins,
-    /// The one key that will do.
+    /// The only key that is accepted.
     pub want_key: Option<&'a PublicKey>,
 }
 
@@ -137,7 +126,7 @@ impl<'a> Bundle<'a> {
         (bundle, problems)
     }
 
-    /// What is at `name`, if anything.
+    /// The file `name`, if it exists.
     pub fn file(&self, name: &str) -> Option<&Result<File, String>> {
         self.files.get(&RawPath::new(name))
     }
@@ -148,12 +137,11 @@ impl<'a> Bundle<'a> {
         Some(&file.bytes)
     }
 
-    /// What was signed about the run.
     pub fn predicate(&self) -> Option<&RunPredicate> {
         Some(&self.statement.as_ref()?.predicate)
     }
 
-    /// The run, by the first document that names it.
+    /// The run id, from the first document that names it.
     pub(super) fn run_id(&self) -> Option<String> {
         let sealed = self.predicate().map(|predicate| &predicate.run_id);
         let stated = self.manifest.as_ref().map(|manifest| &manifest.run_id);

@@ -1,7 +1,7 @@
-//! Decides everything again: what the ledger holds as facts must lead to what it holds as verdicts.
+//! Repeats every decision: the facts in the ledger must lead to the verdicts in the ledger.
 //!
-//! The gates are pure functions, so a reader needs neither repository nor sandbox to ask them again. A
-//! ledger of another version is only folded, because its rules may have been others.
+//! The gates are pure functions, so a verifier needs neither repository nor sandbox to run them
+//! again. A ledger of another version is only folded, because its rules may differ.
 
 use super::read::{Bundle, LEDGER};
 use super::report::Finding;
@@ -10,31 +10,31 @@ use crate::run::fact::{Fact, Judgement, Violation, Withheld};
 use crate::run::{Next, State};
 use crate::verdict::Verdict;
 
-/// The run as its ledger tells it.
+/// The run, replayed from its ledger.
 #[derive(Debug, Default)]
 pub struct Course {
-    /// Where the run stands after the last record that fits.
+    /// The state after the last valid record.
     pub(super) last: Option<State>,
-    /// Whether that is its end, because all records fit.
+    /// Whether all records are valid, so that `last` is the final state.
     is_whole: bool,
-    /// What the bundle owns up to leaving out, because a secret is in it. Every attempt is captured
-    /// anew; what counts is the last one.
+    /// What the bundle leaves out because it holds a secret. Every attempt is captured anew; the
+    /// last one counts.
     pub(super) withheld: Withheld,
     findings: Vec<Finding>,
 }
 
 impl Course {
-    /// Where the run stands at its end, if the ledger is the course of one.
+    /// The final state of the run, if the whole ledger is valid.
     pub(super) fn end(&self) -> Option<&State> {
         self.last.as_ref().filter(|_| self.is_whole)
     }
 
-    /// Follows a ledger, and decides everything in it again.
+    /// Folds a ledger, and repeats every decision in it.
     pub(super) fn of(ledger: Option<&Chain>) -> Self {
         let mut course = Self::default();
         let records = ledger.map_or(&[][..], |chain| &chain.records);
         let Some((first, rest)) = records.split_first() else {
-            // Another check misses it.
+            // Another check reports it as missing.
             return course;
         };
         match State::fold(std::slice::from_ref(first)) {
@@ -44,7 +44,7 @@ impl Course {
         course
     }
 
-    /// Whether all of `records` come after `state`.
+    /// Whether all of `records` are valid after `state`.
     fn follow(&mut self, mut state: State, records: &[Record]) -> bool {
         let same_rules = state.opened.version == env!("CARGO_PKG_VERSION");
         let stranger = || "belongs to another run".to_owned();
@@ -76,7 +76,7 @@ impl Course {
     }
 }
 
-/// The ledger is the course of a run, and every verdict in it follows from the facts before it.
+/// The ledger is a valid sequence of facts, and every verdict follows from the facts before it.
 pub(super) fn decisions(bundle: &Bundle<'_>) -> Vec<Finding> {
     let mut findings = bundle.course.findings.clone();
     if let Some(state) = bundle.course.end() {
@@ -85,7 +85,7 @@ pub(super) fn decisions(bundle: &Bundle<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with `fact`, if it is a decision that does not follow from what came before.
+/// What is wrong with `fact`, if it is a decision that does not follow from the facts before it.
 fn contradiction(state: &State, fact: &Fact) -> Option<String> {
     let same = |one: &Verdict, other: &Verdict| (one.allow, one.code) == (other.allow, other.code);
     match fact {
@@ -109,7 +109,7 @@ fn contradiction(state: &State, fact: &Fact) -> Option<String> {
     }
 }
 
-/// The statement says what the ledger came to.
+/// The statement matches the final state of the ledger.
 fn agree_with_statement(bundle: &Bundle<'_>, state: &State) -> Vec<Finding> {
     let Some(predicate) = bundle.predicate() else {
         return Vec::new();
@@ -121,7 +121,7 @@ fn agree_with_statement(bundle: &Bundle<'_>, state: &State) -> Vec<Finding> {
         .as_ref()
         .map(|verdict| (verdict.allow, verdict.code));
     if verdict != Some((predicate.verdict.allow, predicate.verdict.code)) {
-        wrong("came to another verdict than the seal names");
+        wrong("has another verdict than the seal names");
     }
     if state.opened.contract_sha256 != predicate.contract_sha256.as_str() {
         wrong("is about another contract than the seal names");

@@ -1,4 +1,4 @@
-//! What verification found, and what follows from it.
+//! The result of verification, and what follows from it.
 
 use serde::Serialize;
 use serde_json::json;
@@ -12,41 +12,40 @@ use crate::exit::Exit;
 use crate::object::Oid;
 use crate::verdict::Verdict;
 
-/// Which of the three answers something speaks to.
+/// One of the three questions of verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
     /// Whether a byte differs.
     Intact,
-    /// Whether something is missing, or there that was not sealed.
+    /// Whether something is missing, or exists and was not sealed.
     Complete,
-    /// Whether somebody trusted signed it.
+    /// Whether a trusted key signed it.
     Authentic,
 }
 
-/// Something that does not hold.
+/// A problem that verification found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Which answer it makes a no.
+    /// The question that it answers with no.
     pub question: Question,
     /// The place: a file of the bundle, with the field or line where there is one.
     pub path: String,
-    /// What is wrong there.
     pub problem: String,
 }
 
 impl Finding {
-    /// Something at `path` differs from what was sealed, or contradicts it.
+    /// The content at `path` differs from what was sealed, or contradicts it.
     pub fn altered(path: impl ToString, problem: impl Into<String>) -> Self {
         Self::new(Question::Intact, path, problem)
     }
 
-    /// Something is missing at `path`, or is there and should not be.
+    /// A file is missing at `path`, or exists and was not sealed.
     pub fn incomplete(path: impl ToString, problem: impl Into<String>) -> Self {
         Self::new(Question::Complete, path, problem)
     }
 
-    /// Something at `path` is not signed by whom the reader trusts.
+    /// `path` is not signed by a trusted key.
     pub fn unsigned(path: impl ToString, problem: impl Into<String>) -> Self {
         Self::new(Question::Authentic, path, problem)
     }
@@ -61,69 +60,61 @@ impl Finding {
     }
 }
 
-/// How far a run came, as its bundle shows it.
+/// How far a run came, as its bundle shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Its ledger has no final record yet, and nothing was sealed.
+    /// Its ledger has no final record yet, and there is no seal.
     Running,
     /// It ended and was sealed.
     Sealed,
-    /// It ended and its seal is not there.
+    /// It ended and its seal is missing.
     Unsealed,
     /// The end of its ledger is missing.
     TailMissing,
 }
 
-/// One of the three answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// It holds.
     Yes,
-    /// It does not.
     No,
-    /// It cannot be told from what is there.
+    /// The existing files do not show it.
     Open,
 }
 
-/// Who signed a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signer {
-    /// A key that counts.
+    /// The required key, or a trusted one if none is required.
     Trusted(PublicKey),
-    /// A key the reader trusts, but not the one asked for.
+    /// A trusted key, but not the required one.
     Another(PublicKey),
-    /// A key that is not known here; so nothing it signed was checked.
+    /// An unknown key, so nothing it signed was checked.
     Unknown(String),
-    /// Nobody whose signature holds.
+    /// No valid signature.
     Nobody,
 }
 
-/// What verification found.
+/// The result of verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The run, if the bundle says.
+    /// The run, if the bundle names it.
     pub run_id: Option<String>,
-    /// How far it came.
     pub state: State,
-    /// Whether no byte differs.
     pub intact: Answer,
-    /// Whether nothing is missing.
     pub complete: Answer,
-    /// Whether somebody trusted signed it.
+    /// Whether a trusted key signed it.
     pub authentic: Answer,
-    /// Who signed it.
     pub signer: Signer,
-    /// Whether the reader asked for one key.
+    /// Whether the caller required one key.
     pub key_was_asked_for: bool,
-    /// What the gates decided; to be believed only as far as the three answers go.
+    /// The sealed decision of the gates; only as trustworthy as the three answers.
     pub sealed_verdict: Option<SealedVerdict>,
     /// The tree that would land.
     pub tree: Option<Oid>,
-    /// What followed the seal; to be believed only as far as the three answers go.
+    /// What followed the seal; only as trustworthy as the three answers.
     pub after: After,
-    /// Everything that does not hold, by question and place.
+    /// Every problem, ordered by question and place.
     pub findings: Vec<Finding>,
 }
 
@@ -148,8 +139,8 @@ impl Report {
             (State::Running, ..) | (_, Signer::Trusted(_) | Signer::Another(_), Some(_)) => {
                 Answer::Yes
             }
-            // A statement whose signature cannot be checked may itself have been changed, and
-            // without one the files can only be held against each other.
+            // A statement with an unchecked signature may itself have been changed, and without one
+            // the files can only be compared with each other.
             (_, Signer::Unknown(_) | Signer::Nobody, _) | (_, _, None) => Answer::Open,
         };
         let ended = match state {
@@ -179,7 +170,7 @@ impl Report {
         }
     }
 
-    /// The rule that decides, worst first.
+    /// The deciding code, worst first.
     fn code(&self) -> Code {
         if self.intact == Answer::No {
             Code::EvidenceAltered
@@ -209,7 +200,7 @@ impl Report {
         self.findings.iter().any(|one| one.question == question)
     }
 
-    /// The answer as a verdict: an allow only if all three answers are yes.
+    /// The report as a verdict: an allow only if all three answers are yes.
     pub fn verdict(&self) -> Verdict {
         let words = Words {
             whole: "the bundle is intact, complete and authentic",
@@ -220,9 +211,9 @@ impl Report {
             .with(self.facts())
     }
 
-    /// How a command that answers with this report ends.
+    /// The exit status of a command that answers with this report.
     ///
-    /// A key nobody vouched for is an answer; another key than the one asked for is a forgery.
+    /// An unknown key is an answer; another key than the required one is a forgery.
     pub fn exit(&self) -> Exit {
         match self.code() {
             Code::KeyUnknown if self.key_was_asked_for => Exit::Untrusted,
@@ -231,7 +222,7 @@ impl Report {
     }
 
     fn facts(&self) -> serde_json::Value {
-        let (signer, key) = self.signer.told();
+        let (signer, key) = self.signer.word_and_key();
         json!({
             "run_id": self.run_id,
             "state": self.state,
@@ -248,16 +239,16 @@ impl Report {
     }
 }
 
-/// What is said of evidence of one kind.
+/// Messages for one kind of evidence.
 pub(in crate::bundle) struct Words {
-    /// When all three answers are yes.
+    /// If all three answers are yes.
     pub(in crate::bundle) whole: &'static str,
-    /// When it goes on.
+    /// If the run or change is still active.
     pub(in crate::bundle) unfinished: &'static str,
 }
 
 impl Words {
-    /// The verdict that `code` and the first of `findings` come to: an allow only if it is OK.
+    /// The verdict for `code` and the first of `findings`: an allow only for `OK`.
     pub(in crate::bundle) fn verdict(&self, code: Code, findings: &[Finding]) -> Verdict {
         let because = |words: &str| match findings.first() {
             Some(finding) => format!("{words}: {} {}", finding.path, finding.problem),
@@ -274,8 +265,8 @@ impl Words {
 }
 
 impl Signer {
-    /// What programs are told: a word, and the key if there is one.
-    pub(in crate::bundle) fn told(&self) -> (&'static str, Option<String>) {
+    /// The machine-readable word for the signer, and the key id if there is one.
+    pub(in crate::bundle) fn word_and_key(&self) -> (&'static str, Option<String>) {
         match self {
             Self::Trusted(key) => ("trusted", Some(key.id())),
             Self::Another(key) => ("another", Some(key.id())),

@@ -1,14 +1,14 @@
-//! Holds what is said about the review against the ledger.
+//! Compares the review reports with the ledger.
 
 use super::read::{Bundle, REVIEW_REPORT, TASK_RESULT};
 use super::report::Finding;
 use crate::bundle::compose::Said;
 use crate::bundle::report::ReviewVerdict;
 
-/// The report of the review, and what the result says of its gate, follow from the ledger.
+/// The review report, and the review gate of the result, follow from the ledger.
 pub(super) fn review(bundle: &Bundle<'_>) -> Vec<Finding> {
     let Some(state) = bundle.course.end() else {
-        // Another check says what is wrong with it.
+        // Another check reports what is wrong with it.
         return Vec::new();
     };
     let said = Said::of(state);
@@ -18,7 +18,7 @@ pub(super) fn review(bundle: &Bundle<'_>) -> Vec<Finding> {
         if report.verdict != said.verdict {
             wrong(REVIEW_REPORT, "its verdict is not what the ledger holds");
         }
-        // Who did not review may be called anything.
+        // The name is arbitrary if there was no review.
         let reviewed = state.reviewed.as_ref();
         if reviewed.is_some() && report.reviewer.agent_id != said.agent_id {
             wrong(REVIEW_REPORT, "names another reviewer than the ledger");

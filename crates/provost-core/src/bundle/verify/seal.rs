@@ -1,4 +1,4 @@
-//! Opens the seal: who signed, and what.
+//! Opens the seal: the signer and the statement.
 
 use super::ledger::words;
 use super::read::{ATTESTATION, Bundle};
@@ -7,7 +7,7 @@ use crate::bundle::dsse::{Envelope, OpenError};
 use crate::bundle::key::PublicKey;
 use crate::bundle::statement::RunStatement;
 
-/// Opens the attestation, if there is one, and keeps what can be said about it in `bundle`.
+/// Opens the attestation, if there is one, and stores the result in `bundle`.
 pub(super) fn open(bundle: &mut Bundle<'_>, problems: &mut Vec<Finding>) {
     let Some(bytes) = bundle.bytes(ATTESTATION) else {
         return;
@@ -31,17 +31,15 @@ pub(super) fn open(bundle: &mut Bundle<'_>, problems: &mut Vec<Finding>) {
     }
 }
 
-/// What an envelope came to.
+/// The result of opening an envelope.
 pub(crate) struct Examined {
-    /// Who signed it.
     pub(crate) signer: Signer,
-    /// What was signed, unless a signature is wrong. With an unknown key it is only claimed.
+    /// The signed bytes, unless a signature is wrong. With an unknown key they are only a claim.
     pub(crate) payload: Option<Vec<u8>>,
-    /// What is wrong with the signature.
     pub(crate) finding: Option<Finding>,
 }
 
-/// Opens `envelope` with the keys of the reader, of which only `want_key` will do if it is given.
+/// Opens `envelope` with the caller's keys, of which only `want_key` is accepted if it is given.
 pub(crate) fn examine(
     envelope: &Envelope,
     trusted: &[PublicKey],
@@ -79,19 +77,19 @@ pub(crate) fn examine(
     }
 }
 
-/// The attestation is there and can be read; what it says was looked at when it was opened.
+/// The attestation exists and can be read; opening it already checked its content.
 pub(super) fn signature(bundle: &Bundle<'_>) -> Vec<Finding> {
     match bundle.file(ATTESTATION) {
         None => vec![Finding::unsigned(
             ATTESTATION,
-            "is missing: nobody vouches for this run",
+            "is missing: this run is not signed",
         )],
         Some(Err(problem)) => vec![Finding::unsigned(ATTESTATION, problem)],
         Some(Ok(_)) => Vec::new(),
     }
 }
 
-/// The envelope is spelled as we spell it, so that no byte of it can change unseen.
+/// The envelope has the canonical spelling, so that a change of any byte is detected.
 pub(super) fn spelling(bundle: &Bundle<'_>) -> Vec<Finding> {
     let (Some(envelope), Some(bytes)) = (&bundle.envelope, bundle.bytes(ATTESTATION)) else {
         return Vec::new();

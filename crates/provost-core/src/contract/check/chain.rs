@@ -1,4 +1,4 @@
-//! The roles that a task passes through, in the one order there is.
+//! The roles that a task passes through, in the only permitted order.
 
 use super::{Findings, spelled};
 use crate::code::Code;
@@ -23,7 +23,7 @@ const ORDER: [Role; 15] = [
     Role::TestRunner,
 ];
 
-/// Roles that nobody is passed over.
+/// Roles that a chain does not skip.
 const PRIMARY: [Role; 5] = [
     Role::Pm,
     Role::TechLead,
@@ -37,7 +37,7 @@ fn rank(role: Role) -> usize {
     found.unwrap_or(ORDER.len())
 }
 
-/// A chain goes forward from the owner to the agent that is assigned, and skips no primary role.
+/// A chain goes forward from the owner to the assigned agent, and skips no primary role.
 pub(super) fn judge(document: &Document, findings: &mut Findings) {
     let Some(chain) = &document.handoff_chain else {
         return;
@@ -49,7 +49,10 @@ pub(super) fn judge(document: &Document, findings: &mut Findings) {
     };
     let (Some(first), Some(last)) = (roles.first(), roles.last()) else {
         if chain.enabled == Some(true) {
-            add("/handoff_chain/roles".to_owned(), "names nobody".to_owned());
+            add(
+                "/handoff_chain/roles".to_owned(),
+                "names no role".to_owned(),
+            );
         }
         return;
     };

@@ -1,4 +1,4 @@
-//! What the fields of a contract mean, and what follows from it.
+//! The meaning of the fields of a contract, and the rules that follow from it.
 
 use super::{Findings, Rules, spelled};
 use crate::agent_registry::{self, ApprovalPolicy, Sandbox};
@@ -13,7 +13,7 @@ use crate::scope;
 /// Directories that hold most of a repository, so that naming them says little.
 const BROAD: [&str; 2] = ["src", "docs"];
 
-/// Everything about `document` that needs no other part of it to be understood first.
+/// The rules about `document` that depend on one field each.
 pub(super) fn judge(document: &Document, rules: &Rules<'_>, findings: &mut Findings) {
     if !is_segment(&document.task_id) {
         let problem = "may hold letters, digits, `.`, `_` and `-`, at most 128";
@@ -62,7 +62,6 @@ pub(super) fn broad(document: &Document) -> Vec<String> {
         .collect()
 }
 
-/// Whether the contract says that an agent wrote it.
 fn by_agent(document: &Document) -> bool {
     let extension = document.x_provost.as_ref();
     let author = extension.and_then(|extension| extension.author.as_deref());
@@ -100,7 +99,7 @@ fn known(path: &str, agent: &Agent, findings: &mut Findings) {
     }
 }
 
-/// The output of a role is bound to one schema, by name, place and digest.
+/// The output of a role is bound to one schema, by name, path and digest.
 pub(super) fn output_schema(document: &Document, findings: &mut Findings) {
     let role = document.assigned_agent.role;
     let own = format!("output_schema.{}", spelled(role).to_lowercase());
@@ -184,7 +183,7 @@ pub(super) fn privilege(document: &Document, findings: &mut Findings) {
     }
 }
 
-/// An open network is a list of hosts.
+/// Network access needs a list of hosts.
 pub(super) fn hosts(document: &Document, findings: &mut Findings) {
     let mut problems = Problems::default();
     contract::network(document, &mut problems);

@@ -1,6 +1,6 @@
-//! Puts something in the place of what cannot be read, so that the rest can be judged.
+//! Replaces the parts of a contract that cannot be parsed, so that the rest can be judged.
 //!
-//! What is put there is never judged itself: findings about it, above it and below it are dropped.
+//! A replacement is never judged itself: findings about it, above it and below it are dropped.
 
 use serde_json::{Map, Value};
 
@@ -38,16 +38,16 @@ const STAND_IN: &str = r#"{
     "log_refs": { "run_id": "run-0000", "paths": {} }
 }"#;
 
-/// A contract of which some places could not be read.
+/// A contract of which some places could not be parsed.
 pub(super) struct Repaired {
-    /// It, with something else in those places.
+    /// The contract, with replacements in those places.
     pub(super) document: Document,
     /// Those places, as JSON pointers.
     pub(super) unread: Vec<String>,
 }
 
 impl Repaired {
-    /// Whether what is said of `path` rests on a place that could not be read.
+    /// Whether a finding about `path` depends on a place that could not be parsed.
     pub(super) fn rests_on_unread(&self, path: &str) -> bool {
         let below = |one: &str, other: &str| {
             let rest = one.strip_prefix(other);
@@ -58,7 +58,7 @@ impl Repaired {
     }
 }
 
-/// The contract in `value` apart from its `problems`; nothing if too little of it can be read.
+/// The contract in `value` apart from its `problems`; `None` if too little of it can be parsed.
 pub(super) fn repair(value: &Value, problems: &[Problem]) -> Option<Repaired> {
     let stand_in: Value = serde_json::from_str(STAND_IN).ok()?;
     let mut value = value.clone();
@@ -70,7 +70,7 @@ pub(super) fn repair(value: &Value, problems: &[Problem]) -> Option<Repaired> {
     Some(Repaired { document, unread })
 }
 
-/// Replaces what is at `path`, or removes the optional field it is in, and says where.
+/// Replaces the value at `path`, or removes the optional field it is in; returns the place.
 fn replace(value: &mut Value, stand_in: &Value, path: &str) -> Option<String> {
     let (mut here, mut good) = (value, stand_in);
     let mut place = String::new();

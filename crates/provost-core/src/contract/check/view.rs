@@ -1,4 +1,4 @@
-//! The resolved view of a role, which must say what the contract says, and what it refers to.
+//! The resolved view of a role, which must agree with the contract, and the files it refers to.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::contract::role::RoleContract;
 use crate::json as text;
 use crate::path::RepoPath;
 
-/// The most bytes of a file that a role refers to.
+/// The largest size in bytes of a file that a role refers to.
 pub const LARGEST_REFERENCE: usize = 256 * 1024;
 
-/// Reads a file of the repository, up to one byte more than [`LARGEST_REFERENCE`]; nothing if there
-/// is none that can be read.
+/// Reads a file of the repository, up to one byte more than [`LARGEST_REFERENCE`]; `None` if it
+/// cannot be read.
 pub type ReadFile<'a> = &'a dyn Fn(&RepoPath) -> Option<Vec<u8>>;
 
-/// What the resolved view of a role says, and what in the contract it must equal.
+/// The fields of the resolved view of a role, and the fields of the contract that they must equal.
 const SAME: [(&str, &str); 10] = [
     ("/identity/role", "/assigned_agent/role"),
     ("/identity/agent_id", "/assigned_agent/agent_id"),
@@ -34,7 +34,7 @@ const SAME: [(&str, &str); 10] = [
     ("/handoff/max_handoffs", "/handoff_chain/max_handoffs"),
 ];
 
-/// The resolved view of a role must say what the contract says.
+/// The resolved view of a role must agree with the contract.
 pub(super) fn drift(document: &Document, readable: &dyn Fn(&str) -> bool, findings: &mut Findings) {
     let Some(view) = &document.role_contract else {
         return;
@@ -42,9 +42,9 @@ pub(super) fn drift(document: &Document, readable: &dyn Fn(&str) -> bool, findin
     let contract = serde_json::to_value(document).unwrap_or_default();
     let role = serde_json::to_value(view).unwrap_or_default();
     let read = |from: &Value, at: &str| match from.pointer(at) {
-        // Older documents write it so.
+        // The spelling of older documents.
         Some(Value::String(runner)) if runner == "app_server" => json!("app-server"),
-        // A list that names nothing is a list that is not there.
+        // An empty list equals a missing one.
         Some(Value::Array(list)) if list.is_empty() => Value::Null,
         found => found.cloned().unwrap_or_default(),
     };
@@ -95,21 +95,21 @@ fn split<'a>(name: &str, reference: &'a str) -> Result<(RepoPath, Option<&'a str
     }
 }
 
-/// What a reference of a role leads to.
+/// The result of a reference of a role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Referred {
-    /// To a file, and to what a bundle in it names.
+    /// A file, and the names in the bundle that it holds.
     Found(Vec<String>),
-    /// To nothing that could be used, and why.
+    /// Why the reference cannot be used.
     Lost(String),
 }
 
-/// What the resolved view of a role refers to, by the name of the field.
+/// The references of the resolved view of a role, by the name of the field.
 pub fn refer(document: &Document, read: ReadFile<'_>) -> BTreeMap<String, Referred> {
     let view = document.role_contract.iter();
     let one = |(name, reference): (&'static str, &str)| {
-        // A reference that is none is told by the rules of the contract already.
+        // The rules of the contract report an invalid reference already.
         let (path, part) = split(name, reference).ok()?;
         let found = resolve(&path, part, name != PROMPT, read);
         Some((
@@ -120,7 +120,7 @@ pub fn refer(document: &Document, read: ReadFile<'_>) -> BTreeMap<String, Referr
     view.flat_map(references_of).filter_map(one).collect()
 }
 
-/// What is wrong with what a role refers to.
+/// The problems of the references of a role.
 pub fn lost(referred: &BTreeMap<String, Referred>) -> Vec<Problem> {
     let problem = |(name, found): (&String, &Referred)| match found {
         Referred::Found(_) => None,
@@ -132,12 +132,12 @@ pub fn lost(referred: &BTreeMap<String, Referred>) -> Vec<Problem> {
     referred.iter().filter_map(problem).collect()
 }
 
-/// What the resolved view of a role refers to and is not there.
+/// The references of the resolved view of a role that cannot be used.
 pub fn references(document: &Document, read: ReadFile<'_>) -> Vec<Problem> {
     lost(&refer(document, read))
 }
 
-/// The names that a reference leads to; a bundle names something, a prompt is only there.
+/// The names that a reference leads to; a bundle has names, a prompt has none.
 fn resolve(
     path: &RepoPath,
     part: Option<&str>,

@@ -60,12 +60,12 @@ const FINDINGS: &str = r#"
     /task_id | "../../escape" | CONTRACT_INVALID /task_id
     /color | "red" | INPUT_INVALID /color
     /owner_agent/role | 7 | INPUT_INVALID /owner_agent/role
-    /assigned_agent/role | "NOBODY" | INPUT_INVALID /assigned_agent/role
+    /assigned_agent/role | "NO_SUCH" | INPUT_INVALID /assigned_agent/role
     /handoff_chain | {"roles": ["PM", "TECH_LEAD", "WORKER"]} | ROLE_CONTRACT_DRIFT /role_contract/handoff/chain_roles
     /policy_pack | null | INPUT_INVALID /policy_pack
     /allowed_paths | [] | INPUT_INVALID /allowed_paths
     /allowed_paths | ["a", "*", "/c"] | SCOPE_INVALID /allowed_paths/1, SCOPE_INVALID /allowed_paths/2
-    /owner_agent/agent_id | "nobody" | AGENT_UNKNOWN /owner_agent
+    /owner_agent/agent_id | "unknown" | AGENT_UNKNOWN /owner_agent
     /acceptance_tests/0/cmd | "sh -c id" | COMMAND_REFUSED /acceptance_tests/0/cmd
     /acceptance_tests/0/must_pass | false | CONTRACT_INVALID /acceptance_tests
     /timeout_retry/timeout_sec | 99999999 | CONTRACT_INVALID /timeout_retry/timeout_sec
@@ -132,7 +132,7 @@ fn a_chain_of_roles_goes_forward_from_owner_to_worker() {
     let mut document = good();
     document["handoff_chain"] = json!({ "enabled": true });
     let found = findings(&document, Purpose::Format);
-    assert_eq!(found[0].problem, "names nobody");
+    assert_eq!(found[0].problem, "names no role");
 }
 
 #[test]
@@ -228,25 +228,25 @@ fn a_part_that_cannot_be_read_does_not_hide_the_others() {
         }
         let mut broken = document.clone();
         *broken.pointer_mut(&place).unwrap() = json!({ "surprise": 1 });
-        let told: Vec<String> = findings(&broken, Purpose::Format)
+        let reported: Vec<String> = findings(&broken, Purpose::Format)
             .into_iter()
             .map(|one| one.path)
             .collect();
         for want in wanted {
             let rests = want.starts_with(&place) || place.starts_with(want);
             assert!(
-                rests || told.iter().any(|it| it == want),
-                "{place}: {told:?}"
+                rests || reported.iter().any(|it| it == want),
+                "{place}: {reported:?}"
             );
         }
-        // Nothing is said of what cannot be known.
+        // There are no findings about parts that cannot be known.
         let about = |path: &String| {
             path.starts_with(&place)
                 || place.starts_with(path.as_str())
                 || wanted.contains(&path.as_str())
                 || path.starts_with("/role_contract")
         };
-        let needless: Vec<&String> = told.iter().filter(|path| !about(path)).collect();
+        let needless: Vec<&String> = reported.iter().filter(|path| !about(path)).collect();
         assert!(needless.is_empty(), "{place}: {needless:?}");
     }
 }

@@ -1,19 +1,18 @@
-//! Finds out what an interpreter is asked to run: a script, a module, or code on the command line.
+//! Determines what an interpreter runs: a script, a module, or inline code.
 
 use super::policy::Interpreter;
 use super::{Problem, Reason, base_name, words::Typed};
 
-/// What an interpreter is asked to run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Code in this word, or in the one behind it.
+    /// Code in this word, or in the next one.
     Inline(String),
     Module(String),
-    /// This script; the rest is the script's own business.
+    /// This script; the remaining words are its arguments.
     Script(String),
-    /// Its own work, such as `node --test`.
+    /// A built-in mode, such as `node --test`.
     Itself,
-    /// Something we cannot tell.
+    /// Not known.
     Unknown,
 }
 
@@ -29,12 +28,11 @@ impl Interpreter {
         })
     }
 
-    /// Whether any of its work may be a check.
+    /// Whether a policy permits any of its modes.
     pub(super) fn may_run(&self) -> bool {
         self.scripts || !self.modules.is_empty() || !self.alone.is_empty()
     }
 
-    /// What `argv` asks for.
     pub(super) fn read(&self, argv: &[String]) -> Reading {
         let mut unknown = self.anywhere;
         let mut alone = false;

@@ -1,7 +1,7 @@
-//! Holds the rules of the command gate as data, and refuses data that contradicts itself.
+//! The rules of the command gate as data; inconsistent data is refused.
 //!
-//! The shipped list is `policies/command_allowlist.json`. Every rule of a policy brings examples of
-//! what it allows and refuses; a policy whose examples do not hold is no policy.
+//! The shipped list is `policies/command_allowlist.json`. Every rule of a policy has examples of
+//! what it allows and refuses; a policy whose examples fail is refused.
 
 use serde::Deserialize;
 
@@ -25,24 +25,18 @@ pub struct CommandPolicy {
     pub(super) forbidden: Vec<Forbidden>,
 }
 
-/// Why a policy cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// It does not parse.
     #[error("the command policy does not parse")]
     Syntax(#[from] JsonError),
-    /// It is of another version.
     #[error("the command policy has version {0}; this program knows version {VERSION}")]
     Version(u32),
-    /// A rule says nothing.
     #[error("a rule of the command policy has an empty prefix")]
     EmptyPrefix,
-    /// An example does not hold.
     #[error("the command policy says `{example}` is {want}, and its rules do not agree")]
     Example {
-        /// The command.
         example: String,
-        /// What the policy says of it.
+        /// What the policy expects.
         want: &'static str,
     },
 }
@@ -61,12 +55,13 @@ struct RawPolicy {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rule {
-    /// The first words; one that ends in `*` stands for every word that begins so.
+    /// The first words; a trailing `*` matches every word with that beginning.
     pub(super) prefixes: Vec<Vec<String>>,
-    /// A word that must be there, such as `--check`.
+    /// A required word, such as `--check`.
     #[serde(default)]
     pub(super) needs: Option<String>,
-    /// Options that would run or write something else; one that ends in `*` stands for its kin.
+    /// Options that would run or write something else; a trailing `*` matches every option with
+    /// that beginning.
     #[serde(default)]
     pub(super) refuse: Vec<String>,
     #[serde(default)]
@@ -81,7 +76,7 @@ pub(super) struct Interpreter {
     pub(super) programs: Vec<String>,
     /// Words that bring code on the command line.
     pub(super) inline: Vec<String>,
-    /// Whether such a word counts behind an operand as well, up to a `--`.
+    /// Whether such a word counts after an operand as well, up to a `--`.
     #[serde(default)]
     pub(super) anywhere: bool,
     /// Letters of harmless short options.
@@ -106,16 +101,16 @@ pub(super) struct Interpreter {
     examples: Examples,
 }
 
-/// Commands that nobody may run as a check.
+/// Commands that may never run as a check.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Forbidden {
     /// The first words.
     pub(super) prefixes: Vec<Vec<String>>,
-    /// Whether they are forbidden because they reach the network.
+    /// Whether they are forbidden because they use the network.
     #[serde(default)]
     pub(super) network: bool,
-    /// What is wrong with them, to stand behind the program's name.
+    /// The reason, as text after the program's name.
     pub(super) why: String,
     #[serde(default)]
     examples: Examples,
@@ -131,12 +126,12 @@ struct Examples {
 }
 
 impl CommandPolicy {
-    /// The policy that comes with the program, which a test holds to its examples.
+    /// The policy that comes with the program; a test checks its examples.
     pub fn shipped() -> Result<Self, PolicyError> {
         Self::read(SHIPPED.as_bytes())
     }
 
-    /// Reads a policy and holds it to its own examples.
+    /// Parses a policy and checks its own examples.
     pub fn parse(bytes: &[u8]) -> Result<Self, PolicyError> {
         let policy = Self::read(bytes)?;
         policy.check_examples()?;
@@ -196,7 +191,7 @@ impl CommandPolicy {
         Ok(())
     }
 
-    /// Holds the rules to `examples`; a refused one must be refused for `reason`, if one is given.
+    /// Checks `examples`; a refused one must be refused for `reason`, if one is given.
     fn hold(&self, examples: &Examples, reason: Option<Reason>) -> Result<(), PolicyError> {
         let broken = |example: &String, want| PolicyError::Example {
             example: example.clone(),

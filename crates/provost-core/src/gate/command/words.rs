@@ -1,32 +1,27 @@
-//! Splits a command into words as a POSIX shell would, and notices what a shell would have obeyed.
+//! Splits a command into words like a POSIX shell, and finds shell syntax in it.
 //!
-//! No shell ever runs a command of ours. A text that means more to a shell than a list of words is
-//! refused anyway: whoever wrote it expected something else to happen.
+//! No shell ever runs these commands. A text with shell syntax is refused anyway: its author
+//! expected a shell to interpret it.
 
 use std::fmt;
 
-/// The longest command we read, in bytes.
+/// The longest command that is read, in bytes.
 pub const LONGEST: usize = 8 * 1024;
 
 /// The most words a command may have.
 pub const MOST: usize = 256;
 
-/// What keeps a text from being a plain list of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
-    /// A quote that is never closed.
     #[error("the quote {0} is never closed")]
     Unclosed(char),
-    /// A backslash with nothing behind it.
     #[error("the last backslash has nothing behind it")]
     Dangling,
-    /// More than [`LONGEST`] bytes.
     #[error("it is longer than {LONGEST} bytes")]
     TooLong,
-    /// More than [`MOST`] words.
     #[error("it has more than {MOST} words")]
     TooMany,
-    /// A character that a shell gives a meaning, outside single quotes.
+    /// A character that a shell interprets, outside single quotes.
     #[error(
         "a shell would obey `{0}`, and no shell runs it; put it in single quotes if it is text"
     )]
@@ -37,7 +32,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    /// Whether the words cannot even be told apart.
+    /// Whether the text cannot be split into words.
     pub fn is_unparsable(self) -> bool {
         match self {
             Self::Unclosed(_) | Self::Dangling | Self::TooLong | Self::TooMany => true,
@@ -46,7 +41,7 @@ impl Flaw {
     }
 }
 
-/// The words of `text`, if it is nothing but words.
+/// The words of `text`, if it has no shell syntax.
 pub fn split(text: &str) -> Result<Vec<String>, Flaw> {
     let scan = scan(text);
     match scan.flaws.first() {
@@ -74,16 +69,16 @@ pub fn line(argv: &[String]) -> String {
     words.join(" ")
 }
 
-/// What a text holds: the commands a shell would see in it, and everything that is wrong with it.
+/// The commands that a shell would see in a text, and all its flaws.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     /// The words of each command; one command unless a flaw says otherwise.
     pub(super) commands: Vec<Vec<String>>,
-    /// What is wrong, each once.
+    /// Without duplicates.
     pub(super) flaws: Vec<Flaw>,
 }
 
-/// Reads `text` to its end, whatever is wrong with it.
+/// Reads `text` to its end, whatever its flaws.
 pub(super) fn scan(text: &str) -> Scan {
     if text.len() > LONGEST {
         return Scan {
@@ -150,7 +145,7 @@ impl Scanner {
                 None => self.flaw(Flaw::Dangling),
                 Some(escaped @ ('"' | '\\')) => self.word.push(escaped),
                 Some(escaped) => {
-                    // A backslash that escapes nothing stands for itself.
+                    // A backslash that escapes nothing is literal.
                     if !matches!(escaped, '$' | '`') {
                         self.word.push('\\');
                     }
@@ -256,7 +251,7 @@ impl Scanner {
     }
 }
 
-/// Whether a shell gives `character` a meaning wherever it stands unquoted.
+/// Whether a shell interprets `character` wherever it is unquoted.
 fn is_meta(character: char) -> bool {
     matches!(
         character,
@@ -288,7 +283,7 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Shows words as one command that could be typed again.
+/// Shows words as one command that can be typed again.
 pub(super) struct Typed<'a>(pub(super) &'a [String]);
 
 impl fmt::Display for Typed<'_> {

@@ -1,11 +1,11 @@
-//! Follows a symbolic link by its text alone.
+//! Resolves a symbolic link by its text alone.
 
 use crate::path::RawPath;
 
-/// The place in the repository that `target`, written in the link `path`, names; `None` if it
-/// leaves the repository.
+/// The path in the repository that `target`, written in the link `path`, names; `None` if it leaves
+/// the repository.
 ///
-/// Other links on the way are not followed: each of them is judged where it stands.
+/// Other links on the way are not followed: each of them is judged separately.
 pub(super) fn resolve(path: &RawPath, target: &RawPath) -> Option<RawPath> {
     let target = target.as_bytes();
     if target.is_empty() || target.starts_with(b"/") {

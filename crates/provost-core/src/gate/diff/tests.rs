@@ -367,7 +367,12 @@ fn a_new_name_that_looks_like_another_is_refused_and_an_old_one_is_not() {
             ..edit(name)
         };
         let verdict = judged(fresh);
-        assert!(verdict.reason.contains("nobody sees (U+20"), "{verdict:?}");
+        assert!(
+            verdict
+                .reason
+                .contains("an invisible letter in its name (U+20"),
+            "{verdict:?}"
+        );
         assert!(judged(edit(name)).allow, "{name:?}");
     }
     for path in [

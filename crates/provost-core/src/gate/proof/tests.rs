@@ -17,7 +17,7 @@ fn commands_that_test_nothing_are_known_by_the_table_of_runners() {
 }
 
 #[test]
-fn commands_that_test_or_check_are_told_apart() {
+fn commands_that_test_or_check_are_classified() {
     use Proof::{Checks, Tests, Unknown};
     for (line, want) in [
         ("pytest -q tests", Tests),

@@ -1,8 +1,8 @@
 use super::*;
 
-/// What a reply comes to: tokens read, cached, written, and whether that is an estimate.
+/// The count of a reply: tokens read, cached, written, and whether it is an estimate.
 fn counted(api: Api, kind: &str, body: &str) -> (u64, u64, u64, bool) {
-    // In all sizes of parts: what is read does not depend on how it comes.
+    // With pieces of all sizes: the result must not depend on them.
     let mut all = Vec::new();
     for size in [1, 7, body.len().max(1)] {
         let mut meter = Meter::new(api);
@@ -141,7 +141,7 @@ fn a_refused_request_costs_nothing_and_says_why() {
 }
 
 #[test]
-fn requests_are_told_apart_by_method_and_path() {
+fn requests_are_classified_by_method_and_path() {
     let cases = [
         (
             "POST",

@@ -1,4 +1,4 @@
-//! Derives what a step asks for from where the run stands.
+//! Derives the inputs of a step from the state of the run.
 
 use super::{
     Accept, Adaptation, Agent, Base, Capture, Clean, CommitText, Effect, Extent, Fix, Keep, Merge,
@@ -21,14 +21,14 @@ use crate::run::refs::{self, Kind};
 use crate::run::{Site, State, Step};
 use crate::time;
 
-/// The directory of the bundle for what was said about the candidate.
+/// The directory of the bundle for the acceptance logs of the candidate.
 const CANDIDATE: &str = "ci/candidate";
 
-/// The directory of the bundle for what was prepared.
+/// The directory of the bundle for the logs of preparation.
 const PREPARE: &str = "prepare";
 
 impl State {
-    /// What `step` asks for, as the run stands.
+    /// The inputs of `step` in this state.
     pub fn effect(&self, step: Step) -> Result<Effect, NoEffect> {
         Ok(match step {
             Step::Lease => Effect::Lease(self.held_to()?.scope.clone()),
@@ -57,7 +57,7 @@ impl State {
             Step::Acceptance => {
                 let tree = self.candidate()?.clone();
                 let mut order = self.accept(Side::Candidate, tree, self.candidate_logs())?;
-                // An attempt that fixed nothing leaves the tree that was tested already.
+                // An attempt that changed nothing leaves a tree that was tested already.
                 let past = self.past.iter().filter_map(|past| past.tests.as_ref());
                 order.evidence = past.cloned().collect();
                 Effect::Accept(order)
@@ -78,22 +78,22 @@ impl State {
         })
     }
 
-    /// The round on `tree`, for somebody who wants to see it for himself.
+    /// The round on `tree`, to run it again and show its output.
     pub fn accept_again(&self, tree: Oid) -> Result<Accept, NoEffect> {
         self.accept(Side::Candidate, tree, self.candidate_logs())
     }
 
-    /// The directory of the bundle for what is said about the candidate.
+    /// The directory of the bundle for the acceptance logs of the candidate.
     fn candidate_logs(&self) -> String {
         match self.past.len() {
             0 => CANDIDATE.to_owned(),
-            // What was said about earlier ones is evidence.
+            // The logs of earlier candidates are evidence.
             fixes => format!("ci/fix-{fixes}"),
         }
     }
 
-    /// The tree that the attempt begins with: the base, or the candidate that it fixes, unless the
-    /// contract wants that reset.
+    /// The initial tree of the attempt: the base, or the candidate that it fixes, unless the
+    /// contract wants a reset.
     fn begins_with(&self) -> &Oid {
         match self.opened.contract.rollback.strategy {
             RollbackStrategy::GitResetHard => return &self.opened.base_tree,
@@ -107,7 +107,7 @@ impl State {
         let trigger = self.trigger.as_ref().ok_or(NoEffect::NothingToMend)?;
         let backoff = self.opened.contract.timeout_retry.retry_backoff_sec;
         Ok(Fix {
-            // The fold refuses a time that cannot be read.
+            // The fold refuses a time that does not parse.
             not_before: time::parse(&trigger.not_before).unwrap_or_default(),
             most: Duration::from_secs(backoff),
             evidence: self.failed_evidence(),
@@ -116,7 +116,8 @@ impl State {
 
     /// A round of the acceptance commands on the merge `tree`, with logs in the directory `logs`.
     ///
-    /// What was sealed about the same tree, or is `known` from an earlier merge, is not done again.
+    /// A round of the same tree that was sealed, or is `known` from an earlier merge, is not
+    /// repeated.
     pub fn accept_merge(
         &self,
         tree: Oid,
@@ -129,12 +130,12 @@ impl State {
         Ok(order)
     }
 
-    /// A round on `tree` that is made in any case, with logs in the directory `logs`.
+    /// A round on `tree` that always runs, with logs in the directory `logs`.
     pub fn accept_anew(&self, tree: Oid, logs: String) -> Result<Accept, NoEffect> {
         self.accept(Side::Merged, tree, logs)
     }
 
-    /// The merge of the candidate with a target that moved.
+    /// The merge of the candidate with a moved target.
     pub fn merge(&self) -> Result<Merge, NoEffect> {
         Ok(Merge {
             base: self.opened.base_commit.clone(),
@@ -145,7 +146,6 @@ impl State {
         })
     }
 
-    /// The commit that the work starts from.
     pub fn base(&self) -> Base {
         Base {
             commit: self.opened.base_commit.clone(),
@@ -164,7 +164,8 @@ impl State {
         }
     }
 
-    /// Whether the sandboxes of agents, reviewers and acceptance commands have a loopback.
+    /// Whether the sandboxes of agents, reviewers and acceptance commands have a loopback
+    /// interface.
     fn has_loopback(&self, contract: &Contract) -> bool {
         self.opened.loopback && contract.loopback
     }
@@ -194,7 +195,7 @@ impl State {
             thread: self.thread().map(str::to_owned),
         });
         let mut net = contract.net.clone();
-        // Without its model no such agent can work, whatever else is denied.
+        // Such an agent cannot work without its model, whatever else is denied.
         let model = adaptation.as_ref().and_then(Adaptation::model);
         net.extend(model.filter(|model| !contract.net.contains(model)).cloned());
         Ok(Agent {
@@ -224,7 +225,7 @@ impl State {
         })
     }
 
-    /// The command of the agent; one that is known goes on with the thread of what it fixes.
+    /// The command of the agent; a known program continues the thread of the attempt that it fixes.
     fn agent_words(&self) -> Vec<String> {
         let words = &self.opened.agent;
         match (&self.opened.adapted, self.thread()) {
@@ -233,7 +234,7 @@ impl State {
         }
     }
 
-    /// How the program calls the conversation in which it did what is to be fixed.
+    /// The program's name for the conversation of the attempt to be fixed.
     fn thread(&self) -> Option<&str> {
         let fixed = self.past.last()?.agent.as_ref()?;
         fixed.told.as_ref()?.sum.thread.as_deref()
@@ -257,7 +258,7 @@ impl State {
         self.review_of(base, tree, changes, &format!("{logs}/"))
     }
 
-    /// Whether `changes` are what the candidate changes in its base, to the byte.
+    /// Whether `changes` are exactly the changes of the candidate.
     pub fn is_same_patch(&self, changes: &[Change]) -> bool {
         let captured = self.captured.as_ref();
         let own = captured.map_or(&[][..], |captured| &captured.changes);
@@ -297,7 +298,7 @@ impl State {
             forbidden: Vec::new(),
             thread: None,
         });
-        // A program that is known needs its model and nothing else; a command may be anything.
+        // A known program needs its model and no other endpoint; a command may need any.
         let net = match &adaptation {
             Some(known) => known.model().into_iter().cloned().collect(),
             None => contract.net.clone(),
@@ -337,7 +338,7 @@ impl State {
         let contract = self.held_to()?;
         let prepared = match side {
             Side::Base | Side::Candidate | Side::OldTests | Side::NewTests => PREPARE,
-            // Each merge has logs of its own.
+            // Each merge has its own logs.
             Side::Merged => &logs,
         };
         Ok(Accept {
@@ -368,7 +369,7 @@ impl State {
     }
 
     fn clean_effect(&self) -> Clean {
-        // Only a workspace that was finished can hold work.
+        // Only a finished workspace can hold work.
         let finished = matches!(self.site, Site::Workspace | Site::Abandoned);
         let captured = self.captured.as_ref();
         let whole = captured.is_some_and(|captured| {
@@ -403,7 +404,7 @@ impl State {
         }
     }
 
-    /// How a tree with one half of the change is kept.
+    /// How a tree for cross-tests is kept.
     fn keep_crossed(&self, which: &str) -> Keep {
         let keep = self.keep(Kind::Crossed, "Half");
         Keep {

@@ -1,8 +1,7 @@
-//! The words of the commits that an accepted run leaves.
+//! The commit messages of an accepted run.
 
 use crate::object::Oid;
 
-/// What the commits of an accepted run say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommitText {
     pub(super) objective: String,
@@ -22,11 +21,11 @@ impl CommitText {
     }
 }
 
-/// The longest subject of a commit.
+/// The longest subject of a commit, in characters.
 const SUBJECT: usize = 72;
 
 /// The first line of an objective and the rest; a first line too long for a subject is cut there
-/// and stands whole in the body.
+/// and repeated in the body.
 fn subject_and_body(objective: &str) -> (String, &str) {
     let objective = objective.trim();
     let (first, rest) = objective.split_once('\n').unwrap_or((objective, ""));

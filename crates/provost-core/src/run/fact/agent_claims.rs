@@ -1,15 +1,14 @@
-//! What an agent with an adapter told.
+//! What an agent with an adapter reported about itself.
 
 use serde::{Deserialize, Serialize};
 
 use super::Stream;
 use crate::agent::reader::Sum;
 
-/// What an agent told while it worked; its own words, from which only limits follow.
+/// What an agent reported while it worked; unverified, and used only for limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentClaims {
-    /// The events, one a line, in the form that all programs share.
+    /// The events, one per line, in the form that all programs share.
     pub events: Stream,
-    /// What they come to.
     pub sum: Sum,
 }

@@ -1,4 +1,4 @@
-//! Who wanted a run to end.
+//! The request to cancel a run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -7,21 +7,19 @@ use crate::approval::Person;
 use crate::code::Code;
 use crate::verdict::Verdict;
 
-/// The wish that a run ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cancel {
-    /// Whose wish it is; nobody knows who sent a signal.
+    /// The requester; absent for a signal, whose sender is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Person>,
-    /// When, as RFC 3339.
+    /// As RFC 3339.
     pub at: String,
-    /// Why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
 impl Cancel {
-    /// The answer of a run that was cancelled so.
+    /// The verdict of a run that was cancelled this way.
     pub fn verdict(&self) -> Verdict {
         let who = match &self.by {
             Some(person) => person.to_string(),

@@ -1,4 +1,4 @@
-//! What sandboxed commands did: how they ended, what they printed, and on which tree.
+//! Results of sandboxed commands: exit, output, and the tree they ran on.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,6 @@ use crate::path::RawPath;
 use crate::tally::Tally;
 use crate::time;
 
-/// Which tree the acceptance commands ran on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
@@ -24,57 +23,51 @@ pub enum Side {
     NewTests,
 }
 
-/// One run of all acceptance commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestRun {
     pub side: Side,
-    /// On exactly this tree.
     pub tree: Oid,
-    /// Whether an earlier run of the same commands on the same tree in the same sandbox is repeated.
+    /// Whether an earlier run of the same commands on the same tree in the same sandbox was reused.
     pub cached: bool,
     /// SHA-256 of the sandbox profile.
     pub profile: String,
     /// The prepared layers in the sandbox.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layered>,
-    /// The commands, in the contract's order.
+    /// In the contract's order.
     pub commands: Vec<CommandRun>,
     /// Paths of the tree that the commands changed or removed.
     pub altered: Vec<RawPath>,
 }
 
 impl TestRun {
-    /// Every command that ran for it, also those that made a layer.
+    /// Every command that ran for it, including those that made a layer.
     pub fn everything(&self) -> impl Iterator<Item = &CommandRun> {
         let made = self.layers.iter().filter_map(|layer| layer.made.as_ref());
         made.flat_map(|made| &made.commands).chain(&self.commands)
     }
 }
 
-/// One run of one acceptance command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandRun {
     /// Its name in the contract.
     pub name: String,
-    /// What was executed.
     pub argv: Vec<String>,
     pub ending: Ending,
-    /// When it began, as RFC 3339; ledgers from before this was measured have none.
+    /// When it started, as RFC 3339; absent in ledgers from before this was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<String>,
-    /// How long it took.
+    /// Duration, in milliseconds.
     pub wall_ms: u64,
-    /// What it printed.
     pub stdout: Stream,
-    /// What it complained.
     pub stderr: Stream,
-    /// How many tests it ran, where its output says so.
+    /// How many tests it ran, if its output says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tally: Option<Tally>,
 }
 
 impl CommandRun {
-    /// When it ended, as RFC 3339, where it is known when it began.
+    /// When it ended, as RFC 3339, if its start is known.
     pub fn ended(&self) -> Option<String> {
         let began = time::parse(self.began.as_ref()?).ok()?;
         let millis = i64::try_from(self.wall_ms).ok()?;
@@ -82,44 +75,42 @@ impl CommandRun {
     }
 }
 
-/// How a sandboxed process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// By itself, with this status.
+    /// It exited with this status.
     Exited(i32),
-    /// By this signal.
+    /// A signal killed it.
     Signalled(i32),
-    /// At its wall-clock limit.
+    /// It reached its wall-clock limit.
     TimedOut,
     OutputLimit,
     MemoryLimit,
-    /// At its limit of processes.
+    /// It reached its process limit.
     ProcessLimit,
-    /// Its workspace took more of the disk than its limit.
+    /// Its workspace exceeded the disk limit.
     DiskLimit,
-    /// Its workspace held more files than its limit.
+    /// Its workspace exceeded the limit on the number of files.
     InodeLimit,
-    /// It got nowhere for too long.
+    /// It made no progress for too long.
     NoProgress,
-    /// At the end of what it may spend.
+    /// It used up its budget.
     Overspent,
-    /// Because its model could not be worked with.
+    /// Its model did not work.
     NoModel,
-    /// Because it was through, or nothing that it said could be understood any more.
+    /// It was finished, or its output could not be parsed further.
     Dismissed,
-    /// Because somebody cancelled the run.
+    /// The run was cancelled.
     Cancelled,
-    /// Because the lease on the scope was lost.
+    /// The lease on the scope was lost.
     LeaseLost,
-    /// It never began: its program is not in the sandbox.
+    /// It never started: its program does not exist in the sandbox.
     NotStarted,
 }
 
-/// One stream of a sandboxed process, kept as a file of the bundle.
+/// One output stream of a sandboxed process, kept as a file of the bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stream {
-    /// The file in the bundle.
     pub file: String,
     /// Bytes written by the process.
     pub bytes: u64,
@@ -127,7 +118,7 @@ pub struct Stream {
     pub kept: u64,
     /// SHA-256 of the file.
     pub sha256: String,
-    /// Secrets that were taken out of it; the numbers are of what was left.
+    /// How many secrets were removed; the sizes are of what was left.
     #[serde(default, skip_serializing_if = "none")]
     pub redacted: u64,
     /// Whether it was too long, and its middle is missing in the file.
@@ -135,13 +126,11 @@ pub struct Stream {
     pub cut: bool,
 }
 
-/// Whether nothing is missing.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
 fn is_whole(cut: &bool) -> bool {
     !*cut
 }
 
-/// Whether nothing was counted.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
 pub(super) fn none(count: &u64) -> bool {
     *count == 0

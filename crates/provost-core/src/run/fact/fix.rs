@@ -1,4 +1,4 @@
-//! The facts about attempts that fix what an earlier one left.
+//! The facts about fix attempts.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,13 +10,12 @@ use crate::run::Gate;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trigger {
     pub gate: Gate,
-    /// Why it refused.
     pub code: Code,
-    /// When the attempt may begin.
+    /// When the attempt may start.
     pub not_before: String,
 }
 
-/// The contract of an attempt that fixes.
+/// The contract of a fix attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fix {
     pub number: u32,

@@ -1,4 +1,4 @@
-//! The facts about a review: who was to do it, and what came of it.
+//! The facts about a review: the reviewer, and the result.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,16 +8,15 @@ use crate::net::credential::Credential;
 use crate::object::Oid;
 use crate::path::RawPath;
 
-/// Who is to look at a candidate.
+/// The agent that is to review a candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reviewer {
-    /// The name that was asked for, or `exec` for a command that was typed.
+    /// The requested name, or `exec` for a command that was typed.
     pub name: String,
-    /// The command.
     pub argv: Vec<String>,
-    /// Whether that command was typed by the person who started the run.
+    /// Whether the user typed that command.
     pub typed: bool,
-    /// How its program is spoken to, if it is one that is known.
+    /// Its adapter, if it is a known program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapted: Option<Adapted>,
     /// Secrets that the proxy adds for it, by the names of the variables that hold them.
@@ -29,12 +28,11 @@ pub struct Reviewer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewRun {
     pub tree: Oid,
-    /// When the reviewer ended.
     pub ended_at: String,
-    /// Paths of the tree that are not what they were before.
+    /// Paths of the tree that the reviewer changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub altered: Vec<RawPath>,
-    /// What was tried in its sandbox before. Records from before it was told hold nothing here.
+    /// The probes of its sandbox; empty in records from before they were recorded.
     #[serde(default)]
     pub probed: Probed,
     /// How it ended; its result is its report.

@@ -1,4 +1,4 @@
-//! What probes found out about the sandboxes of a run.
+//! The results of probing the sandboxes of a run.
 
 use std::collections::BTreeMap;
 
@@ -6,45 +6,44 @@ use serde::{Deserialize, Serialize};
 
 use crate::tier::Processes;
 
-/// What probes found out about the sandboxes of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxTest {
     pub tier: String,
-    /// Whose processes are seen inside.
+    /// Which processes are visible inside.
     #[serde(default, skip_serializing_if = "Processes::is_own")]
     pub processes: Processes,
-    /// What sandboxes of this tier do not stop, in words.
+    /// What sandboxes of this tier do not stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holes: Vec<String>,
-    /// Whether every probe was there and held, in both sandboxes, but for those that show a hole of the
-    /// tier.
+    /// Whether every probe ran and was stopped, in both sandboxes, except those for a known hole of
+    /// the tier.
     pub held: bool,
     pub kernel: String,
-    /// Which start of the machine.
+    /// The boot id of the machine.
     #[serde(default)]
     pub boot: String,
     /// SHA-256 of the launcher.
     pub launcher: String,
     /// SHA-256 of the agent's profile.
     pub profile: String,
-    /// What holds each limit that not every machine can hold exactly.
+    /// The mechanism for each limit that not every machine can enforce exactly.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
-    /// What was tried in the agent's sandbox. Records from before it was told hold nothing here, which
+    /// The probes of the agent's sandbox; empty in records from before they were recorded, which
     /// passes no gate.
     #[serde(default)]
     pub agent: Probed,
-    /// What was tried in the sandbox of the acceptance commands.
+    /// The probes of the acceptance commands' sandbox.
     #[serde(default)]
     pub acceptance: Probed,
 }
 
-/// What was tried in one sandbox.
+/// The probes of one sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probed {
-    /// SHA-256 of the profile without what differs from run to run and makes no wall.
+    /// SHA-256 of the profile without the parts that differ from run to run and restrict nothing.
     pub shape: String,
-    /// Whether it was tried earlier, on the same kernel, start, launcher and shape.
+    /// Whether it was probed earlier, on the same kernel, boot, launcher and shape.
     pub cached: bool,
     pub attempts: Vec<Probe>,
 }
@@ -53,17 +52,17 @@ pub struct Probed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
     pub name: String,
-    /// The walls in its way.
+    /// The restrictions that should stop it.
     pub walls: Vec<String>,
     pub tried: String,
-    /// Whether the walls held.
+    /// Whether they stopped it.
     pub held: bool,
-    /// What the kernel answered, if it refused.
+    /// The error of the kernel, if it refused.
     pub errno: Option<i32>,
 }
 
 impl SandboxTest {
-    /// Every attempt, with the sandbox it was made in.
+    /// Every probe, with the sandbox it ran in.
     pub fn attempts(&self) -> impl Iterator<Item = (&'static str, &Probe)> {
         let agent = self.agent.attempts.iter().map(|it| ("agent", it));
         let acceptance = self.acceptance.attempts.iter();

@@ -1,4 +1,4 @@
-//! What was out of policy: what a gate found, or what a sandbox stopped while its program ran.
+//! Policy violations: found by a gate, or stopped by a sandbox while its program ran.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,25 +6,22 @@ use super::{Fact, Judgement};
 use crate::code::Code;
 use crate::net::traffic_log::Traffic;
 
-/// The most rows of one event; a program that asks for more places is counted.
+/// The most rows of one event; further refused requests are only counted.
 const MOST_ROWS: usize = 32;
 
-/// Something out of scope or out of policy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Violation {
-    /// A gate found it.
     Gate(Judgement),
     /// The sandbox of a step stopped it.
     Sandbox(Stopped),
 }
 
-/// What the sandbox of one program stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stopped {
     pub program: Program,
-    /// Requests for the network that the proxy refused, by place and method.
+    /// Network requests that the proxy refused, by endpoint and method.
     pub network: Vec<RefusedRequest>,
     /// How many further requests were refused that have no row.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -42,29 +39,26 @@ fn is_zero(count: &u64) -> bool {
 pub enum Program {
     Agent,
     Reviewer,
-    /// A step that prepares dependencies.
+    /// A preparation step.
     Prepare,
 }
 
-/// Requests of one kind to one place, all refused.
+/// Refused requests of one kind to one endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RefusedRequest {
-    /// Where to, as `host:port`; `-` where a request named no place.
+    /// The endpoint as `host:port`; `-` if a request named none.
     pub target: String,
-    /// What was to be done.
     pub method: String,
-    /// The rule that decided.
     pub code: Code,
     /// Why the first of them was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How many.
     pub count: u64,
 }
 
 impl Stopped {
-    /// What of `traffic` was refused, if anything was.
+    /// The refused part of `traffic`, if any.
     fn of<'a>(program: Program, traffic: impl Iterator<Item = &'a Traffic>) -> Option<Self> {
         let mut stopped = Self {
             program,
@@ -87,7 +81,6 @@ impl Stopped {
         (!stopped.network.is_empty()).then_some(stopped)
     }
 
-    /// How many requests were refused.
     pub fn requests(&self) -> u64 {
         let rows = self.network.iter();
         rows.fold(self.further, |sum, row| sum.saturating_add(row.count))
@@ -95,7 +88,7 @@ impl Stopped {
 }
 
 impl Fact {
-    /// What the sandbox stopped of the program whose end this fact tells.
+    /// The requests that the sandbox stopped, if this fact is the end of its program.
     ///
     /// It is recorded before that end, so that no crash between the two can lose it.
     pub fn stopped(&self) -> Option<Stopped> {

@@ -1,4 +1,4 @@
-//! What a bundle leaves out because a secret is in it.
+//! What a bundle leaves out because it holds a secret.
 
 use std::collections::BTreeSet;
 
@@ -7,24 +7,22 @@ use serde::{Deserialize, Serialize};
 use super::Capture;
 use crate::path::RawPath;
 
-/// What a bundle leaves out because a secret is in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Withheld {
     /// Changed paths whose content is neither in the patch nor among the objects.
     pub contents: BTreeSet<RawPath>,
-    /// Whether the names of some held one: they are replaced, and there are no objects at all.
+    /// Whether some names held a secret: they are replaced, and there are no objects at all.
     pub names: bool,
 }
 
 impl Withheld {
-    /// Whether everything is there.
     pub fn is_nothing(&self) -> bool {
         self.contents.is_empty() && !self.names
     }
 }
 
 impl Capture {
-    /// The changed paths that the patch of the bundle shows; nothing if it shows all of them.
+    /// The changed paths that the patch of the bundle shows; `None` if it shows all of them.
     pub fn shown(&self) -> Option<Vec<RawPath>> {
         let held = &self.withheld;
         if held.is_nothing() {
@@ -33,7 +31,7 @@ impl Capture {
         if held.names {
             return Some(Vec::new());
         }
-        // A path that names a directory stands for everything in it.
+        // A path that names a directory covers everything in it.
         let above = |path: &RawPath| {
             let directory = [path.as_bytes(), b"/"].concat();
             let mut contents = held.contents.iter();

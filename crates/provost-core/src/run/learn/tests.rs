@@ -15,7 +15,7 @@ fn resolved(document: Document) -> Contract {
 }
 
 proptest! {
-    /// What is learned lets the change pass, and no wider contract is needed.
+    /// The learned contract allows the change, and no wider one is needed.
     #[test]
     fn a_learned_contract_lets_its_run_pass_and_is_never_wider_than_the_change(
         changes in any_changes(),
@@ -24,7 +24,7 @@ proptest! {
         let records = refused(typed(&[&allow], &[]), &changes);
         let state = State::fold(&records).unwrap();
         let Ok(learned) = learn(&state) else {
-            // Only what no contract opens is not learned.
+            // Only what no contract permits is not learned.
             let why = crate::run::why::Why::of(&records).unwrap();
             prop_assert!(why.widening().is_none());
             return Ok(());
@@ -103,7 +103,7 @@ fn nothing_is_learned_from_a_run_that_no_contract_would_have_passed() {
     let verdict = Verdict::deny(Code::AcceptanceFailed, "failed");
     failed.gates.insert(Gate::Acceptance, verdict);
     assert_eq!(learn(&failed).unwrap_err().code, Code::AcceptanceFailed);
-    // A step in between says nothing.
+    // A step in between has no effect.
     let step = Step::Lease;
     let begun = [opened(typed(&["app"], &[])), Fact::Started { step }];
     assert!(learn(&State::fold(&ledger(&begun)).unwrap()).is_err());

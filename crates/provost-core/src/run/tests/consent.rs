@@ -1,11 +1,11 @@
-//! A contract that widens something waits for the word of a person.
+//! A contract that widens something waits for approval.
 
 use super::*;
 use crate::approval::{Approval, Kind, Person, Rejection, Widening};
 
 const LATER: &str = "2026-01-01T01:00:00.000Z";
 
-/// A run whose contract asks for a broad path, and what happened to it.
+/// A run whose contract asks for a broad path, after these facts.
 fn run(facts: &[Fact]) -> Result<State, crate::run::BadLedger> {
     let Fact::Opened(mut opened) = opened() else {
         unreachable!("it is the first fact");
@@ -58,7 +58,7 @@ fn nothing_begins_before_a_person_said_yes() {
     let first = run(&[]).unwrap();
     assert_eq!(first.next(), Next::Ask);
     assert_eq!(first.judge(Gate::Policy).code, Code::ApprovalNeeded);
-    assert!(first.unanswered().is_none(), "nobody was asked yet");
+    assert!(first.unanswered().is_none(), "no question yet");
     let waits = run(&[asked()]).unwrap();
     assert_eq!(waits.next(), Next::Wait);
     assert_eq!(waits.unanswered().unwrap().code, Code::ApprovalNeeded);
@@ -102,7 +102,7 @@ fn an_answer_is_to_the_question_that_was_asked_or_it_is_none() {
 }
 
 #[test]
-fn a_yes_that_came_too_early_has_to_be_given_again() {
+fn an_expired_approval_has_to_be_given_again() {
     let yes = run(&[asked(), approved(&digest(), LATER)]).unwrap();
     let hour = crate::time::parse(LATER).unwrap();
     assert!(!yes.consent_is_over(hour - 1));
@@ -111,7 +111,7 @@ fn a_yes_that_came_too_early_has_to_be_given_again() {
     assert_eq!(run(&over).unwrap().next(), Next::Wait);
     let again = [&over[..], &[approved(&digest(), LATER)]].concat();
     assert_eq!(run(&again).unwrap().next(), Next::Judge(Gate::Policy));
-    // What has begun goes on.
+    // A step that has started continues.
     let verdict = Verdict::allow("fine");
     let gate = Gate::Policy;
     let passed = Fact::judged(Judgement { gate, verdict });
@@ -130,7 +130,7 @@ fn a_no_ends_the_run_with_its_reason() {
 }
 
 #[test]
-fn nobody_is_asked_about_a_contract_that_breaks_a_rule() {
+fn no_question_is_asked_about_a_contract_that_breaks_a_rule() {
     let Fact::Opened(mut opened) = opened() else {
         unreachable!("it is the first fact");
     };

@@ -15,7 +15,7 @@ fn placed() -> Vec<Fact> {
     vec![started(Step::Workspace), Fact::Workspace(placed)]
 }
 
-/// Where a run stands whose beginning was changed first.
+/// The state of a run with a changed first fact.
 fn changed(change: impl FnOnce(&mut Opened)) -> State {
     let Fact::Opened(mut opened) = opened() else {
         unreachable!("it is the first fact");
@@ -136,7 +136,7 @@ fn what_decides_about_the_work_is_walled_unless_it_is_permitted() {
         ("AGENTS.md", true, true),
         (".gitattributes", true, true),
     ];
-    // The sandbox and the gate read one table.
+    // The sandbox and the gate use the same table.
     for pattern in table::rows().flat_map(|row| row.files().chain(row.directories())) {
         let path = pattern.trim_start_matches('/').replace('*', "x");
         assert!(walled(&plain, &path), "{path}");

@@ -24,7 +24,7 @@ fn folded(facts: &[Fact]) -> State {
     State::fold(&ledger(&all)).unwrap()
 }
 
-/// Takes in everything that only has to be judged or recorded, until something has to be done.
+/// Applies everything that only needs a judgement or a record, until a step has to be done.
 fn judged(mut state: State) -> State {
     loop {
         match state.next() {
@@ -74,7 +74,7 @@ fn sandbox_test() -> Vec<Fact> {
     vec![started(Step::Selftest), Fact::Tested(test)]
 }
 
-/// A candidate that was captured and reviewed so.
+/// A candidate that was captured and has this review.
 fn candidate(result: ResultFile) -> State {
     let facts = [
         placed(),
@@ -87,7 +87,7 @@ fn candidate(result: ResultFile) -> State {
     judged(folded(&facts))
 }
 
-/// The same, passed by its reviewer, and tested so.
+/// A candidate that passed its review and has these test results.
 fn tested(endings: &[(&str, Ending)], altered: &[&str]) -> State {
     let mut state = candidate(says("PASS", &[]));
     let mut base = tests("base tree", &[], &[]);
@@ -269,7 +269,7 @@ fn a_fix_is_never_beyond_its_parent_in_any_field() {
             Value::Array(_) => json!(["x"]),
             other => panic!("{place}: {other}"),
         };
-        // Names that the format does not know are no contract at all.
+        // Names that the format does not know make the contract invalid.
         let Ok(contract) = serde_json::from_value(changed) else {
             continue;
         };

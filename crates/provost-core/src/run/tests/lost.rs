@@ -19,7 +19,7 @@ fn a_command_that_lost_tests_is_refused() {
         ..ran(2)
     };
     let cases = [
-        ("nobody counts", None, None, Code::Ok),
+        ("never counted", None, None, Code::Ok),
         ("counted now", None, Some(ran(1)), Code::Ok),
         ("as many", Some(ran(3)), Some(ran(3)), Code::Ok),
         ("more", Some(ran(3)), Some(ran(4)), Code::Ok),
@@ -36,8 +36,13 @@ fn a_command_that_lost_tests_is_refused() {
             Some(ran(0)),
             Code::TestsFewer,
         ),
-        ("not told any more", Some(ran(1)), None, Code::TestsFewer),
-        ("not told of none", Some(ran(0)), None, Code::Ok),
+        (
+            "no count on the candidate",
+            Some(ran(1)),
+            None,
+            Code::TestsFewer,
+        ),
+        ("no count after zero", Some(ran(0)), None, Code::Ok),
         (
             "another runner",
             Some(unittest),
@@ -76,7 +81,7 @@ fn a_command_that_lost_tests_is_refused() {
 }
 
 #[test]
-fn tests_that_nobody_could_count_are_told() {
+fn tests_that_could_not_be_counted_are_reported() {
     let facts = tests("a", &[("one", Ending::Exited(0))], &[]);
     let Some(Fact::TestsRan(mut candidate)) = facts.into_iter().next_back() else {
         panic!("no run")

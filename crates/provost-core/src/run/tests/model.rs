@@ -1,4 +1,4 @@
-//! What is said of an agent whose model could not be worked with, and what attempts spent.
+//! Verdicts about an agent whose model did not work, and what attempts spent.
 
 use super::*;
 use crate::agent::event::Usage;
@@ -82,7 +82,7 @@ fn the_cause_is_said_and_not_how_the_program_ended() {
             Code::ModelUnreachable,
         ),
         (Ending::NoModel, Passed::default(), Code::AgentFailed),
-        // Nothing was left, and it asked for more; or it left by itself.
+        // The budget was used up and it asked for more; or it exited on its own.
         (Ending::Overspent, spent.clone(), Code::TokenLimit),
         (Ending::Exited(1), spent.clone(), Code::TokenLimit),
         (Ending::Exited(0), spent, Code::TokenLimit),
@@ -156,7 +156,7 @@ fn attempts_are_added_up_and_no_claim_is_added_twice() {
             (spent.usage, spent.counted, spent.requests),
             (want, true, 2)
         );
-        // One that goes on is added as far as it is.
+        // An agent that is still running counts with its traffic so far.
         state.agent = None;
         let live = state.spent(Some(&counted(1, 1))).unwrap();
         assert_eq!(live.usage.tokens(), 12, "{adapter}");

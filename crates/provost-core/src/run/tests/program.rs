@@ -1,4 +1,4 @@
-//! Commands that could never start are known before the agent works.
+//! Commands that could never start are found before the agent works.
 
 use super::*;
 use crate::path::RepoPath;
@@ -23,7 +23,7 @@ fn order(argvs: &[&str], must_pass: bool) -> Selftest {
 }
 
 #[test]
-fn only_what_nobody_could_make_start_is_refused() {
+fn only_a_command_that_can_never_start_is_refused() {
     let path = |text: &str| RepoPath::try_from(text).unwrap();
     let cases: [(&str, &[&str], bool); 9] = [
         ("a name", &["pytest"], true),

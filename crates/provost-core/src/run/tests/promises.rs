@@ -1,4 +1,4 @@
-//! What a contract promises about tools, runtime, files and the end of a run is kept or refused
+//! A contract's requirements on tools, runtime, files and the end of a run are met, or refused
 //! before the agent starts.
 
 use serde_json::Value;
@@ -9,8 +9,8 @@ use crate::agent::mcp::Server;
 use crate::contract::document::{Artifact, RollbackStrategy};
 use crate::run::effect::Effect;
 
-/// A run whose contract has `changes` at these places, by an agent of `adapter` that is given the
-/// servers `pear` and `search`, if it can be.
+/// A run with a contract that has `changes` at these places, by an agent of `adapter` that gets the
+/// servers `pear` and `search`, if possible.
 fn run(adapter: Adapter, changes: &[(&str, Value)]) -> Opened {
     let Fact::Opened(mut opened) = opened() else {
         unreachable!("it is the first fact");
@@ -45,7 +45,7 @@ fn folded(opened: Opened) -> State {
     State::fold(&ledger(&[Fact::Opened(Box::new(opened))])).unwrap()
 }
 
-/// What the policy gate finds: codes and places.
+/// The findings of the policy gate: codes and places.
 fn found(adapter: Adapter, changes: &[(&str, Value)]) -> Vec<String> {
     let verdict = folded(run(adapter, changes)).judge(Gate::Policy);
     let details = verdict.details.unwrap_or_default();

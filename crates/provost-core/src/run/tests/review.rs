@@ -41,7 +41,7 @@ pub(super) fn review(
     vec![started(Step::Review), Fact::Reviewed(Box::new(run))]
 }
 
-/// One attempt to get out of the reviewer's sandbox.
+/// One probe of the reviewer's sandbox.
 fn probed(held: bool) -> Probed {
     Probed {
         attempts: vec![Probe {
@@ -164,7 +164,7 @@ fn only_a_whole_report_of_a_good_end_passes() {
 }
 
 #[test]
-fn a_known_program_has_to_say_that_it_came_to_its_end() {
+fn a_known_program_has_to_report_that_it_finished() {
     let Fact::Opened(mut opened) = reviewed_opening() else {
         unreachable!("it is the first fact");
     };

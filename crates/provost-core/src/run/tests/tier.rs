@@ -1,4 +1,4 @@
-//! What a tier cannot hold is refused before anything is done.
+//! A contract that a tier cannot enforce is refused before any step.
 
 use super::*;
 use crate::agent::Adapter;
@@ -18,7 +18,7 @@ fn step() -> prepare::Step {
     }
 }
 
-/// What the policy gate says of a run with `change` in sandboxes of `tier`.
+/// The verdict of the policy gate on a run with `change` in sandboxes of `tier`.
 fn judged(tier: Tier, change: fn(&mut Opened)) -> Verdict {
     let Fact::Opened(mut opened) = opened() else {
         unreachable!("it is the first fact");

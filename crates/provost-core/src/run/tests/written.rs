@@ -1,4 +1,4 @@
-//! Documents that agents write, and the gates that take them.
+//! Documents that agents write, and the gates that accept them.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -10,8 +10,8 @@ use crate::gate::command::{CommandPolicy, Trust};
 use crate::schema::validate::validate;
 use crate::{json as text, plan, review as asked, schema};
 
-/// A gate that takes what an agent wrote: its name, the schema that decides first, a document that
-/// it takes, and the gate itself.
+/// A gate for a document of an agent: its name, the schema that decides first, a valid document,
+/// and the gate itself.
 struct Taken {
     name: &'static str,
     schema: Value,
@@ -26,7 +26,7 @@ fn result_gate(text: &str) -> bool {
         .allow
 }
 
-/// What the output gate says of `text` as the result of an agent in this role.
+/// The verdict of the output gate on `text` as the result of an agent in this role.
 fn role_gate(role: &str, agent_id: &str, text: &str) -> Verdict {
     let Fact::Opened(mut opened) = opened() else {
         unreachable!("it is the first fact")
@@ -86,7 +86,7 @@ fn divided(text: &str) -> bool {
     plan::split::sample(text).is_ok()
 }
 
-/// A contract with more of what it may have.
+/// A contract with more of its optional fields.
 fn full() -> Value {
     let text = include_str!("../../../../../docs/examples/contract-full.json");
     serde_json::from_str(text).unwrap()
@@ -184,7 +184,7 @@ fn change(document: &mut Value, at: usize, how: u8, other: &Value) {
         1 => {
             let here = document.pointer_mut(place).unwrap();
             if let Value::Object(fields) = here {
-                // As a reader made by serde takes it.
+                // Serde would accept this form.
                 *here = fields.values().cloned().collect();
             }
         }
@@ -197,7 +197,7 @@ fn change(document: &mut Value, at: usize, how: u8, other: &Value) {
     }
 }
 
-/// Writes `document` down, in one of the ways that have another meaning for another reader.
+/// Serialises `document`, in one of the ways that another parser would read differently.
 fn spelled(document: &Value, how: u8) -> String {
     let text = document.to_string();
     match how {
@@ -304,7 +304,7 @@ fn a_success_that_names_a_failure_is_no_result() {
         assert_eq!(verdict.code, Code::OutputInvalid, "{verdict:?}");
         assert!(verdict.reason.contains("failure"), "{verdict:?}");
     }
-    // Providers that require every property fill it with nothing.
+    // Providers that require every property fill it with empty values.
     for empty in [json!({}), json!({ "message": " ", "hint": "" })] {
         assert_eq!(said(|it| it["failure"] = empty.clone()).code, Code::Ok);
     }

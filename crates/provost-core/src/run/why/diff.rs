@@ -1,4 +1,4 @@
-//! What the diff gate refused, and what would open it.
+//! The refusals of the diff gate, and the widening that would permit each.
 
 use super::{Clause, Row, Widening};
 use crate::gate::diff::{Reason, Sign, leaves_repository};
@@ -11,7 +11,7 @@ use crate::verdict::Verdict;
 const SCOPE: &str = "/allowed_paths";
 const FORBID: &str = "/x_provost/forbid";
 
-/// Every row of the verdict, with what would open it.
+/// Every row of the verdict, with the widening that would permit it.
 pub(in crate::run) fn rows(state: &State, verdict: &Verdict) -> Vec<Row> {
     let details = verdict.details.as_ref();
     let rows = details.and_then(|details| details.get("findings")?.as_array());
@@ -24,7 +24,7 @@ fn row(state: &State, sign: &Sign) -> Row {
     let rule = serde_json::to_value(sign.reason).unwrap_or_default();
     let (pointer, widening, note) = opened(state, sign);
     let note = if widening.is_empty() {
-        Some(note.unwrap_or("no contract opens this").to_owned())
+        Some(note.unwrap_or("no contract permits this").to_owned())
     } else {
         note.map(str::to_owned)
     };
@@ -38,7 +38,7 @@ fn row(state: &State, sign: &Sign) -> Row {
     }
 }
 
-/// The place of the contract that a row is about, and what would open it there.
+/// The place of the contract that a row is about, and the widening there.
 type Opened = (Option<String>, Vec<Widening>, Option<&'static str>);
 
 fn opened(state: &State, sign: &Sign) -> Opened {
@@ -52,7 +52,7 @@ fn opened(state: &State, sign: &Sign) -> Opened {
         Reason::OutOfScope | Reason::CopySourceOutOfScope => in_scope(state, path),
         Reason::BinaryChange => permit("binary"),
         Reason::SymlinkChange => permit("symlink"),
-        // A link that stays in the repository may lead where it likes, once links are permitted.
+        // A link that stays in the repository may point anywhere, once links are permitted.
         Reason::SymlinkEscape if stays(state, path) => permit("symlink"),
         Reason::SymlinkEscape => {
             let note = "a link out of the repository is opened by no contract";
@@ -82,7 +82,7 @@ fn protection(state: &State, path: &RawPath) -> Option<Protection> {
     protect::classify(&path, &state.opened.protect)
 }
 
-/// Whether the link that was captured at `path` leads to a place in the repository.
+/// Whether the captured link at `path` points to a place in the repository.
 fn stays(state: &State, path: &RawPath) -> bool {
     let changes = state.captured.iter().flat_map(|captured| &captured.changes);
     let link = |change: &crate::change::Change| (change.path == *path).then(|| change.link.clone());
@@ -90,7 +90,8 @@ fn stays(state: &State, path: &RawPath) -> bool {
     target.is_some_and(|target| !leaves_repository(path, &target))
 }
 
-/// What brings `path` into the scope: an entry that covers it, and nothing that forbids it.
+/// The widening that brings `path` into the scope: an entry that covers it, and none that forbids
+/// it.
 fn in_scope(state: &State, path: &RawPath) -> Opened {
     let document = &state.opened.contract;
     let extension = document.x_provost.as_ref();
@@ -117,7 +118,7 @@ fn in_scope(state: &State, path: &RawPath) -> Opened {
         .position(|one| one == *first)
         .unwrap_or_default();
     if covered || !entry.is_empty() {
-        note = Some("what is taken out of `forbid` opens all that the entry covers");
+        note = Some("removing an entry from `forbid` permits everything that the entry covers");
     }
     let mut widening: Vec<Widening> = forbidden
         .iter()
@@ -145,7 +146,7 @@ fn named(pointer: &str, path: &RawPath) -> (Vec<Widening>, Option<&'static str>)
     if spelled(path.as_str()) {
         return (vec![Widening::add(pointer, path.as_str())], None);
     }
-    // A name with a wildcard in it cannot be an entry; the directory it lies in can.
+    // A name with a wildcard cannot be an entry; its directory can.
     let mut above = path.as_str();
     while let Some((directory, _)) = above.rsplit_once('/') {
         if spelled(directory) {

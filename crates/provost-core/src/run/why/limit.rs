@@ -1,7 +1,7 @@
-//! What was ended at a limit, and the next larger value of that limit.
+//! Programs that were ended at a limit, and the next larger value of that limit.
 //!
-//! Nobody knows how much would have been enough, because whatever it was did not come to its end.
-//! So the value is twice what it was, and the note says so.
+//! The program did not finish, so the sufficient value is unknown. The suggested value is twice the
+//! old one, and the note says so.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::run::State;
 use crate::run::fact::Ending;
 use crate::run::judge::render_ending;
 
-/// The longest that a contract may ask for; see its rules.
+/// The longest time that a contract may ask for; see its rules.
 const LONGEST: u64 = 7 * 24 * 3600;
 
 /// The limit that ended the agent, if one did.
@@ -64,7 +64,7 @@ fn time(value: u64) -> Row {
 
 fn row(pointer: String, value: Value, more: Option<Value>) -> Row {
     let note = match more {
-        Some(_) => "how much would have been enough nobody knows; this is twice what it had",
+        Some(_) => "the sufficient value is unknown; this is twice what it had",
         None => "it has as much as a contract may grant",
     };
     let widening = more.map(|more| Widening::set(&pointer, more));

@@ -11,7 +11,7 @@ use crate::run::Step;
 use crate::run::fact::{Ending, Judgement};
 use crate::run::sample::{any_changes, edit, ledger, link, opened, refused, typed};
 
-/// What would open each row, as `pointer +entry`.
+/// The widening of each row, as `pointer +entry`.
 fn openings(why: &Why) -> Vec<String> {
     let rows = why.refusals.iter().flat_map(|refusal| &refusal.rows);
     let words = |one: &Widening| match &one.edit {
@@ -99,7 +99,8 @@ fn every_rule_of_the_diff_gate_names_what_opens_it() {
     }
 }
 
-/// `change` is refused by the place `pointer` of a contract, and `want` would open each row.
+/// `change` is refused by the place `pointer` of a contract, and `want` is the widening of each
+/// row.
 fn opens(change: &Change, pointer: &str, want: &[String]) {
     let typed = typed(&["app"], &["app/frozen", "no"]);
     let why = Why::of(&refused(typed, std::slice::from_ref(change))).unwrap();
@@ -113,7 +114,7 @@ fn opens(change: &Change, pointer: &str, want: &[String]) {
 }
 
 proptest! {
-    /// What is named opens the run, and nothing of it can be left out.
+    /// The widening permits the run, and no part of it can be left out.
     #[test]
     fn the_widening_is_enough_and_the_least(
         changes in any_changes(),
@@ -176,7 +177,7 @@ fn a_limit_is_named_with_the_value_that_comes_next() {
 
 #[test]
 fn fewer_tests_need_one_word_and_a_failed_command_needs_to_pass() {
-    let told = |code, problem: &str| {
+    let reported = |code, problem: &str| {
         let row = json!({ "path": "my-test", "name": "accept-1", "problem": problem, "log": "l" });
         let verdict = Verdict::deny(code, problem).with(json!({ "findings": [row] }));
         let gate = Gate::Acceptance;
@@ -186,15 +187,15 @@ fn fewer_tests_need_one_word_and_a_failed_command_needs_to_pass() {
         ];
         Why::of(&ledger(&facts)).unwrap()
     };
-    let fewer = told(Code::TestsFewer, "ran 1 test; 2 ran before");
+    let fewer = reported(Code::TestsFewer, "ran 1 test; 2 ran before");
     assert_eq!(openings(&fewer), ["/x_provost/permit/fewer_tests =true"]);
     let strict = "does not say that it ran a test, and `strict_acceptance` asks for proof";
-    let strict = told(Code::TestsFewer, strict);
+    let strict = reported(Code::TestsFewer, strict);
     let want = ["/runtime_options/strict_acceptance =false"];
     assert_eq!(openings(&strict), want);
     let note = strict.refusals[0].rows[0].note.as_deref();
     assert!(note.is_some_and(|note| note.contains("runner")), "{note:?}");
-    let failed = told(Code::AcceptanceFailed, "failed with status 1");
+    let failed = reported(Code::AcceptanceFailed, "failed with status 1");
     assert_eq!(openings(&failed), [""]);
     let row = &failed.refusals[0].rows[0];
     let clause = row.contract.as_ref().unwrap();
@@ -204,7 +205,7 @@ fn fewer_tests_need_one_word_and_a_failed_command_needs_to_pass() {
 }
 
 #[test]
-fn a_step_that_failed_and_a_run_that_goes_on_are_told_apart() {
+fn a_step_that_failed_differs_from_a_run_that_is_active() {
     let holders = json!({ "holders": [{ "run_id": "run_2", "paths": ["app"] }] });
     let verdict = Verdict::deny(Code::LeaseHeld, "taken").with(holders);
     let step = Step::Lease;

@@ -1,4 +1,4 @@
-//! One change of a contract, and a contract with such changes.
+//! One change of a contract, and how to apply such changes.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -6,24 +6,24 @@ use serde_json::{Map, Value};
 use crate::contract::document::Document;
 use crate::json::{self, JsonError};
 
-/// Something a contract would have to say.
+/// A change that a contract would need.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Widening {
-    /// Where, as a JSON pointer.
+    /// As a JSON pointer.
     pub pointer: String,
     #[serde(flatten)]
     pub edit: Edit,
 }
 
-/// What becomes of a place of a contract.
+/// The change of one place of a contract.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Edit {
-    /// One more entry of a list.
+    /// Add an entry to a list.
     Add(String),
-    /// One entry less.
+    /// Remove an entry from a list.
     Remove(String),
-    /// Another value.
+    /// Replace the value.
     Set(Value),
 }
 
@@ -51,7 +51,7 @@ impl Widening {
 }
 
 impl Widening {
-    /// Whether `self` adds a path that `other` adds as well, with everything above or beside it.
+    /// Whether the path that `self` adds is below the one that `other` adds.
     pub(super) fn is_within(&self, other: &Self) -> bool {
         let (Edit::Add(mine), Edit::Add(theirs)) = (&self.edit, &other.edit) else {
             return false;
@@ -61,7 +61,6 @@ impl Widening {
     }
 }
 
-/// `document` with `changes` made to it.
 pub fn widened(document: &Document, changes: &[Widening]) -> Result<Document, JsonError> {
     let mut value = serde_json::to_value(document).unwrap_or_default();
     for change in changes {
@@ -77,7 +76,7 @@ pub fn widened(document: &Document, changes: &[Widening]) -> Result<Document, Js
     json::from_value(value)
 }
 
-/// The place that `pointer` names; what is not there yet is made.
+/// The place that `pointer` names; missing parents are created.
 fn reach<'v>(value: &'v mut Value, pointer: &str) -> &'v mut Value {
     let mut place = value;
     for key in pointer.split('/').skip(1) {
@@ -89,7 +88,7 @@ fn reach<'v>(value: &'v mut Value, pointer: &str) -> &'v mut Value {
     place
 }
 
-/// Changes the list at `place`; what is no list becomes one.
+/// Changes the list at `place`; any other value becomes a list.
 fn edit(place: &mut Value, change: impl FnOnce(&mut Vec<Value>)) {
     let mut items = match place.take() {
         Value::Array(items) => items,

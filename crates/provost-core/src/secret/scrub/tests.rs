@@ -8,7 +8,7 @@ fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
     bytes.windows(wanted.len()).any(|it| it == wanted)
 }
 
-/// `text` in pieces of at most these lengths, one after the other.
+/// `text` in pieces of at most these lengths, in turn.
 fn pieces<'a>(text: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = text;
     let mut lengths = lengths.iter().cycle();
@@ -52,7 +52,7 @@ fn spelled(value: &str, how: usize, around: (&str, &str)) -> Vec<u8> {
     }
 }
 
-/// What of a value can be recognized in `how` it is spelled.
+/// The recognisable parts of a value in the spelling `how`.
 fn traces(value: &str, how: usize) -> Vec<Vec<u8>> {
     if how < 4 {
         return vec![value.as_bytes().to_vec(), spelled(value, how, ("", ""))];
@@ -181,7 +181,7 @@ fn a_variable_is_secret_by_its_name_and_its_value() {
         let found = super::super::is_secret_variable(name, value);
         assert_eq!(found, want, "{name}={value}");
     }
-    // What stands in a sandbox in the place of a secret is none.
+    // The placeholder for a secret in a sandbox is not a secret.
     assert!(Known::new([("TOKEN", "kept-outside-the-box")]).is_empty());
     assert_eq!(format!("{:?}", Known::default()), "Known(0 spellings)");
 }

@@ -1,4 +1,4 @@
-//! Keeps what a finish came to: the receipt, the record of the chain, the signature.
+//! Stores the result of a finish: the receipt, the record of the chain, the signature.
 
 use provost_core::bundle::change::{AFTER, RECEIPT, TRAIL};
 use provost_core::intent::answer::Finished;
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::super::{ChangeError, Ports, wrong};
 
-/// The names and digests of files that go with a record.
+/// Names and digests of the files that a record names.
 pub(super) type Kept = Vec<(&'static str, String)>;
 
-/// Makes the receipt and keeps it; gives the receipt with its digest, and what was kept.
+/// Makes the receipt and stores it; gives the receipt with its digest, and the stored files.
 pub(super) fn seal(
     ports: &mut Ports<'_>,
     request: &FinishRequest,
@@ -58,7 +58,7 @@ pub(super) fn seal(
     Ok(((receipt, value), kept))
 }
 
-/// Writes into the chain what was found, and keeps the analysis `after` that the record names.
+/// Appends the result to the chain, and stores the analysis `after` that the record names.
 pub(super) fn write_down(
     ports: &mut Ports<'_>,
     done: &Finished,

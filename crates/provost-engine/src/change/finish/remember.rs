@@ -1,4 +1,4 @@
-//! Writes into the record of an intent what checks and finishes learn about it.
+//! Writes the results of checks and finishes into the registry's record of an intent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use provost_core::path::RawPath;
 use super::super::ports::Entry;
 use super::super::{ChangeError, Ports};
 
-/// Remembers what an agent says it touched outside of its scope: that began where the intent did.
+/// Stores the paths outside of its scope that an agent reports; they count from the declaration.
 pub(in super::super) fn name(
     ports: &mut Ports<'_>,
     intent: &Intent,
@@ -29,7 +29,7 @@ pub(in super::super) fn name(
     })
 }
 
-/// Remembers what a finish accepted.
+/// Stores the files that a finish accepted.
 pub(super) fn accept(
     ports: &mut Ports<'_>,
     intent: &Intent,
@@ -39,14 +39,14 @@ pub(super) fn accept(
     let dirty = workspace.dirty.iter();
     let dirty = dirty.filter(|(path, _)| declared(path));
     let accepted: BTreeMap<RawPath, Option<String>> = dirty
-        .map(|(path, dirt)| (path.clone(), dirt.disk.clone()))
+        .map(|(path, dirty)| (path.clone(), dirty.disk.clone()))
         .collect();
     write(ports, intent, None, |own| {
         own.accepted = Some(accepted.clone());
     })
 }
 
-/// Changes the record of an open intent in one turn; gives it as it is then.
+/// Changes the record of an open intent in one turn; gives the changed record.
 fn write(
     ports: &mut Ports<'_>,
     intent: &Intent,
@@ -71,7 +71,7 @@ fn write(
     Ok(kept)
 }
 
-/// Writes what a scope check said into the record; the intent stays what it is (R13, done right).
+/// Stores the result of a scope check in the record; the state of the intent stays the same.
 pub(in super::super) fn remember(
     ports: &mut Ports<'_>,
     intent: &Intent,

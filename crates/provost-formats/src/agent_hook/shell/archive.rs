@@ -1,11 +1,11 @@
-//! Says what programs write that pack and unpack.
+//! Says what programs write that pack and unpack archives.
 
 use super::Reader;
 use super::options::{Given, Order};
 use super::token::Word;
 use crate::agent_hook::EventError;
 
-/// Looks at the program `name`, if it is one of ours.
+/// Reads a call of the program `name`, if this module knows it.
 pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<bool, EventError> {
     match name {
         "tar" | "gtar" | "bsdtar" => tar(reader, arguments)?,
@@ -46,7 +46,7 @@ fn unpacked(reader: &mut Reader, place: Option<&Word>) -> Result<(), EventError>
     reader.add(place.unwrap_or(&Word::plain(".")))
 }
 
-/// A file that takes the place of another.
+/// A file that replaces another.
 fn packed(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     let given = Given::read(
         arguments,

@@ -1,12 +1,11 @@
 //! Cuts a command line into pieces, by the rules that shells share about quotes.
 //!
-//! What a shell would run on the way (`$(…)`, backticks, `<(…)`, `>(…)`) becomes a script of its own.
-//! Text that goes into a command (`<<END`) stays with it, because a shell may be what reads it.
+//! A command that a shell would run on the way (`$(…)`, backticks, `<(…)`, `>(…)`) becomes a script
+//! of its own. Text that a command reads (`<<END`) stays with it, because a shell may read it.
 
 use super::token::{End, Token, Word};
 use super::{DEEPEST, is_opening};
 
-/// The pieces of `line`.
 pub(super) fn cut(line: &str) -> Vec<Token> {
     let mut cutter = Cutter::new(line);
     while let Some(letter) = cutter.next() {
@@ -16,7 +15,7 @@ pub(super) fn cut(line: &str) -> Vec<Token> {
     cutter.tokens
 }
 
-/// A text whose lines are still to come.
+/// A here-document whose lines follow later.
 struct Pending {
     place: usize,
     end: String,
@@ -32,9 +31,9 @@ struct Cutter {
     pending: Vec<Pending>,
     /// Whether the next word is the name of a program.
     is_start: bool,
-    /// How deep quotes and scripts stand in one another.
+    /// How deep quotes and scripts are nested.
     nesting: usize,
-    /// Whether we are between `[[` and `]]`, where `<` and `>` compare.
+    /// Whether the position is between `[[` and `]]`, where `<` and `>` compare.
     in_test: bool,
 }
 
@@ -215,7 +214,7 @@ impl Cutter {
         }
     }
 
-    /// What ends a text that begins here.
+    /// The delimiter of a here-document that begins here.
     fn delimiter(&mut self) -> Pending {
         let tabs = self.next_is('-');
         while self.next_is(' ') || self.next_is('\t') {}
@@ -247,7 +246,7 @@ impl Cutter {
         }
     }
 
-    /// The lines of a text; without its end it goes to the end of everything.
+    /// The lines of a here-document; without its delimiter it lasts to the end of the text.
     fn body(&mut self, pending: &Pending) -> String {
         let mut body = String::new();
         while self.at < self.letters.len() {
@@ -283,7 +282,7 @@ impl Cutter {
         }
     }
 
-    /// Finds what is run inside of text that is no command itself.
+    /// Finds commands inside of text that is no command itself.
     fn substitutions(&mut self, text: &str) {
         let mut inner = Self::new(text);
         while let Some(letter) = inner.next() {
@@ -401,7 +400,7 @@ impl Cutter {
         self.put(Token::Open);
     }
 
-    /// What stands between here and the sign that closes it, which is passed.
+    /// The text from here to the closing character, which is consumed.
     fn enclosed(&mut self, open: char, close: char) -> String {
         let start = self.at;
         let mut depth = 1_usize;
@@ -443,7 +442,7 @@ impl Cutter {
                 '\\' => self.at += 1,
                 '$' if self.next_is('(') => {
                     self.nesting += 1;
-                    // Nobody writes this; the rest is one script, which is found to be too deep.
+                    // The rest becomes one script, which is refused as too deep.
                     if self.nesting > DEEPEST {
                         self.at = self.letters.len();
                     }
@@ -463,9 +462,9 @@ enum Quotes {
     Double,
 }
 
-/// What is calculated, if one pair of parentheses is around all of the text.
+/// The arithmetic expression, if one pair of parentheses encloses all of the text.
 ///
-/// Text with quotes is taken for commands, which is the careful reading.
+/// Text with quotes is read as commands, which is the stricter reading.
 fn arithmetic(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('(')?.strip_suffix(')')?;
     let mut depth = 1_usize;

@@ -1,11 +1,11 @@
-//! Says what programs write that fetch something from elsewhere.
+//! Says what programs write that fetch something from the network.
 
 use super::Reader;
 use super::options::{Given, Order};
 use super::token::Word;
 use crate::agent_hook::EventError;
 
-/// Looks at the program `name`, if it is one of ours.
+/// Reads a call of the program `name`, if this module knows it.
 pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<bool, EventError> {
     match name {
         "curl" => curl(reader, arguments)?,
@@ -16,7 +16,7 @@ pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result
     Ok(true)
 }
 
-/// The file that a place on the network is kept in, when nobody names one.
+/// The file that a download is stored in by default.
 fn kept(word: &Word) -> Word {
     let path = word.text.split(['?', '#']).next().unwrap_or_default();
     let path = path.split_once("://").map_or(path, |(_, rest)| rest);
@@ -126,7 +126,7 @@ fn wget(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     reader.add_all(&names)
 }
 
-/// What the client of a forge does to files.
+/// What `gh` writes.
 fn gh(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     let given = Given::read(arguments, "RDpO", &["repo", "dir", "output"], Order::Mixed);
     let words: Vec<&str> = given.words.iter().map(|word| word.text.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Says what git writes: by the words where they name it, and nothing is guessed where they do not.
+//! Says what git writes, where its arguments name it; nothing is guessed where they do not.
 
 use super::options::{Given, Order};
 use super::program::destination;
@@ -6,7 +6,7 @@ use super::token::Word;
 use super::{Reader, short};
 use crate::agent_hook::EventError;
 
-/// Verbs that leave the files of a checkout as they are.
+/// Subcommands that leave the files of a checkout unchanged.
 const HARMLESS: &[&str] = &[
     "add",
     "annotate",
@@ -61,7 +61,7 @@ const HARMLESS: &[&str] = &[
     "write-tree",
 ];
 
-/// Settings that only steer who commits and what is shown; any other may make git run a program.
+/// Settings that only affect authorship and output; any other may make git run a program.
 const SHOWING: &[&str] = &[
     "advice.",
     "author.",
@@ -85,7 +85,7 @@ const SHOWING: &[&str] = &[
     "user.email",
 ];
 
-/// Programs that may stand in a setting or a variable, because they only print or do nothing.
+/// Programs that a setting or a variable may name, because they only print or do nothing.
 const IDLE: [&str; 4] = ["", "cat", "true", ":"];
 
 /// Whether git may be called with the variable `name` set to `value`.
@@ -104,7 +104,6 @@ pub(super) fn is_harmless(name: &str, value: &str) -> bool {
     !is_gits || OWN.contains(&name) || PEOPLE.iter().any(|own| name.starts_with(own))
 }
 
-/// Looks at a call of git.
 pub(super) fn run(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     let longs = [
         "git-dir",
@@ -128,7 +127,7 @@ fn obscure(words: impl std::fmt::Display) -> EventError {
     EventError::Obscure(format!("git {words}"))
 }
 
-/// Refuses settings that would make of a harmless verb what they like.
+/// Refuses settings that could give a harmless subcommand another meaning.
 fn settings(given: &Given) -> Result<(), EventError> {
     if given.has(&["config-env", "exec-path"]) && !given.words.is_empty() {
         return Err(EventError::Setting("git --config-env".to_owned()));
@@ -209,7 +208,7 @@ fn verb(reader: &mut Reader, given: &Given) -> Result<(), EventError> {
     }
 }
 
-/// Whether the option `full` is among `words`, as it is or shortened.
+/// Whether the option `full` is among `words`, in full or shortened.
 fn is_asked(words: &[Word], full: &str) -> bool {
     let mut options = words.iter().take_while(|word| word.text != "--");
     options.any(|word| word.text.len() > 4 && full.starts_with(&word.text))
@@ -229,7 +228,7 @@ fn runs_another(word: &str) -> bool {
     long || word.starts_with("-O") || word.starts_with("ext::")
 }
 
-/// Whether a word of `git reset` leaves the files as they are: a path, a commit, or such an option.
+/// Whether a word of `git reset` leaves the files unchanged: a path, a commit, or such an option.
 fn leaves_files(word: &str) -> bool {
     const OPTIONS: [&str; 8] = [
         "--",
@@ -259,7 +258,8 @@ fn short_flags(words: &[Word], with_value: &str) -> String {
         for (at, letter) in bundle.char_indices() {
             letters.push(letter);
             if with_value.contains(letter) {
-                // The value is the rest of the word, or the next one; `-u` and `-S` take none of it.
+                // The value is the rest of the word, or the next one; `-u` and `-S` take none of
+                // it.
                 if at + 1 == bundle.len() && !"uS".contains(letter) {
                     words.next();
                 }
@@ -270,16 +270,16 @@ fn short_flags(words: &[Word], with_value: &str) -> String {
     letters
 }
 
-/// `--output` of what is shown.
+/// `--output` of commands that show something.
 fn output(reader: &mut Reader, rest: &[Word]) -> Result<(), EventError> {
     let before = rest.iter().take_while(|word| word.text != "--");
     let words: Vec<Word> = before.cloned().collect();
     let given = Given::read(&words, "", &["output"], Order::Mixed);
-    // `--output-indicator-new` and its like are other options.
+    // `--output-indicator-new` and similar are other options.
     reader.add_all(given.values(&["output"]))
 }
 
-/// What is named is written; a pattern of git is no name.
+/// Adds the named paths; a pathspec pattern is no name.
 fn plainly(reader: &mut Reader, verb: &str, words: &[Word]) -> Result<(), EventError> {
     let is_pattern = |word: &&Word| word.text.starts_with(':') || word.text.contains(['*', '?']);
     if words.is_empty() || words.iter().any(|word| is_pattern(&word)) {
@@ -301,7 +301,7 @@ fn named(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventErro
     }
 }
 
-/// A new branch is harmless, files behind `--` are named, and the rest is not.
+/// A new branch is harmless, and files after `--` are named; anything else is obscure.
 fn checkout(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventError> {
     let words: Vec<&str> = rest.iter().map(|word| word.text.as_str()).collect();
     if let ("checkout", ["-b", _]) | ("switch", ["-c" | "--create", _]) = (verb, words.as_slice()) {
@@ -313,7 +313,7 @@ fn checkout(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventE
     }
 }
 
-/// Verbs whose second word decides.
+/// Subcommands whose second word decides.
 fn parted(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventError> {
     let second = rest.first().map(|word| word.text.as_str());
     let second = second.unwrap_or_default();
@@ -337,7 +337,7 @@ fn parted(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventErr
     }
 }
 
-/// Reading settings is harmless, and so is a name to commit under.
+/// Reading settings is harmless, and so is setting the name to commit under.
 fn config(rest: &[Word]) -> Result<(), EventError> {
     let longs = ["file", "blob", "type", "default", "value", "comment"];
     let given = Given::read(rest, "f", &longs, Order::Mixed);
@@ -373,7 +373,7 @@ fn config(rest: &[Word]) -> Result<(), EventError> {
     }
 }
 
-/// What is made of commits.
+/// Files that are made from commits.
 fn packed(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventError> {
     let given = Given::read(
         rest,

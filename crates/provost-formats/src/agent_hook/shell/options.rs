@@ -5,13 +5,12 @@ use super::token::Word;
 /// Whether options may follow other words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// They may.
     Mixed,
-    /// What follows the first other word is somebody else's.
+    /// What follows the first other word belongs to another program.
     First,
 }
 
-/// What a program was given.
+/// The arguments of a program.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     options: Vec<(String, Option<Word>)>,
@@ -87,14 +86,12 @@ impl Given {
         }
     }
 
-    /// Whether one of `names` was given.
     pub(super) fn has(&self, names: &[&str]) -> bool {
         self.options
             .iter()
             .any(|(name, _)| names.contains(&name.as_str()))
     }
 
-    /// The values of the options `names`.
     pub(super) fn values(&self, names: &[&str]) -> impl Iterator<Item = &Word> {
         self.options
             .iter()

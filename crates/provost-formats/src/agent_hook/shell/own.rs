@@ -1,10 +1,10 @@
-//! Knows the commands of our own program that are a person's: they loosen what an agent is held to.
+//! Lists the commands of Provost that only a person may run: they loosen the rules for agents.
 
 use super::options::{Given, Order};
 use super::token::Word;
 use crate::agent_hook::EventError;
 
-/// Commands by their words; an empty second word stands for all of them.
+/// Command and subcommand; an empty subcommand stands for all of them.
 const PERSONS: &[(&str, &str)] = &[
     ("approve", ""),
     ("change", "gc"),
@@ -22,7 +22,7 @@ const PERSONS: &[(&str, &str)] = &[
     ("reject", ""),
 ];
 
-/// Refuses what is a person's.
+/// Refuses a command that only a person may run.
 pub(super) fn judge(arguments: &[Word]) -> Result<(), EventError> {
     let longs = ["agent", "root"];
     let given = Given::read(arguments, "", &longs, Order::Mixed);
@@ -32,7 +32,7 @@ pub(super) fn judge(arguments: &[Word]) -> Result<(), EventError> {
     if given.has(&["help", "h"]) || first == "help" {
         return Ok(());
     }
-    let refuse = |words: String| Err(EventError::Guard(words));
+    let refuse = |command: String| Err(EventError::Guard(command));
     if given.words.iter().take(2).any(|word| word.computed) {
         return refuse("a command of provost that only a shell knows".to_owned());
     }

@@ -1,4 +1,4 @@
-//! Says what programs write that write what their words name.
+//! Says what programs write whose arguments name it.
 
 use super::options::{Given, Order};
 use super::token::Word;
@@ -27,9 +27,9 @@ struct Writer {
     targets: Targets,
     /// Options whose value is written.
     into: &'static [&'static str],
-    /// Without one of these it writes no words, if there are any.
+    /// Without one of these, the program does not write its words, if there are any.
     only: &'static [&'static str],
-    /// With one of these it writes no words.
+    /// With one of these, the program does not write its words.
     unless: &'static [&'static str],
 }
 
@@ -71,7 +71,7 @@ const WRITERS: &[Writer] = &[
         targets: Targets::First,
         ..PLAIN
     },
-    // A second name for a file is a way to write it: both ends count.
+    // A link is another way to write a file: both ends count.
     Writer {
         names: &["mv", "ln", "link"],
         shorts: "tS",
@@ -197,7 +197,7 @@ const WRITERS: &[Writer] = &[
     },
 ];
 
-/// Programs that write what only they know, and what to say of them.
+/// Programs whose arguments do not name what they write.
 const OBSCURE: &[&str] = &[
     "at",
     "batch",
@@ -219,7 +219,7 @@ const OBSCURE: &[&str] = &[
     "systemd-run",
 ];
 
-/// Looks at one simple command, whose program the first word is.
+/// Reads one simple command; its first word is the program.
 pub(super) fn run(
     reader: &mut Reader,
     words: &[Word],
@@ -242,7 +242,7 @@ pub(super) fn run(
         return Ok(());
     }
     match program {
-        // Words that go before lists of words; what they run stands behind the next end.
+        // Words before lists of words; the commands that they run follow after the next end.
         "for" | "select" | "case" => Ok(()),
         "function" => run(
             reader,
@@ -271,9 +271,9 @@ pub(super) fn run(
         "find" => search::find(reader, arguments, documents, line),
         "fd" | "fdfind" => search::fd(reader, arguments, documents, line),
         "xargs" | "parallel" => search::xargs(reader, arguments, documents, line),
-        "mapfile" | "readarray" | "history" | "crontab" | "rename" => told(program, arguments),
+        "mapfile" | "readarray" | "history" | "crontab" | "rename" => by_option(program, arguments),
         name if name.starts_with("python") => {
-            // A module that is a program is looked at as one.
+            // A module that is a program is read as one.
             let at = arguments.iter().position(|word| word.text == "-m");
             let rest = at
                 .and_then(|at| arguments.get(at + 1..))
@@ -294,8 +294,8 @@ pub(super) fn run(
     }
 }
 
-/// Programs that are harmless with one option, or without one.
-fn told(program: &str, arguments: &[Word]) -> Result<(), EventError> {
+/// Programs that one option makes harmless, or harmful.
+fn by_option(program: &str, arguments: &[Word]) -> Result<(), EventError> {
     let has = |name: &str| has_option(arguments, name);
     let harmless = match program {
         "mapfile" | "readarray" => !has("-C"),
@@ -314,7 +314,8 @@ fn has_option(arguments: &[Word], name: &str) -> bool {
     arguments.iter().any(|word| word.text.starts_with(name))
 }
 
-/// Refuses variables that would make a program run another, make git run a program, or take its settings from them.
+/// Refuses variables that would make a program run another, make git run a program, or change
+/// where it reads its settings.
 fn variables(program: &str, words: &[Word]) -> Result<(), EventError> {
     const SETTING: [&str; 8] = [
         "declare", "doas", "env", "export", "local", "readonly", "sudo", "typeset",
@@ -342,12 +343,12 @@ fn variables(program: &str, words: &[Word]) -> Result<(), EventError> {
     Ok(())
 }
 
-/// The files of a patch that stands on the line.
+/// The files of a patch on the line.
 fn patched(line: &str) -> Result<Vec<Word>, EventError> {
     Ok(patch::paths(line)?.into_iter().map(Word::plain).collect())
 }
 
-/// A program of the table, or one that nobody knows to write.
+/// A program of the table, or one that is not known to write.
 fn plain(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), EventError> {
     for writer in WRITERS.iter().filter(|one| one.names.contains(&name)) {
         let given = Given::read(arguments, writer.shorts, writer.longs, Order::Mixed);
@@ -373,7 +374,7 @@ fn plain(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), Even
     Ok(())
 }
 
-/// The last of `words`; each of the others goes into it, if it is plainly a directory.
+/// The last of `words`; each of the others goes into it, if it clearly is a directory.
 pub(super) fn destination(reader: &mut Reader, words: &[Word]) -> Result<(), EventError> {
     let Some((last, sources)) = words.split_last() else {
         return Ok(());

@@ -1,11 +1,11 @@
-//! Looks at what shells run: scripts in words, scripts on their input, and words of the shell itself.
+//! Reads what shells run: scripts in words, scripts on their input, and builtins of the shell.
 
 use super::options::{Given, Order};
 use super::token::Word;
 use super::{Reader, short};
 use crate::agent_hook::EventError;
 
-/// A shell, which is given a script by a word, by its input, or by a file that nobody reads here.
+/// A shell, whose script is a word, its input, or a file that is not read here.
 pub(super) fn shell(
     reader: &mut Reader,
     arguments: &[Word],
@@ -37,7 +37,7 @@ pub(super) fn shell(
     })
 }
 
-/// A script in a file; what `<(…)` prints is none, because nobody can read it.
+/// A script in a file; the output of `<(…)` is refused, because it cannot be read.
 pub(super) fn file(words: &[Word]) -> Result<(), EventError> {
     let is_stream = |text: &str| text.starts_with("/dev/") || text.starts_with("/proc/");
     match words.first() {
@@ -48,7 +48,7 @@ pub(super) fn file(words: &[Word]) -> Result<(), EventError> {
     }
 }
 
-/// A script in a word, which must say itself what it is.
+/// A script in a word, which must not be computed.
 fn known(reader: &mut Reader, script: &Word) -> Result<(), EventError> {
     if script.computed {
         return Err(EventError::Program(short(&script.text)));
@@ -56,7 +56,7 @@ fn known(reader: &mut Reader, script: &Word) -> Result<(), EventError> {
     reader.aside(&script.text)
 }
 
-/// `eval` and its like: the words are a script of this shell.
+/// `eval` and similar: the words are a script of this shell.
 pub(super) fn eval(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     if let Some(word) = arguments.iter().find(|word| word.computed) {
         return Err(EventError::Program(short(&word.text)));
@@ -86,7 +86,7 @@ pub(super) fn trap(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventE
     }
 }
 
-/// The shell goes elsewhere.
+/// The shell changes its directory.
 pub(super) fn travel(reader: &mut Reader, name: &str, arguments: &[Word]) {
     let target = arguments
         .iter()

@@ -1,11 +1,11 @@
-//! Looks at programs that run another one on what they find or read.
+//! Reads programs that run another one on what they find or read.
 
 use super::options::{Given, Order};
 use super::token::Word;
 use super::{Reader, program};
 use crate::agent_hook::EventError;
 
-/// `find`: what it deletes and runs lies below the places where it looks.
+/// `find`: what it deletes, and what its commands get, is below its starting points.
 pub(super) fn find(
     reader: &mut Reader,
     arguments: &[Word],
@@ -29,7 +29,7 @@ pub(super) fn find(
         .iter()
         .map(|word| Word {
             text: word.text.clone(),
-            // What a link leads to lies elsewhere.
+            // The target of a link may be anywhere.
             computed: word.computed || follows,
         })
         .collect();
@@ -70,7 +70,7 @@ fn found(word: &Word, place: &Word) -> Word {
     }
 }
 
-/// `fd`: what it runs gets the paths that it found at its end.
+/// `fd`: the command that it runs gets the found paths as its last arguments.
 pub(super) fn fd(
     reader: &mut Reader,
     arguments: &[Word],
@@ -86,7 +86,7 @@ pub(super) fn fd(
     }
 }
 
-/// `xargs`: what it runs gets words that nobody sees here.
+/// `xargs`: the command that it runs gets unknown words.
 pub(super) fn xargs(
     reader: &mut Reader,
     arguments: &[Word],
@@ -111,7 +111,7 @@ pub(super) fn xargs(
     with_unknown(reader, &given.words, sign, documents, line)
 }
 
-/// A command that gets words which nobody knows, at its end or where `sign` stands.
+/// A command that gets unknown words, at its end or where `sign` stands.
 fn with_unknown(
     reader: &mut Reader,
     words: &[Word],

@@ -1,4 +1,4 @@
-//! Says what programs write that work on text, on bytes and on the rights of files.
+//! Says what programs write that edit text, copy bytes or change the modes of files.
 
 use super::options::{Given, Order};
 use super::program::destination;
@@ -6,7 +6,7 @@ use super::token::Word;
 use super::{Reader, short};
 use crate::agent_hook::EventError;
 
-/// Looks at the program `name`, if it is one of ours.
+/// Reads a call of the program `name`, if this module knows it.
 pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<bool, EventError> {
     match name {
         "sed" | "gsed" => sed(reader, arguments)?,
@@ -37,7 +37,7 @@ pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result
 
 fn sed(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     let longs = ["expression", "file", "line-length"];
-    // What follows `-i` in its word is the end of a name.
+    // The text after `-i` in its word is the suffix of a backup.
     let given = Given::read(arguments, "eflI", &longs, Order::Mixed);
     let edits = |word: &Word| {
         let text = word.text.as_str();
@@ -53,7 +53,9 @@ fn sed(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     let first = given.words.first().filter(|_| !has_script);
     for script in given.values(&names).chain(first) {
         if runs_by_sed(&script.text) {
-            return Err(EventError::Program("what sed is told by `e`".to_owned()));
+            return Err(EventError::Program(
+                "a command that sed runs by `e`".to_owned(),
+            ));
         }
         for target in written_by_sed(&script.text) {
             reader.add(&Word::plain(target))?;
@@ -76,7 +78,7 @@ fn written_by_sed(script: &str) -> Vec<&str> {
             .chars()
             .next_back()
             .is_none_or(|it| !it.is_alphanumeric() && !"_-.".contains(it));
-        // Without a blank only what surely begins a command is taken for one.
+        // Without a blank, `w` counts only where a command surely begins.
         let begins = script[..at].is_empty() || script[..at].ends_with(['\n', ';', '{', '}']);
         if is_command && (begins || after.starts_with([' ', '\t'])) {
             let name = after.lines().next().unwrap_or_default().trim();
@@ -130,7 +132,7 @@ fn in_place(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     reader.add_all(given.words.iter().skip(usize::from(!has_script)))
 }
 
-/// Whether a bundle such as `-pie` or `-i.bak` brought the script after all.
+/// Whether a bundle such as `-pie` or `-i.bak` ends with the option for a script.
 fn ends_in_script(word: &Word) -> bool {
     word.text.starts_with('-') && word.text.len() > 1 && word.text.ends_with(['e', 'E'])
 }
@@ -185,7 +187,7 @@ fn program_of_awk(reader: &mut Reader, script: &Word) -> Result<(), EventError> 
     Ok(())
 }
 
-/// The first word says the rights, also where it looks like an option.
+/// The first word gives the mode, even if it looks like an option.
 fn rights(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), EventError> {
     let own = match name {
         "chmod" => "Rvfc",
@@ -234,13 +236,13 @@ fn copy(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), Event
     };
     match given.words.last() {
         Some(last) if given.words.len() < 2 || is_remote(last) => Ok(()),
-        // What follows a slash is copied without its directory.
+        // A source that ends with a slash is copied without its directory.
         Some(last) if name == "rsync" => reader.add(last),
         _ => destination(reader, &given.words),
     }
 }
 
-/// Files whose names begin alike.
+/// Files whose names share a prefix.
 fn pieces(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), EventError> {
     let default = Word::plain("xx");
     let (given, prefix) = if name == "split" {

@@ -1,8 +1,8 @@
-//! Command lines as agents write them, held against a change that declared `docs`.
+//! Command lines as agents write them, judged for a change that declared `docs`.
 
 use super::*;
 
-/// Whether everything that a line writes lies below `docs`.
+/// Whether everything that a line writes is below `docs`.
 fn is_allowed(line: &str) -> bool {
     let below = |path: &String| {
         let path = path.trim_start_matches("./");
@@ -11,7 +11,7 @@ fn is_allowed(line: &str) -> bool {
     writes(line).is_ok_and(|paths| paths.iter().all(below))
 }
 
-/// Lines that write something else, or what nobody can say.
+/// Lines that write outside of `docs`, or whose targets cannot be known.
 const DENIED: &[&str] = &[
     // Programs that run others.
     "timeout 5 rm src/a.rs",
@@ -156,7 +156,7 @@ const DENIED: &[&str] = &[
     "git commit --no-verify -m x",
     "git commit -nm x",
     "git push --no-verify",
-    // Programs that write what they are told.
+    // Programs that write what their arguments say.
     "find . -name '*.rs' -delete",
     "find src -exec rm {} +",
     "find src -type f -execdir sed -i s/a/b/ {} ';'",
@@ -209,7 +209,7 @@ const DENIED: &[&str] = &[
     "echo x >| src/a.rs",
     "echo x &>> src/log",
     "crontab jobs",
-    // What holds the agent.
+    // Commands that change the restrictions of the agent.
     "provost hook uninstall claude",
     "timeout 9 ./target/debug/provost hook install codex",
     "provost --json hook unbind",
@@ -220,7 +220,7 @@ const DENIED: &[&str] = &[
     "provost key trust x",
 ];
 
-/// Lines that read, test and write where they may.
+/// Lines that read, test, or write below `docs`.
 const ALLOWED: &[&str] = &[
     "git config get core.hooksPath",
     "git config --get core.hooksPath",
@@ -419,7 +419,7 @@ proptest::proptest! {
     fn any_line_gets_an_answer(pieces in proptest::collection::vec(0..PIECES.len(), 0..24)) {
         let line: String = pieces.iter().map(|at| PIECES[*at]).collect();
         let _ = writes(&line);
-        // What is added behind a line takes nothing away from it.
+        // Text that is added after a line removes nothing from its result.
         let longer = writes(&format!("rm src/first\n{line}"));
         proptest::prop_assert!(longer.is_err() || longer.unwrap()[0] == "src/first");
     }

@@ -8,7 +8,7 @@ pub(super) struct Word {
 }
 
 impl Word {
-    /// A word that is what it says.
+    /// A word that stands for itself.
     pub(super) fn plain(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -17,30 +17,28 @@ impl Word {
     }
 }
 
-/// A piece of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     Word(Word),
     /// The next word is written to.
     Into,
-    /// The next word is not: it is read, or copied from another descriptor.
+    /// The next word is read, or copied from another descriptor; it is not written to.
     From,
     /// The next word is what the command reads.
     Text,
-    /// What the command reads.
+    /// A here-document that the command reads.
     Document(Word),
-    /// What the shell runs to make the next word.
+    /// A script that the shell runs to compute the next word.
     Script(String),
-    /// The word before names what follows; it is run later.
+    /// The word before names a function whose body follows; it is run later.
     Define,
-    /// A shell of its own begins, and ends.
+    /// A subshell begins, and ends.
     Open,
     Close,
-    /// One simple command is over.
+    /// One simple command ends.
     End(End),
 }
 
-/// What stands between two commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// `&&`

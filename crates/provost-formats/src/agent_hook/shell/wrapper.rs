@@ -1,4 +1,4 @@
-//! Sees through programs that run another one: `timeout 5 rm x` writes what `rm x` writes.
+//! Reads programs that run another one: `timeout 5 rm x` writes what `rm x` writes.
 
 use provost_core::gate::command::quote;
 
@@ -177,7 +177,7 @@ const RUNNERS: [(&str, &str); 9] = [
     ("uv", "run"),
 ];
 
-/// Whether `name` runs another program; then that one was looked at.
+/// Whether `name` runs another program; if so, that one was read.
 pub(super) fn run(
     reader: &mut Reader,
     name: &str,
@@ -233,7 +233,7 @@ pub(super) fn run(
         lock(reader, own, rest)?;
     }
     reader.inside(given.values(wrapper.at).next(), |reader| {
-        // What a lock or another user runs may be told by an option after the words, too.
+        // `flock` and programs that switch users also take a command by an option after the words.
         let rest = match rest {
             [option, script, ..] if matches!(option.text.as_str(), "-c" | "--command") => {
                 let shell = [Word::plain("sh"), Word::plain("-c"), script.clone()];
@@ -246,7 +246,7 @@ pub(super) fn run(
     Ok(true)
 }
 
-/// A lock is a file that is made; where only temporary ones are, that is nobody's.
+/// A lock is a file that is made; a lock among temporary files does not count.
 fn lock(reader: &mut Reader, own: &[Word], rest: &[Word]) -> Result<(), EventError> {
     const TEMPORARY: [&str; 4] = ["/tmp/", "/run/", "/var/lock/", "/dev/shm/"];
     let is_temporary = |word: &&Word| {
@@ -254,7 +254,7 @@ fn lock(reader: &mut Reader, own: &[Word], rest: &[Word]) -> Result<(), EventErr
     };
     let is_number = |word: &&Word| word.text.bytes().all(|byte| byte.is_ascii_digit());
     let kept = own.iter().filter(|word| !is_temporary(word));
-    // `flock 9` locks what is open already.
+    // `flock 9` locks a descriptor that is open already.
     let kept = kept.filter(|word| !(rest.is_empty() && is_number(word)));
     reader.add_all(kept)
 }

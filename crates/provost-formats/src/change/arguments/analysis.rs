@@ -1,4 +1,4 @@
-//! Reads what an analysis is asked, and which limits a run is held against.
+//! Reads the arguments of an analysis and of the limits that a run is compared with.
 
 use provost_core::intent::request::Evidence;
 use provost_core::path::RepoPath;
@@ -8,19 +8,18 @@ use serde_json::{Map, Value};
 
 use super::{ArgumentError, Arguments, shown, wrong};
 
-/// What an analysis is asked.
+/// A request for an analysis.
 #[derive(Debug, Clone)]
 pub struct Analysis {
     pub settings: Settings,
-    /// Where findings are listed that are accepted.
+    /// The file that lists accepted findings.
     pub baseline: Option<String>,
-    /// The paths that somebody wants to hear about.
+    /// The paths whose findings the caller wants.
     pub changed: Option<Evidence>,
     /// The names of arguments that have no effect here.
     pub ignored: Vec<String>,
 }
 
-/// Reads a request for an analysis.
 pub fn analysis(given: &Map<String, Value>) -> Result<Analysis, ArgumentError> {
     let mut arguments = Arguments::new(given);
     arguments.needed("root")?;
@@ -70,12 +69,12 @@ fn whole(name: &str, value: &Value) -> Result<u32, ArgumentError> {
     number.ok_or_else(|| ArgumentError(format!("`{name}` is a whole number")))
 }
 
-/// Reads the limits of a gate, and the run that is meant.
+/// Reads the limits of a gate, and the run that they are for.
 pub fn gates(given: &Map<String, Value>) -> Result<(Option<&str>, Switches), ArgumentError> {
     let mut arguments = Arguments::new(given);
     let run = arguments.text("run_id")?;
     let mut limit = |name: &'static str| match arguments.value(name) {
-        // The document spells "off" as -1.
+        // The format spells "off" as -1.
         Some(value) if value.as_i64() == Some(-1) => Ok(None),
         None => Ok(None),
         Some(value) => whole(name, value).map(Some),

@@ -1,24 +1,24 @@
-//! Sees a checkout as it is now, where only times, owners or the like have changed.
+//! Refreshes the index of a checkout in which only times, owners or the like changed.
 
 use super::{GitError, Ground, LandError, Repository, SideGit, failed};
 
 impl Ground {
-    /// Notes in the index what the system says of files whose content is as it was.
+    /// Updates the index with the stat data of files whose content is unchanged.
     ///
-    /// Git compares the content of every file that was touched or copied, with our settings, so no
-    /// filter runs; it writes the index whole, under its own lock.
+    /// Git compares the content of every file that was touched or copied. It does so with our
+    /// settings, so no filter runs. It writes the index whole, under its own lock.
     pub(super) fn refresh(&self, view: &SideGit) -> Result<(), LandError> {
         let arguments = ["update-index", "-q", "--ignore-submodules", "--refresh"];
         let output = self.call(view, &arguments, Vec::new())?;
         match output.status.code() {
-            // One that differs is refused by whoever would overwrite it.
+            // A file that differs is refused by the step that would overwrite it.
             Some(0 | 1) => Ok(()),
             _ => Err(failed("update-index".to_owned(), &output).into()),
         }
     }
 }
 
-/// Whether the repository says that its file system does not keep the right to execute a file.
+/// Whether the repository is configured for a file system that keeps no executable bit.
 pub(super) fn lacks_modes(repo: &Repository) -> Result<bool, GitError> {
     let mut lacks = false;
     for file in [

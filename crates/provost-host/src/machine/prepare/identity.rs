@@ -1,4 +1,4 @@
-//! Tells the programs of this machine from those of another, or of the day after an upgrade.
+//! Identifies the toolchain of this machine, so that another machine or an upgrade gets new layers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,12 +10,12 @@ use provost_core::prepare::Step;
 
 use super::profile::user_toolchain;
 
-/// Programs that what a step makes may be made for, whichever of them it calls.
+/// Programs that the output of a step may depend on, even if it does not call them itself.
 const RUNTIMES: [&str; 6] = ["cc", "go", "java", "node", "python3", "rustc"];
-/// Files by which managers of versions choose a program, below the variable that leads to them.
+/// Files by which version managers choose a program, below the directory in the variable.
 const CHOICES: [(&str, &str); 2] = [("PYENV_ROOT", "version"), ("RUSTUP_HOME", "settings.toml")];
 
-/// A word for the toolchain that `step` finds along PATH.
+/// A digest of the toolchain that `step` finds in PATH.
 pub(super) fn of(step: &Step) -> String {
     let toolchain = user_toolchain();
     let path = toolchain.env.get("PATH").map_or("", String::as_str);
@@ -40,7 +40,7 @@ pub(super) fn of(step: &Step) -> String {
     sha256(text.as_bytes())
 }
 
-/// Which file `program` is along `path`, and since when.
+/// The file of `program` in `path`, with its time.
 fn look(path: &str, program: &str) -> String {
     let mut places = path
         .split(':')

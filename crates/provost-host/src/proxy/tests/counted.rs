@@ -1,4 +1,4 @@
-//! What passes to a model is counted, and bounded, whoever asks and however the reply comes.
+//! Traffic to a model is counted and limited, for every client and every form of reply.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,17 +26,17 @@ fn post(place: &str, path: &str) -> String {
     )
 }
 
-/// A server whose every reply is `reply`, after the head and the body of the request.
+/// A server that sends `reply` after the head and the body of each request.
 fn model(reply: String) -> SocketAddr {
     server(move |mut stream| {
         let head = read_head(&mut stream).unwrap();
         if head.starts_with("POST") {
             assert!(head.contains("Accept-Encoding: identity\r\n"), "{head}");
             assert!(!head.contains("gzip"), "{head}");
-            // A connection that is closed with something unread in it takes the reply along.
+            // If a connection is closed with unread bytes, the client loses the reply.
             stream.read_exact(&mut [0; 3]).unwrap();
         }
-        // In small parts, which nobody may take for the whole.
+        // In small parts, none of which is a complete reply.
         for part in reply.as_bytes().chunks(5) {
             if stream.write_all(part).is_err() {
                 return;
@@ -104,7 +104,7 @@ fn a_reply_that_breaks_off_or_is_compressed_is_estimated() {
 }
 
 #[test]
-fn nothing_passes_beyond_the_limit_and_nothing_that_nobody_could_count() {
+fn nothing_passes_beyond_the_limit_and_nothing_that_cannot_be_counted() {
     let place = model(sized(REPLY)).to_string();
     let gauge = gauge(&place, Some(16));
     let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&gauge)));
@@ -142,7 +142,7 @@ fn nothing_passes_beyond_the_limit_and_nothing_that_nobody_could_count() {
 }
 
 #[test]
-fn a_refused_key_and_a_place_that_is_not_there_are_told_apart_from_a_busy_model() {
+fn a_refused_key_and_an_unreachable_place_differ_from_a_busy_model() {
     let busy = "HTTP/1.1 529 Overloaded\r\nContent-Length: 0\r\n\r\n".to_owned();
     let place = model(busy).to_string();
     let busy = gauge(&place, None);
@@ -158,7 +158,7 @@ fn a_refused_key_and_a_place_that_is_not_there_are_told_apart_from_a_busy_model(
     let place = model(denied).to_string();
     let denied = gauge(&place, None);
     let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&denied)));
-    // What is not the work of a model may be refused to anybody.
+    // A refusal of a request that is not for a model does not count.
     stage.get(&place);
     assert_eq!(denied.passed().trouble, None);
     stage.ask(&post(&place, "/v1/responses"));
@@ -230,14 +230,14 @@ fn requests_at_once_do_not_pass_the_limit_together() {
         }
     });
     stage.finish();
-    // The last one began within the limit, and nothing else was under way.
+    // The last one began within the limit, and no other request was active.
     assert_eq!(served.load(Ordering::SeqCst), 7 * 16);
     assert_eq!(gauge.passed().usage.tokens(), 7 * 16);
     assert_eq!(gauge.passed().refused, 13);
 }
 
 #[test]
-fn a_request_that_waits_too_long_is_told_to_come_again() {
+fn a_request_that_waits_too_long_is_answered_429() {
     let (place, _) = slow_model(16);
     let gauge = gauge(&place, Some(100));
     let stage = Stage::with(&[&place], |outlet| {

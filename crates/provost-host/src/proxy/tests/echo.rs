@@ -57,6 +57,6 @@ fn what_a_server_would_send_back_goes_out_without_a_secret_or_not_at_all() {
     let reply = stage.ask(&format!("POST http://{place}/ {}", tail(&place, fields)));
     assert!(reply.contains("Bearer s3cret"), "{reply}");
     let refused = (place, "TRACE".to_owned(), false, Code::NetworkRefused, 2);
-    let told = stage.finish();
-    assert!(told.contains(&refused), "{told:?}");
+    let traffic = stage.finish();
+    assert!(traffic.contains(&refused), "{traffic:?}");
 }

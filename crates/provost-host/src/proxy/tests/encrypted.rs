@@ -1,4 +1,4 @@
-//! Servers that are encrypted, while the sandbox speaks plainly.
+//! Encrypted servers, while the sandbox sends plain requests.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use provost_core::net::credential::Credential;
 use super::super::{Secret, tls};
 use super::{Stage, status};
 
-/// A server with a certificate of its own making that says which key it was sent; its port, and the
-/// file with the certificate. Nothing without the programs for it.
+/// A server with a self-signed certificate that replies with the key it got; its port, and the file
+/// with the certificate. `None` without the programs for it.
 fn encrypted_server(directory: &Path) -> Option<(u16, PathBuf, Child)> {
     let (certificate, key) = (directory.join("certificate"), directory.join("key"));
     let made = Command::new("openssl")

@@ -101,13 +101,13 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
-/// Whether something else of the sandbox is at the path of a hidden directory.
+/// Whether a directory of the sandbox is at the path of a hidden directory.
 fn is_another(hidden: &Hidden) -> bool {
     fs::metadata(&hidden.path)
         .is_ok_and(|found| (found.dev(), found.ino()) != (hidden.device, hidden.inode))
 }
 
-/// Something may be at that path, but not the host's directory.
+/// A directory may be at that path, but not the host's.
 fn host_hidden(task: &Task) -> Outcome {
     let one = |hidden: &Hidden| match fs::metadata(&hidden.path) {
         Ok(_) if is_another(hidden) => Outcome::seen(true, "another directory is there"),
@@ -117,7 +117,7 @@ fn host_hidden(task: &Task) -> Outcome {
     Outcome::all(task.hidden.iter().map(one))
 }
 
-/// Opens the files by which a git directory is taken over; nothing is written to them.
+/// Opens the files by which a git directory can be taken over; writes nothing to them.
 fn git_write(task: &Task) -> Outcome {
     let of_host = task.hidden.iter().filter(|hidden| !is_another(hidden));
     Outcome::all(of_host.flat_map(|hidden| {
@@ -136,7 +136,7 @@ fn device_nodes(task: &Task) -> Outcome {
     outcome
 }
 
-/// A place where nothing is: what a probe left that was killed is removed.
+/// A free path: removes what a killed probe left there.
 fn scratch(directory: &Path) -> PathBuf {
     let path = directory.join(".provost-probe");
     let _ = fs::remove_file(&path);
@@ -153,7 +153,7 @@ fn touch(path: &Path) -> io::Result<()> {
     fs::remove_file(file)
 }
 
-/// Where nothing may be changed.
+/// Paths where nothing may be changed.
 fn unwritable(task: &Task) -> impl Iterator<Item = &Path> {
     task.read_only
         .iter()
@@ -176,7 +176,7 @@ fn read_only(task: &Task) -> Outcome {
     nowhere(task, touch)
 }
 
-/// Sets what is there already, so that nothing changes where it works.
+/// Sets the values that are there already, so that nothing changes where it works.
 fn read_only_mode(task: &Task) -> Outcome {
     nowhere(task, |path| {
         let found = fs::metadata(path)?;
@@ -187,7 +187,7 @@ fn read_only_mode(task: &Task) -> Outcome {
     })
 }
 
-/// Devices are the only mounts with devices.
+/// Only the five devices may be mounts that permit devices.
 fn mount_flags(_: &Task) -> Outcome {
     let text = match fs::read_to_string("/proc/self/mountinfo") {
         Ok(text) => text,

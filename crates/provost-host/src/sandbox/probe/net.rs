@@ -12,7 +12,7 @@ use super::super::proxy_listener;
 use super::super::wall::Wall;
 use super::{Outcome, Task, Trial};
 
-/// How long an answer is waited for that must not come.
+/// How long the probe waits for an answer that must not come.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 pub(super) const TRIALS: &[Trial] = &[
@@ -75,7 +75,7 @@ pub(super) const TRIALS: &[Trial] = &[
     },
 ];
 
-/// Whether something arrived is for the host to say.
+/// The host finds out whether the datagram arrived.
 fn sent(socket: io::Result<UdpSocket>, place: SocketAddr) -> Outcome {
     match socket.and_then(|socket| socket.send_to(b"x", place)) {
         Ok(_) => Outcome::seen(true, "sent"),
@@ -83,7 +83,7 @@ fn sent(socket: io::Result<UdpSocket>, place: SocketAddr) -> Outcome {
     }
 }
 
-/// A question for the address of one name, as resolvers take it.
+/// A DNS query for the address of one name.
 fn question() -> Vec<u8> {
     let mut question = vec![0x70, 0x76, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     for label in ["canary", "test"] {
@@ -102,7 +102,7 @@ fn resolve(task: &Task) -> Outcome {
         socket.send(&question())?;
         let mut answer = [0; 512];
         let length = socket.recv(&mut answer)?;
-        // The address is the end of the only answer.
+        // The address is the last four bytes of the only answer.
         let end = answer[..length].last_chunk::<4>().copied();
         end.ok_or_else(|| io::Error::other("no address"))
     };
@@ -113,7 +113,7 @@ fn resolve(task: &Task) -> Outcome {
     Outcome::denied(connected)
 }
 
-/// A proxy leads only where it was told to, and that is not here.
+/// A proxy connects only to granted places, and this is none.
 fn proxy(task: &Task) -> Outcome {
     if !matches!(task.network, Network::Proxy(_)) {
         return Outcome::seen(true, "there is none");
@@ -145,7 +145,7 @@ fn inet_socket(task: &Task) -> Outcome {
     let seen = Outcome::refused(attempts::socket(libc::AF_INET));
     match task.network {
         Network::Deny => seen,
-        // There it has to work, or the programs that were promised a network fail.
+        // There it has to work, or programs with a granted network fail.
         Network::Loopback | Network::Proxy(_) => Outcome {
             held: !seen.held,
             ..seen

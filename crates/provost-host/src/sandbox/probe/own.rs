@@ -71,11 +71,11 @@ fn descriptors(_: &Task) -> Outcome {
 }
 
 fn environment(task: &Task) -> Outcome {
-    let stray: Vec<String> = std::env::vars_os()
+    let extra: Vec<String> = std::env::vars_os()
         .map(|(name, _)| name.to_string_lossy().into_owned())
         .filter(|name| !task.env.contains_key(name))
         .collect();
-    Outcome::seen(stray.is_empty(), stray.join(" "))
+    Outcome::seen(extra.is_empty(), extra.join(" "))
 }
 
 fn status(field: &str) -> Option<String> {
@@ -95,7 +95,8 @@ fn status_is(field: &str, wanted: &str) -> Outcome {
 fn capabilities(task: &Task) -> Outcome {
     const NONE: &str = "0000000000000000";
     let mut sets = vec!["CapInh", "CapPrm", "CapEff", "CapAmb"];
-    // Outside a namespace only root can narrow the bound, and only root could gain from it.
+    // Outside a user namespace only root can reduce the bounding set, and only root could gain
+    // from it.
     if task.tier == Tier::Namespaces || rustix::process::geteuid().is_root() {
         sets.push("CapBnd");
     }
@@ -113,8 +114,8 @@ fn ids(_: &Task) -> Outcome {
     }))
 }
 
-/// A group that is not mapped shows as nobody's; it still opens files. Only a driver that may
-/// drop its groups does, and one that may not has the rights of its own user anyway.
+/// A group that is not mapped shows as the overflow group; it still gives access to files. Only a
+/// driver that may drop its groups does; one that may not has the rights of its own user anyway.
 fn groups(task: &Task) -> Outcome {
     match status("Groups") {
         Some(groups) => Outcome::seen(groups.is_empty() || task.keeps_groups, groups),
@@ -122,11 +123,11 @@ fn groups(task: &Task) -> Outcome {
     }
 }
 
-/// A session of somebody outside has the number 0, or another one than this process. Both numbers
-/// are taken from the same place: the `/proc` around a sandbox counts otherwise than the sandbox.
+/// A session from outside has the id 0, or another one than this process. Both ids come from the
+/// same place: the `/proc` around a sandbox numbers processes differently than the sandbox.
 fn session(_: &Task) -> Outcome {
     let text = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name before it may hold anything, blanks and brackets too.
+    // The program name before it may contain any character, blanks and brackets too.
     let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
     let session = fields.split_whitespace().nth(3).unwrap_or("not there");
     let own = text.split(' ').next().unwrap_or_default();

@@ -7,7 +7,7 @@ use super::super::attempts;
 use super::super::wall::Wall;
 use super::{CANARY, Outcome, Task, Trial};
 
-/// What keeps a process from looking into one that is not of the sandbox.
+/// What keeps a process from reading one outside the sandbox.
 const STRANGERS: &[Wall] = &[
     Wall::Processes,
     Wall::Seccomp,
@@ -80,7 +80,7 @@ pub(super) const TRIALS: &[Trial] = &[
     },
 ];
 
-/// A number of the host may be used inside too.
+/// A pid of the host may be in use inside too.
 fn is_ours(pid: i32) -> bool {
     pid == 1 || u32::try_from(pid) == Ok(std::process::id())
 }

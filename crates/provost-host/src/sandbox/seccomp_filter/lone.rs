@@ -1,4 +1,4 @@
-//! What the filter refuses where no namespace hides it.
+//! What the filter refuses in addition in tier `landlock`, where no namespace hides it.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ const UNSUPPORTED: Decision = Decision::Errno(libc::EOPNOTSUPP.unsigned_abs());
 
 /// Refused whatever their arguments.
 const REFUSED: &[i64] = &[
-    // Landlock does not see who connects to a socket in the file system, and one of those leads out
-    // of every sandbox: a container engine's, a key agent's. Pairs are made by another call, see
+    // Landlock does not restrict connections to a socket in the file system, and some of those lead
+    // out of every sandbox: a container engine's, a key agent's. Another call makes pairs, see
     // [`pairs`].
     libc::SYS_socket,
     // Memory, semaphores and queues that all programs of a user share by number or name.
@@ -31,7 +31,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_process_mrelease,
 ];
 
-/// Landlock does not know these: programs are told that the file system cannot do it.
+/// Landlock does not restrict these: they fail as on a file system without such attributes.
 const ATTRIBUTES: &[i64] = &[
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
@@ -45,8 +45,8 @@ const ATTRIBUTES: &[i64] = &[
     469, // file_setattr
 ];
 
-/// Requests that change flags of a file that is only open for reading; the last one forbids writing it for
-/// ever. The kernel's headers have them, and they are the same on every architecture of 64 bits.
+/// Requests that change flags of a file that is only open for reading; the last one forbids writing
+/// it for ever. The numbers are from the kernel's headers, and the same on all 64-bit architectures.
 const FLAGS: [u32; 4] = [
     0x4008_6602, // FS_IOC_SETFLAGS
     0x4008_7602, // FS_IOC_SETVERSION
@@ -54,7 +54,7 @@ const FLAGS: [u32; 4] = [
     0x4080_6685, // FS_IOC_ENABLE_VERITY
 ];
 
-/// Calls about a process, by the argument that names it: only the caller may be meant.
+/// Calls about a process, with the argument that names it: only the caller itself is permitted.
 const ABOUT: [(i64, u32); 7] = [
     (libc::SYS_prlimit64, 0),
     (libc::SYS_sched_setaffinity, 0),
@@ -65,7 +65,7 @@ const ABOUT: [(i64, u32); 7] = [
     (libc::SYS_move_pages, 0),
 ];
 
-/// Adds to `rules` what the walls of namespaces would have kept.
+/// Adds to `rules` what namespaces would have restricted.
 pub(super) fn add(rules: &mut BTreeMap<u32, Decision>) {
     let all = |calls: &[i64], decision: &Decision| -> Vec<(u32, Decision)> {
         let rule = |call: &i64| (number(*call), decision.clone());
@@ -78,7 +78,7 @@ pub(super) fn add(rules: &mut BTreeMap<u32, Decision>) {
         cases.extend(FLAGS.map(|request| (request, UNSUPPORTED)));
     }
     rules.extend(ABOUT.map(|(call, argument)| (number(call), only(argument, &ALLOW))));
-    // The first argument says what the second one names: here a process, elsewhere all of a user's.
+    // The first argument says what the second one names: a process, or all processes of a user.
     let own = only(1, &ALLOW);
     for call in [libc::SYS_setpriority, libc::SYS_ioprio_set] {
         let first = u32::from(call == libc::SYS_ioprio_set);
@@ -87,8 +87,8 @@ pub(super) fn add(rules: &mut BTreeMap<u32, Decision>) {
     }
 }
 
-/// Pairs that stay what they were born as: an end of a datagram pair can be sent from, or connected,
-/// to any socket in the file system. The kernel knows two flags beside the type.
+/// Permits only pairs of streams. One end of a datagram pair could send or connect to any socket in
+/// the file system. The kernel knows two flags beside the type.
 fn pairs() -> Decision {
     let flags = [
         0,
@@ -169,7 +169,7 @@ mod tests {
         }
     }
     #[test]
-    fn only_pairs_that_cannot_be_led_elsewhere_are_made() {
+    fn only_pairs_that_cannot_be_connected_elsewhere_are_made() {
         let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         let cases = [
             ("a stream", libc::AF_UNIX, libc::SOCK_STREAM, true),

@@ -1,15 +1,15 @@
-//! No file gets a set-user-id or set-group-id bit.
+//! Refuses set-user-id and set-group-id bits on files.
 //!
-//! No sandbox honours those bits, but what can be written lies on the host, where another user who
-//! starts such a file would act as the one who owns it.
+//! No sandbox honours those bits. But writable files lie on the host, where another user who
+//! executes such a file would act as its owner.
 
 use std::collections::BTreeMap;
 
 use super::{ALLOW, Decision, REFUSE, UNKNOWN, number};
 
 const BITS: u32 = 0o6000;
-/// Without one of these the mode of an opening call is not looked at. `O_TMPFILE` shares a bit with
-/// `O_DIRECTORY`, which makes nothing.
+/// Without one of these flags the kernel ignores the mode of an opening call. `O_TMPFILE` shares a
+/// bit with `O_DIRECTORY`, which creates nothing.
 const MAKING: u32 = libc::O_CREAT.cast_unsigned()
     | libc::O_TMPFILE.cast_unsigned() & !libc::O_DIRECTORY.cast_unsigned();
 
@@ -39,11 +39,11 @@ pub(super) fn add(rules: &mut BTreeMap<u32, Decision>) {
     rules.insert(number(libc::SYS_openat), opening(2));
     #[cfg(target_arch = "x86_64")]
     rules.insert(number(libc::SYS_open), opening(1));
-    // Its mode is in memory, where a filter does not see it. Programs know kernels without it.
+    // Its mode is in memory, where a filter does not see it. Programs fall back to `openat`.
     rules.insert(number(libc::SYS_openat2), UNKNOWN);
 }
 
-/// A mode follows these flags.
+/// Checks the mode argument, which follows these flags, if the call creates a file.
 fn opening(flags: u32) -> Decision {
     Decision::AnyBit {
         argument: flags,

@@ -1,4 +1,4 @@
-//! Puts up things of the host for a probe to attack, and looks whether anything reached them.
+//! Sets up targets on the host for a probe to attack, and checks whether anything reached them.
 
 use std::fs;
 use std::io;
@@ -21,13 +21,13 @@ use super::super::scratch::Scratch;
 use super::super::wall::Wall;
 use super::resolver::Resolver;
 
-const SECRET: &str = "nobody inside may read this\n";
-/// How the names of sockets that are no files begin.
+const SECRET: &str = "no process inside may read this\n";
+/// Prefix of the names of abstract sockets.
 const PREFIX: &str = "provost-selftest-";
-/// Found by the host, not by the probe.
+/// A result that the host finds, not the probe.
 pub(super) const UNTOUCHED: &str = "outside_untouched";
 
-/// Things of the host that the probe attacks; they are gone with this value.
+/// Targets on the host that the probe attacks; dropping this value removes them.
 #[derive(Debug)]
 pub struct Outside {
     scratch: Scratch,
@@ -42,7 +42,7 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Puts up a secret, listeners and a process; `launcher` is the process's program.
+    /// Sets up a secret, listeners and a process; `launcher` is the process's program.
     pub fn new(launcher: &Launcher) -> Result<Self, SandboxError> {
         Self::put_up(launcher).map_err(|source| SandboxError::Machine {
             what: "the targets of the self-test",
@@ -50,7 +50,7 @@ impl Outside {
         })
     }
 
-    /// The same, and `directory` of the host may not be there either.
+    /// Requires that `directory` of the host is not visible inside either.
     #[must_use]
     pub fn hiding(mut self, directory: &Path) -> Self {
         self.hidden.push(directory.to_owned());
@@ -61,7 +61,7 @@ impl Outside {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         let abstract_name = format!("{PREFIX}{}", hex(&random));
-        // Whoever is killed leaves it to the next sandbox to remove it.
+        // If this process is killed, the next sandbox removes it.
         let scratch = Scratch::make(&temporary())?;
         Self::fill(launcher, scratch, abstract_name)
     }
@@ -70,7 +70,7 @@ impl Outside {
         let directory = scratch.path();
         fs::write(directory.join("secret"), SECRET)?;
         fs::set_permissions(directory.join("secret"), fs::Permissions::from_mode(0o600))?;
-        // A stand-in where no repository is at hand.
+        // A stand-in, because there may be no repository.
         let git = directory.join("repository/.git");
         fs::create_dir_all(&git)?;
         fs::write(git.join("config"), "[core]\n")?;
@@ -125,7 +125,7 @@ impl Outside {
                 inode: found.ino(),
             })
         };
-        // A tree may be protected as a whole, whatever it is made of.
+        // A tree may be protected as a whole, whatever its mount is.
         let is_covered = |mount: &Mount| {
             let protects = |other: &Mount| matches!(other, Mount::Protect { target } if target == mount.target());
             mount.is_writable() && profile.mounts.iter().any(protects)
@@ -161,7 +161,7 @@ impl Outside {
         })
     }
 
-    /// Corrects `probes` by what is seen from here.
+    /// Corrects `probes` by what the host sees.
     pub(super) fn inspect(&self, tier: Tier, probes: &mut Vec<Probe>) {
         let [path_socket, abstract_socket] = &self.sockets;
         let reached = [
@@ -184,7 +184,7 @@ impl Outside {
         let secret = self.directory().join("secret");
         let same_text = fs::read_to_string(&secret).is_ok_and(|text| text == SECRET);
         let same_mode = fs::metadata(&secret).is_ok_and(|found| found.mode() & 0o777 == 0o600);
-        // That modes can be changed has a probe of its own, and a tier may declare it as a hole.
+        // Another probe tests changes of modes, and a tier may declare them as a hole.
         let excused = tier == Tier::Landlock;
         probes.push(Probe {
             name: UNTOUCHED.to_owned(),
@@ -205,8 +205,8 @@ impl Drop for Outside {
     }
 }
 
-/// Where a probe finds what `mount` lets in; without a mount namespace that is where it is outside,
-/// and where scratch directories are is not known before.
+/// Where a probe finds the target of `mount`. Without a mount namespace that is its path on the
+/// host; the path of a scratch directory is not known beforehand.
 fn place(mount: &Mount, tier: Tier) -> Option<&Path> {
     match (tier, mount) {
         (Tier::Landlock, Mount::ReadOnly { source, .. } | Mount::Writable { source, .. }) => {

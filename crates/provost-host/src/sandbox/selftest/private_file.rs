@@ -1,4 +1,4 @@
-//! Small files that only their writer could have written, and that are there whole or not at all.
+//! Small files that only this user could have written, and that are complete or absent.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -8,8 +8,8 @@ use std::path::Path;
 use provost_core::object::hex;
 use rustix::fs::OFlags;
 
-/// Reads up to `largest` bytes, if `place` is a plain file of this user in a directory of this user,
-/// both closed to everybody else.
+/// Reads up to `largest` bytes, if `place` is a regular file of this user in a directory of this
+/// user, and no other user has access to either.
 pub(super) fn read(place: &Path, largest: u64) -> io::Result<Vec<u8>> {
     let odd = |what: &str| io::Error::other(what.to_owned());
     let directory = place.parent().ok_or_else(|| odd("no directory"))?;
@@ -32,20 +32,20 @@ pub(super) fn read(place: &Path, largest: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether it belongs to this user, and nobody else can touch it.
+/// Whether it belongs to this user, and no other user has access.
 fn is_private(found: &fs::Metadata) -> bool {
     let for_others = found.mode() & 0o077;
     found.uid() == rustix::process::geteuid().as_raw() && for_others == 0
 }
 
-/// Puts `bytes` into the file `place`.
+/// Replaces the file `place` by one with `bytes`.
 pub(super) fn write(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = place.parent().unwrap_or(Path::new("/"));
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(directory)?;
-    // Of this writer alone: another thread, or another process of the same number, has its own.
+    // A draft of this writer alone: another thread, or another process of the same pid, has its own.
     let mut number = [0; 8];
     getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
     let beside = place.with_extension(format!("{}.new", hex(&number)));

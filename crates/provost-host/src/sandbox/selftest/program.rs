@@ -1,11 +1,11 @@
-//! Knows the digest of the launcher's program without reading all of it each time.
+//! Remembers the digest of the launcher's program, so that it is not read each time.
 //!
 //! # Invariants
 //!
-//! - A digest is believed only for the file it was computed from: the same inode, size and times,
-//!   and the same start of the machine. Nobody can set a change time, so a file that was written to
-//!   or replaced is another one.
-//! - What changed just before it was read is not remembered, because a later change could bear the
+//! - A digest counts only for the file it was computed from: the same inode, size and times, and
+//!   the same boot. No program can set a change time, so a file that was written to or replaced
+//!   is another one.
+//! - What changed just before it was read is not remembered, because a later change could have the
 //!   same time.
 
 use std::collections::BTreeMap;
@@ -25,13 +25,13 @@ use crate::cache;
 use crate::process::BOOT;
 use crate::sandbox::Launcher;
 
-/// The largest file that a digest is remembered in.
+/// The largest file of a remembered digest, in bytes.
 const LARGEST: u64 = 4096;
 
-/// Some file systems count in whole seconds.
+/// Some file systems store times in whole seconds.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// What tells one state of a file from all others.
+/// What identifies one state of a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Identity {
     device: u64,
@@ -53,7 +53,7 @@ impl Identity {
         })
     }
 
-    /// Whether a change from `now` on must show in the times.
+    /// Whether any change after `now` shows in the times.
     fn is_settled(&self, now: SystemTime) -> bool {
         let seconds = self.changed.0.max(self.modified.0);
         let latest = u64::try_from(seconds).ok().map(Duration::from_secs);
@@ -63,7 +63,7 @@ impl Identity {
     }
 }
 
-/// What is written down.
+/// What is stored on disk.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Remembered {
@@ -71,14 +71,14 @@ struct Remembered {
     sha256: String,
 }
 
-/// What this process knows already.
+/// Digests that this process has computed or recalled.
 fn known() -> MutexGuard<'static, BTreeMap<Identity, String>> {
     static KNOWN: Mutex<BTreeMap<Identity, String>> = Mutex::new(BTreeMap::new());
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Recalls the digest of the program of `launcher` from `directory`, or begins to compute it, so
-/// that nobody waits for it later.
+/// Recalls the digest of the program of `launcher` from `directory`, or starts to compute it in the
+/// background, so that the self-test does not wait for it.
 pub fn foresee(launcher: &Launcher, directory: &Path) {
     let place = place(directory);
     let now = SystemTime::now();
@@ -95,11 +95,11 @@ pub fn foresee(launcher: &Launcher, directory: &Path) {
             && remembered.identity.is_settled(now)
             && let Ok(bytes) = serde_json::to_vec(&remembered)
         {
-            // Only a saving of time: a memory that cannot be written is no reason to stop.
+            // It only saves time: a digest that cannot be stored is no error.
             let _ = private_file::write(&place, &bytes);
         }
     };
-    // Without a thread it is computed when it is asked for.
+    // Without a thread it is computed when it is needed.
     drop(std::thread::Builder::new().spawn(compute));
 }
 
@@ -108,7 +108,7 @@ pub(super) fn digest(path: &Path) -> io::Result<String> {
     compute(path).map(|remembered| remembered.sha256)
 }
 
-/// Where the digest is remembered until the next start of the machine.
+/// Where the digest is stored until the next boot.
 fn place(directory: &Path) -> Option<PathBuf> {
     let boot = fs::read_to_string(BOOT).ok()?;
     let sandboxes = directory.join(cache::SANDBOXES).join(boot.trim());
@@ -126,11 +126,11 @@ fn recall(path: &Path, place: &Path, now: SystemTime) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the whole program, once a process as long as it stays the same.
+/// Reads the whole program, once per process as long as it stays the same.
 fn compute(path: &Path) -> io::Result<Remembered> {
     let mut file = File::open(path)?;
     let identity = Identity::of(&file)?;
-    // Whoever else asks meanwhile waits for this answer.
+    // Other threads that ask meanwhile wait for this answer.
     let mut known = known();
     if let Some(sha256) = known.get(&identity).cloned() {
         return Ok(Remembered { identity, sha256 });

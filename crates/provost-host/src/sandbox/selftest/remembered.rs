@@ -1,10 +1,10 @@
-//! Remembers self-tests that held, so that a sandbox is attacked once for each start of the machine.
+//! Remembers self-tests that held, so that a sandbox is attacked once per boot of the machine.
 //!
 //! # Invariants
 //!
-//! - A report is believed only on exactly the ground it was found on, if it is whole and held.
-//! - A file is believed only if nobody but this user could have written it.
-//! - Whatever is amiss means that the sandbox is attacked again, never that it passes.
+//! - A report counts only for exactly the [`Ground`] of its test, if it is complete and held.
+//! - A file counts only if no other user could have written it.
+//! - On any doubt the sandbox is attacked again; it never passes without a test.
 
 use std::fs;
 use std::io;
@@ -18,23 +18,22 @@ use crate::sandbox::{Launcher, Mount, Profile, SandboxError};
 
 /// The largest report that is read.
 const LARGEST: u64 = 256 << 10;
-/// What stands for everything of one run in a [`shape`].
+/// Replaces every path of one run in a [`shape`].
 const ANY: &str = "/any";
 
 /// A report, and whether it was remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recalled {
-    /// What was found.
     pub report: Report,
-    /// Whether it was found earlier.
+    /// Whether it is from an earlier test.
     pub cached: bool,
 }
 
-/// The report about `profile`: an earlier one that is kept in `directory`, or a new one, whose
-/// targets `outside` puts up.
+/// The report about `profile`: an earlier one from `directory`, or a new one, whose targets
+/// `outside` sets up.
 ///
-/// The ground is the [`shape`] of the profile: what of it belongs to one run below `private` makes
-/// no wall.
+/// The ground is the [`shape`] of the profile: paths of one run below `private` do not change its
+/// restrictions.
 pub fn test(
     launcher: &Launcher,
     profile: &Profile,
@@ -52,7 +51,7 @@ pub fn test(
     let found = super::run(launcher, profile, &outside()?)?;
     let report = Report { ground, ..found };
     if report.held() {
-        // Only a saving of time: a memory that cannot be written is no reason to stop.
+        // It only saves time: a report that cannot be stored is no error.
         let _ = write(&place, &report);
     }
     Ok(Recalled {
@@ -61,8 +60,9 @@ pub fn test(
     })
 }
 
-/// The profile without what differs from run to run and makes no wall: where below `private` a
-/// tree of the host lies, what made-up files hold, and the values of variables.
+/// The profile without what differs from run to run and does not change its restrictions: where
+/// below `private` a tree of the host lies, the content of generated files, and the values of
+/// variables.
 pub fn shape(profile: &Profile, private: &[&Path]) -> Profile {
     let mut shape = profile.clone();
     let forget = |path: &mut PathBuf| {
@@ -98,7 +98,7 @@ fn place(directory: &Path, ground: &Ground) -> Result<PathBuf, SandboxError> {
     Ok(sandboxes.join(format!("{name}.json")))
 }
 
-/// Reads a report about `ground` that can be believed.
+/// Reads a report about `ground`; fails unless it is valid.
 fn read(place: &Path, ground: &Ground) -> io::Result<Report> {
     let bytes = private_file::read(place, LARGEST)?;
     let report: Report = provost_core::json::parse_as(&bytes).map_err(io::Error::other)?;
@@ -108,7 +108,7 @@ fn read(place: &Path, ground: &Ground) -> io::Result<Report> {
     Ok(report)
 }
 
-/// Keeps `report`, whole or not at all.
+/// Stores `report`, completely or not at all.
 fn write(place: &Path, report: &Report) -> io::Result<()> {
     let bytes = serde_json::to_vec(report).map_err(io::Error::other)?;
     private_file::write(place, &bytes)?;
@@ -116,7 +116,7 @@ fn write(place: &Path, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what was found before this start of the machine. Nothing depends on it.
+/// Removes the reports from before this boot. Nothing depends on it, so errors are ignored.
 fn forget_others(directory: &Path) {
     let above = directory.parent().unwrap_or(Path::new("/"));
     for entry in fs::read_dir(above).into_iter().flatten().flatten() {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_believed_on_its_own_ground_only() {
+    fn a_report_counts_on_its_own_ground_only() {
         let kept = kept();
         let ground = &kept.report.ground;
         assert_eq!(read(&kept.place, ground).unwrap(), kept.report);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_found_before_this_start_of_the_machine_is_forgotten() {
+    fn reports_from_before_this_boot_are_forgotten() {
         let kept = kept();
         let mut later = kept.report.clone();
         later.ground.boot.push('x');
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_does_not_hold_is_not_believed() {
+    fn a_report_that_does_not_hold_does_not_count() {
         let kept = kept();
         let changes: [fn(&mut Report); 3] = [
             |report| report.probes[3].held = false,
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_could_have_written_is_not_believed() {
+    fn a_file_that_others_could_have_written_does_not_count() {
         let spoils: [fn(&Path); 5] = [
             |place| fs::set_permissions(place, fs::Permissions::from_mode(0o620)).unwrap(),
             |place| {

@@ -1,6 +1,6 @@
-//! A resolver on the loopback of the host that answers every question with the loopback itself.
+//! A resolver on the loopback of the host that answers every query with the loopback itself.
 //!
-//! It is the self-test's own, so that nobody's real resolver is asked and no real one is needed.
+//! It belongs to the self-test, so that no real resolver is asked or needed.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How soon it notices that it is over even if nobody wakes it.
+/// How soon it notices its end if no packet wakes it.
 const TURN: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Drop for Resolver {
     }
 }
 
-/// The question again, marked as an answer, with one address behind it.
+/// The query again, marked as an answer, with one address appended.
 fn answer(question: &[u8]) -> Vec<u8> {
     let mut answer = question.to_vec();
     for (at, byte) in [(2, 0x81), (3, 0x80), (7, 1)] {
@@ -73,7 +73,7 @@ fn answer(question: &[u8]) -> Vec<u8> {
             *place = byte;
         }
     }
-    // The name of the question, type A, class IN, no life, four bytes.
+    // The name of the query, type A, class IN, time to live 0, four bytes.
     answer.extend_from_slice(&[0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1]);
     answer
 }

@@ -1,4 +1,4 @@
-//! Removes from a shelf what nobody uses.
+//! Removes cached directories that are not in use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,22 +12,21 @@ use super::lock::{lock, unused};
 use crate::workspace::manifest::Manifest;
 use crate::workspace::{WorkspaceError, remove, system};
 
-/// How the name of a directory that is out of use begins.
+/// Prefix of the name of a directory that was taken out of use.
 const ASIDE: &str = "gone.";
 
-/// When a directory was used last, its name, and its bytes.
+/// Last use, name, and size in bytes of a directory.
 type Found = (SystemTime, String, u64);
 
-/// Says of a directory's name and last use whether somebody may soon want it again.
+/// Decides from a directory's name and last use whether a later run may need it.
 pub type Wanted<'a> = &'a dyn Fn(&str, SystemTime) -> bool;
 
-/// What a collection removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Collected {
     /// How many directories.
     pub count: u64,
-    /// What they held, in bytes.
+    /// Their size.
     pub bytes: u64,
 }
 
@@ -39,8 +38,8 @@ impl Collected {
 }
 
 impl DirectoryCache {
-    /// Removes what nobody holds: what is not `wanted`, and of the rest the least recently used until
-    /// it fits into `room` bytes; also what was set aside or never finished.
+    /// Removes directories without a holder: those not `wanted`, then the least recently used ones
+    /// until the rest fits into `room` bytes. Unfinished and discarded ones are removed too.
     pub(crate) fn collect(
         &self,
         room: u64,
@@ -61,7 +60,7 @@ impl DirectoryCache {
         Ok(collected)
     }
 
-    /// What [`Shelf::collect`] would remove.
+    /// What [`DirectoryCache::collect`] would remove.
     pub(crate) fn collectable(
         &self,
         room: u64,
@@ -75,7 +74,7 @@ impl DirectoryCache {
         Ok(collected)
     }
 
-    /// Those of `found` that have to go, in this order.
+    /// Those of `found` to remove, in this order.
     fn condemned(&self, mut found: Vec<Found>, room: u64, wanted: Wanted<'_>) -> Vec<Found> {
         found.sort();
         let mut held = found.iter().map(|(_, _, bytes)| bytes).sum::<u64>();
@@ -98,7 +97,7 @@ impl DirectoryCache {
         condemned
     }
 
-    /// The directories with the time of their last use and their bytes, and the names of other things.
+    /// The directories with last use and size, and the names of other entries.
     fn list(&self) -> Result<(Vec<Found>, Vec<String>), WorkspaceError> {
         let mut found = Vec::new();
         let mut others = Vec::new();
@@ -123,7 +122,7 @@ impl DirectoryCache {
         Ok((found, others))
     }
 
-    /// Removes what was never finished, and what was set aside and is not used any more.
+    /// Removes unfinished directories, and discarded ones that have no holder.
     fn sweep(&self, names: &[String]) -> Result<(), WorkspaceError> {
         for name in names {
             let path = self.root.join(name);
@@ -140,7 +139,7 @@ impl DirectoryCache {
         Ok(())
     }
 
-    /// Removes what was set aside, unless somebody still uses it; then a later collection does.
+    /// Removes a discarded directory; if it still has a holder, a later collection does.
     pub(super) fn remove_unused(&self, aside: &Path) -> Result<(), WorkspaceError> {
         let without_lock = !aside.join("lock").exists();
         if without_lock || unused(aside).is_some() {
@@ -149,7 +148,7 @@ impl DirectoryCache {
         Ok(())
     }
 
-    /// Takes the directory `name` out of use; where it is now, if there was one.
+    /// Takes the directory `name` out of use; returns its new path, if it existed.
     pub(super) fn set_aside(&self, name: &str) -> Result<Option<PathBuf>, WorkspaceError> {
         let place = self.place(name);
         for number in 0_u32.. {

@@ -1,4 +1,4 @@
-//! Locks files for as long as this process lives.
+//! File locks that end with the process.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Locks the file `path`; nothing if it is not there or somebody else has it.
+/// Locks the file `path`; `None` if it does not exist or another process holds the lock.
 pub(super) fn lock(path: &Path, operation: FlockOperation) -> rustix::io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        // Nothing, or something that is none of ours and will be set aside.
+        // It does not exist, or is not a lock of ours and will be set aside.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR) => return Ok(None),
         file => file?,
     };
@@ -21,7 +21,7 @@ pub(super) fn lock(path: &Path, operation: FlockOperation) -> rustix::io::Result
     }
 }
 
-/// The lock on a directory that nobody uses.
+/// The lock on a directory that has no holder.
 pub(super) fn unused(place: &Path) -> Option<OwnedFd> {
     lock(
         &place.join("lock"),
@@ -30,7 +30,6 @@ pub(super) fn unused(place: &Path) -> Option<OwnedFd> {
     .ok()?
 }
 
-/// Whether `path` still names the file that was locked.
 pub(super) fn is_still(lock: &OwnedFd, path: &Path) -> bool {
     let (Ok(one), Ok(other)) = (
         rustix::fs::fstat(lock),

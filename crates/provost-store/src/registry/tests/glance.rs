@@ -1,4 +1,4 @@
-//! Questions to a registry that nobody uses.
+//! Queries on an idle registry.
 
 use std::fs;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn what_others_wrote_is_seen_while_they_have_it_open_and_after_they_died() {
     assert_eq!(seen(&path), None);
     registry.pin("run_1", &pin()).unwrap();
     assert_eq!(seen(&path), Some(pin()));
-    // What a process that was killed leaves: a log that nobody took over into the database.
+    // State after a kill: a log that was not merged into the database.
     let left = tempfile::tempdir().unwrap();
     for name in ["registry.db", "registry.db-wal"] {
         fs::copy(scratch.path().join(name), left.path().join(name)).unwrap();

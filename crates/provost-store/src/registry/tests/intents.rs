@@ -88,7 +88,7 @@ fn every_change_of_state_is_a_row_that_stays() {
     };
     registry.turn(None, &mut |_| vec![closed.clone()]).unwrap();
     let history = registry.history("one").unwrap();
-    let told: Vec<(&str, State)> = history
+    let reported: Vec<(&str, State)> = history
         .iter()
         .map(|(what, intent)| (what.as_str(), intent.state))
         .collect();
@@ -96,7 +96,7 @@ fn every_change_of_state_is_a_row_that_stays() {
         ("INTENT_DECLARED", State::Active),
         ("INTENT_CLOSED", State::Clean),
     ];
-    assert_eq!(told, want, "renewing a lease is no change of state");
+    assert_eq!(reported, want, "renewing a lease is no change of state");
     assert!(names(&registry.look(None).unwrap()).is_empty());
     assert_eq!(names(&registry.look(Some("one")).unwrap()), ["one"]);
     let connection = Connection::open(&scratch.path).unwrap();
@@ -105,7 +105,7 @@ fn every_change_of_state_is_a_row_that_stays() {
 }
 
 #[test]
-fn r10_what_cannot_be_read_is_kept_and_told() {
+fn an_unreadable_intent_is_kept_and_reported() {
     let scratch = Scratch::new();
     let mut registry = scratch.open();
     for name in ["damaged", "later", "fine"] {
@@ -148,18 +148,18 @@ fn r10_what_cannot_be_read_is_kept_and_told() {
 fn runs_and_agents_see_each_other() {
     let scratch = Scratch::new();
     let mut registry = scratch.open();
-    let everybody = |_: &Owner| true;
+    let all_alive = |_: &Owner| true;
     put(&mut registry, &intent("agent", 1, &["src/a"], 0));
     let held = registry
-        .acquire(&request("run", &["src"], 0), &everybody)
+        .acquire(&request("run", &["src"], 0), &all_alive)
         .unwrap();
     let Acquired::Held(holders) = held else {
         panic!("an agent is at work there");
     };
     assert_eq!(holders[0].run_id, "agent");
-    let nobody = |_: &Owner| false;
+    let none_alive = |_: &Owner| false;
     let granted = registry
-        .acquire(&request("run", &["src"], 0), &nobody)
+        .acquire(&request("run", &["src"], 0), &none_alive)
         .unwrap();
     assert!(matches!(granted, Acquired::Granted(_)), "its agent is dead");
     let known = registry.look(None).unwrap();
@@ -184,7 +184,7 @@ fn a_registry_of_the_first_version_is_brought_up_to_date() {
     assert_eq!(registry.intent_of("d").unwrap().as_deref(), Some("one"));
 }
 
-/// What may happen.
+/// A random operation.
 #[derive(Debug, Clone)]
 enum Step {
     Start { pid: u32, scope: usize },
@@ -216,7 +216,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The registry as one would explain it: leaves instead of paths, no database.
+/// Model of the registry: leaves instead of paths, no database.
 #[derive(Default)]
 struct Model {
     open: BTreeMap<String, (u32, usize, i64)>,
@@ -238,7 +238,7 @@ impl Model {
     }
 }
 
-/// Lets `pid` ask for a scope; registry and model must agree about the answer.
+/// Lets `pid` request a scope; registry and model must agree about the answer.
 fn begin(
     registry: &mut Registry,
     model: &mut Model,

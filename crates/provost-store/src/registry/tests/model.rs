@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What may happen to a registry.
+/// A random operation on the registry.
 #[derive(Debug, Clone)]
 enum Step {
     Acquire {
@@ -57,7 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The registry as one would explain it: leaves instead of paths, no database.
+/// Model of the registry: leaves instead of paths, no database.
 #[derive(Default)]
 struct Model {
     held: BTreeMap<usize, Entry>,

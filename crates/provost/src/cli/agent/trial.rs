@@ -1,4 +1,4 @@
-//! `provost agent test`: a small task in a temporary repository, as anybody's run would be.
+//! `provost agent test`: a small task in a temporary repository, run like any other.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -18,18 +18,20 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
 use crate::show::{Reader, neutralise, print_message};
 
-/// What the agent is asked to do, and how it is judged.
+/// The objective of the trial.
 const OBJECTIVE: &str = "Write the word hello, and nothing else, into the new file hello.txt.";
 const FILE: &str = "hello.txt";
 const ACCEPT: &str = "grep -qx hello hello.txt";
 
-/// Let an agent do a small task in a temporary repository, and say what works.
+/// Have an agent do a small task in a temporary repository and report what works.
 #[derive(Args)]
-#[command(after_help = "It asks the agent's model, which may cost a little.
+#[command(
+    after_help = "It sends requests to the agent's model, which may cost a little.
 
 Examples:
   provost agent test codex
-  provost agent test mine --net 127.0.0.1:8080")]
+  provost agent test mine --net 127.0.0.1:8080"
+)]
 pub(in crate::cli) struct Test {
     /// An agent of `provost.toml`, or codex, claude or gemini.
     name: String,
@@ -42,11 +44,11 @@ pub(super) fn run(trial: &Test, reader: Reader) -> Outcome {
     let bench = Bench::make()?;
     bench.repository()?;
     if reader == Reader::Person {
-        print_message(&format!("letting {} write one word", trial.name));
+        print_message(&format!("asking {} to write one word", trial.name));
     }
     let answer = bench.run(trial)?;
     let verdict = &answer["verdict"];
-    // A run that could not begin is answered with the refusal alone.
+    // A run that could not begin has the refusal as its whole answer.
     let verdict = if verdict.is_null() { &answer } else { verdict };
     let passed = verdict["allow"] == true;
     let words = |value: &Value| value.as_str().map(neutralise).unwrap_or_default();
@@ -74,7 +76,7 @@ pub(super) fn run(trial: &Test, reader: Reader) -> Outcome {
     })
 }
 
-/// A directory for one trial, gone when it is over.
+/// The directory of one trial, removed afterwards.
 struct Bench(PathBuf);
 
 impl Bench {
@@ -91,7 +93,7 @@ impl Bench {
         self.0.join(name)
     }
 
-    /// A repository with the policy that is checked out here, if there is one.
+    /// Creates a repository with the policy of the current checkout, if there is one.
     fn repository(&self) -> Result<(), Failure> {
         let own = Places::around(Path::new(".")).ok();
         let own = own.and_then(|place| Some(place.repo.checkout()?.join(policy::FILE)));
@@ -122,7 +124,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The answer of `provost run` with the agent that is tried.
+    /// The answer of `provost run` with the agent under test.
     fn run(&self, test: &Test) -> Result<Value, Failure> {
         let own = std::env::current_exe().map_err(|error| refused(&self.0, &error))?;
         let mut command = Command::new(own);

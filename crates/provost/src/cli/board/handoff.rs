@@ -1,4 +1,4 @@
-//! Writes the hand-off of a board: a directory that is there whole or not at all.
+//! Writes the hand-off of a board: a directory that is complete or absent.
 
 use std::path::Path;
 
@@ -17,22 +17,20 @@ use super::Handoff;
 use super::session::{BoardSession, Stop};
 
 pub(super) fn run(handoff: &Handoff) -> Result<Answer, Stop> {
-    let desk = BoardSession::find(&handoff.which)?;
-    // The lock keeps two hand-offs from being made in one place.
-    let _turn = desk.enter()?;
-    let (board, head) = desk.board()?;
+    let session = BoardSession::find(&handoff.which)?;
+    // The lock keeps two processes from writing one hand-off.
+    let _turn = session.enter()?;
+    let (board, head) = session.board()?;
     let bundle = bundle::handoff(&board, &head)?;
     let (target, code) = match &handoff.out {
         Some(out) => (out.clone(), Code::UsageError),
-        None => (desk.handoffs().join(&bundle.name), Code::EvidenceAltered),
+        None => (session.handoffs().join(&bundle.name), Code::EvidenceAltered),
     };
     if target.symlink_metadata().is_ok() {
         if !holds(&target, &bundle).map_err(Failure::from)? {
-            let reason = "is there already, and is not this hand-off";
+            let reason = "exists already, and is not this hand-off";
             let failure = Failure::new(code, reason).about(&target);
-            return Err(failure
-                .hint("name another directory, or leave --out away")
-                .into());
+            return Err(failure.hint("name another directory, or omit --out").into());
         }
     } else {
         write(&target, &bundle)?;
@@ -64,7 +62,7 @@ fn write(target: &Path, bundle: &HandoffBundle) -> Result<(), Failure> {
     Ok(store::publish(&beside, target)?)
 }
 
-/// Whether every file of the hand-off is in `target` as it must be.
+/// Whether every file of the hand-off is in `target`, unchanged.
 fn holds(target: &Path, bundle: &HandoffBundle) -> Result<bool, PortError> {
     let directory = RunBundle::new(target);
     for (name, bytes) in &bundle.files {

@@ -1,4 +1,4 @@
-//! Finds a board, and gets a turn at it.
+//! Finds a board, and locks it for one request.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::session::{self, SystemClock};
 
 use super::Which;
 
-/// The largest payload a board takes, in bytes: it is kept for good.
+/// The largest payload that a board accepts, in bytes: it is kept for good.
 const LARGEST: usize = 1024 * 1024;
 
 /// Why a command of the board stops early.
@@ -43,7 +43,7 @@ impl From<Failure> for Stop {
     }
 }
 
-/// Reads a payload; more than a board takes is an answer too, a file that is not there is not.
+/// Reads a payload; one that is too large is refused by a verdict, a missing file is a failure.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, Stop> {
     input::read(file, LARGEST).map_err(|failure| {
         if failure.code == Code::InputTooLarge {
@@ -53,7 +53,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<u8>, Stop> {
     })
 }
 
-/// The log that a result names, if that file is there.
+/// The log that a result names, if that file exists.
 pub(super) fn read_log(path: &str) -> Result<Option<Vec<u8>>, Stop> {
     let path = Path::new(path);
     if fs::symlink_metadata(path).is_err() {
@@ -70,18 +70,18 @@ pub(super) struct BoardSession {
 }
 
 impl BoardSession {
-    /// The board of the run `run_id`, which may not be there yet.
+    /// The board of the run `run_id`, which may not exist yet.
     pub(super) fn of(run_id: String) -> Result<Self, Stop> {
         Ok(Self::at(Places::find()?, run_id))
     }
 
-    /// The board of the run `run_id`, which must be there.
+    /// The board of the run `run_id`, which must exist.
     pub(super) fn begun(run_id: String) -> Result<Self, Stop> {
-        let desk = Self::of(run_id)?;
-        if desk.is_begun() {
-            return Ok(desk);
+        let session = Self::of(run_id)?;
+        if session.is_begun() {
+            return Ok(session);
         }
-        let reason = format!("the run {} has no board", desk.run_id);
+        let reason = format!("the run {} has no board", session.run_id);
         Err(Verdict::deny(Code::LedgerInconsistent, reason).into())
     }
 
@@ -93,7 +93,7 @@ impl BoardSession {
         }
     }
 
-    /// The board that is meant, which must be there.
+    /// The board that `which` names, or the only one; it must exist.
     pub(super) fn find(which: &Which) -> Result<Self, Stop> {
         Self::look(which)?.ok_or_else(|| {
             let failure = Failure::new(Code::NotFound, "there is no board yet");
@@ -101,13 +101,13 @@ impl BoardSession {
         })
     }
 
-    /// The board that is meant; nothing when there is none.
+    /// The board that `which` names, or the only one; nothing if there is none.
     pub(super) fn look(which: &Which) -> Result<Option<Self>, Stop> {
         let place = Places::find()?;
         if let Some(named) = &which.run {
             let run_id = payload::read_run(named)?;
-            let desk = Self::at(place, run_id);
-            return Ok(desk.is_begun().then_some(desk));
+            let session = Self::at(place, run_id);
+            return Ok(session.is_begun().then_some(session));
         }
         let mut runs = begun(&place)?;
         match runs.len() {
@@ -125,7 +125,7 @@ impl BoardSession {
         is_begun(&self.directory)
     }
 
-    /// The board as it is now, and the hash of its last record.
+    /// The current board, and the hash of its last event.
     pub(super) fn board(&self) -> Result<(Board, String), Failure> {
         let records = provost_store::board::records(&self.directory)?;
         let board = Board::fold(&self.run_id, &records)
@@ -134,7 +134,7 @@ impl BoardSession {
         Ok((board, head.to_owned()))
     }
 
-    /// Asks for what `order` makes of the board, in a turn of its own.
+    /// Applies the request that `order` makes from the board, under the lock.
     pub(super) fn ask(
         &self,
         now: i64,
@@ -147,14 +147,14 @@ impl BoardSession {
         Ok(verdict.map_err(Failure::from)?.into())
     }
 
-    /// Waits until nobody else uses the board.
+    /// Waits for the lock of the board.
     pub(super) fn enter(&self) -> Result<DriverLock, Failure> {
         self.place.prepare_boards()?;
         let owner = session::owner()?;
         Ok(provost_store::board::enter(&self.directory, &owner)?)
     }
 
-    /// Where hand-offs are kept that nobody wanted elsewhere.
+    /// The default directory of hand-offs.
     pub(super) fn handoffs(&self) -> PathBuf {
         self.directory.join("handoffs")
     }
@@ -180,7 +180,7 @@ fn begun(place: &Places) -> Result<Vec<String>, Failure> {
         .collect())
 }
 
-/// Whether somebody wrote to the board in `directory`; a refused request leaves an empty file.
+/// Whether the board in `directory` has an event; a refused request leaves an empty file.
 fn is_begun(directory: &Path) -> bool {
     fs::symlink_metadata(directory.join(RECORDS))
         .is_ok_and(|entry| !entry.is_file() || entry.len() > 0)

@@ -1,4 +1,4 @@
-//! Shows a board to people and to programs.
+//! Shows a board as text and as JSON.
 
 use provost_core::board::fact::LogLine;
 use provost_core::board::lock::Lock;
@@ -22,12 +22,12 @@ pub(super) fn run(show: &Show) -> Result<Answer, Stop> {
         Some(name) => Some(payload::read_task(name)?),
         None => None,
     };
-    let Some(desk) = BoardSession::look(&show.which)? else {
+    let Some(session) = BoardSession::look(&show.which)? else {
         let nothing = json!({ "run_id": null, "version": 0, "rows": [], "locks": [],
             "next_actions": [] });
         return Ok(Answer::data(nothing, "the board is empty"));
     };
-    let (board, head) = desk.board()?;
+    let (board, head) = session.board()?;
     match task {
         None => Ok(whole(&board, &head)),
         Some(task) => one(&board, &task),
@@ -58,7 +58,7 @@ fn whole(board: &Board, head: &str) -> Answer {
     Answer::data(json, text)
 }
 
-/// What is known of a task, for programs.
+/// The facts about a task, for programs.
 fn facts(board: &Board, row: &Row) -> Value {
     let mut facts = json!(row);
     facts["locks"] = json!(board.held_by(&row.task_id));
@@ -74,7 +74,6 @@ fn facts(board: &Board, row: &Row) -> Value {
     facts
 }
 
-/// A task in one line.
 fn line(board: &Board, row: &Row) -> String {
     let title = board.terms(&row.task_id).map_or("", |terms| &terms.title);
     let (task, status) = (row.task_id.as_str(), row.status.name());
@@ -115,7 +114,7 @@ fn one(board: &Board, task: &TaskId) -> Result<Answer, Stop> {
     Ok(Answer::data(json, text))
 }
 
-/// The log of a task, as it was written.
+/// The log of a task, verbatim.
 pub(super) fn log(board: &Board, task: &TaskId) -> Result<Answer, Stop> {
     board.row(task).map_err(|why| refuse(&why))?;
     let lines = board.log(task).iter().map(|line: &LogLine| &line.line);

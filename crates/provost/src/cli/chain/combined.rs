@@ -1,4 +1,4 @@
-//! Runs the commands of a contract that was divided on all results of its parts together.
+//! Runs the acceptance commands of a split contract on the combined results of its parts.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session::{self, SystemClock};
 
-/// What the commands say; what they print is kept in `directory`.
+/// The verdict of the commands; their output is kept in `directory`.
 pub(super) fn test(
     order: &CombinedResults,
     directory: &Path,
@@ -34,7 +34,7 @@ pub(super) fn test(
     let place = Places::find().map_err(port)?;
     let state = opened(&place, order)?;
     let contract = state.contract.clone();
-    let contract = contract.map_err(|_| bug("the contract that was divided has no meaning"))?;
+    let contract = contract.map_err(|_| bug("the contract that was split cannot be read"))?;
     let cache = place.cache().map_err(port)?.to_owned();
     let mut machine = Machine::new(place.repo, &cache, directory, &order.run_id);
     let tree = Target::tree(&mut machine, &order.commit)?;
@@ -61,7 +61,7 @@ pub(super) fn test(
         let reason = "was not tested: the chain was cancelled";
         return Ok(Verdict::deny(Code::Cancelled, reason));
     }
-    // All parts together must not run fewer tests than what they started from.
+    // All parts together must not run fewer tests than the base.
     let mut verdict = judge_tests(Some(ran), Some(base), &contract);
     if !verdict.allow {
         let mut commands = ran.commands.iter();
@@ -74,7 +74,7 @@ pub(super) fn test(
     Ok(if unaltered.allow { verdict } else { unaltered })
 }
 
-/// How a run under the contract that was divided would begin: by the policy of the same base.
+/// The state of a run under the split contract, by the policy of the same base.
 fn opened(place: &Places, order: &CombinedResults) -> Result<State, PortError> {
     let names = Names {
         run_id: order.run_id.clone(),
@@ -84,7 +84,7 @@ fn opened(place: &Places, order: &CombinedResults) -> Result<State, PortError> {
     let request = Request {
         contract: order.contract.clone(),
         typed: false,
-        // Nothing but the commands runs.
+        // Only the commands run.
         agent: Agent::Typed("true".to_owned()),
         review: None,
         credentials: Vec::new(),

@@ -1,4 +1,5 @@
-//! Runs the nodes of a chain, each in a thread of its own: sandboxes die with the thread that made them.
+//! Part runner: runs each node of a chain in its own thread, because sandboxes die with their
+//! thread.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
@@ -32,31 +33,31 @@ use crate::session::{self, Session};
 use crate::show::Reader;
 use crate::user_consent::{self, Sent};
 
-/// Who works for every node.
+/// The agents of every node.
 #[derive(Clone)]
 pub(super) struct NodeAgents {
     pub(super) agent: Agent,
     pub(super) review: Option<Agent>,
     pub(super) credentials: Vec<Credential>,
-    /// Places that were typed.
+    /// The places of the network that the user typed.
     pub(super) places: Vec<Endpoint>,
-    /// Secrets that runs which go on may send.
+    /// The secrets that resumed runs may send.
     pub(super) send: Vec<Sent>,
 }
 
 impl NodeAgents {
-    /// Whether a run that goes on may send `credential`: it was typed now, in one way or another.
+    /// Whether a resumed run may send `credential`: the user typed it as `--credential` or
+    /// `--send`.
     fn sends(&self, credential: &Credential) -> bool {
         self.credentials.contains(credential) || self.send.iter().any(|it| it.is(credential))
     }
 }
 
-/// Threads that drive runs.
+/// Runs nodes of a chain in threads.
 pub(super) struct PartThreads {
     place: Places,
-    /// The directory of the chain.
     directory: PathBuf,
-    hands: Arc<NodeAgents>,
+    agents: Arc<NodeAgents>,
     observer: ProgressObserver,
     sender: Sender<Came>,
     receiver: Receiver<Came>,
@@ -66,21 +67,21 @@ impl PartThreads {
     pub(super) fn new(
         place: Places,
         directory: PathBuf,
-        hands: NodeAgents,
+        agents: NodeAgents,
         reader: Reader,
     ) -> Self {
         let (sender, receiver) = mpsc::channel();
         Self {
             place,
             directory,
-            hands: Arc::new(hands),
+            agents: Arc::new(agents),
             observer: ProgressObserver::new(reader == Reader::Program),
             sender,
             receiver,
         }
     }
 
-    /// Lets `work` be done for `node` in a thread of its own.
+    /// Runs `work` for `node` in its own thread.
     fn spawn(
         &self,
         node: String,
@@ -90,13 +91,13 @@ impl PartThreads {
         let sender = self.sender.clone();
         let named = thread::Builder::new().name(node.clone());
         let spawned = named.spawn(move || {
-            // Whatever happens here, somebody waits for an answer.
+            // The chain waits for an answer, even after a panic.
             let done = panic::catch_unwind(AssertUnwindSafe(work));
             let bug = |_| Err(Failure::new(Code::Bug, "the driver of the run panicked"));
             let came = match done.unwrap_or_else(bug) {
                 Ok(Some(end)) => ended(node, end),
                 Ok(None) => Came::Nothing { node },
-                // The run is as far as it came; called again, the chain goes on with it.
+                // The run stays as it is; the next call of the chain resumes it.
                 Err(failure) => ended(
                     node,
                     End {
@@ -108,7 +109,7 @@ impl PartThreads {
                     },
                 ),
             };
-            // Nobody waits any more when the chain failed; the run itself is sealed.
+            // The receiver is gone if the chain failed; the run itself is sealed.
             let _ = sender.send(came);
         });
         match spawned {
@@ -161,16 +162,16 @@ impl PartRunner for PartThreads {
     }
 
     fn begin(&mut self, order: NodeStart) -> Result<(), PortError> {
-        let hands = Arc::clone(&self.hands);
+        let agents = Arc::clone(&self.agents);
         let (node, run_id) = (order.node.clone(), order.run_id.clone());
-        self.spawn(node, run_id, move || begin(order, &hands).map(Some))
+        self.spawn(node, run_id, move || begin(order, &agents).map(Some))
     }
 
     fn take_up(&mut self, node: &str, run_id: &str) -> Result<(), PortError> {
         let id = run_id.to_owned();
-        let hands = Arc::clone(&self.hands);
+        let agents = Arc::clone(&self.agents);
         self.spawn(node.to_owned(), run_id.to_owned(), move || {
-            take_up(&id, &hands)
+            take_up(&id, &agents)
         })
     }
 
@@ -179,7 +180,7 @@ impl PartRunner for PartThreads {
     }
 
     fn ended(&mut self) -> Result<Came, PortError> {
-        // It holds a sender itself, so there is always one.
+        // This struct holds a sender itself, so the channel is never closed.
         let came = self.receiver.recv();
         came.map_err(|error| PortError::of(Code::Bug, error))
     }
@@ -191,34 +192,34 @@ impl PartRunner for PartThreads {
 }
 
 /// Drives the run of a node to its seal.
-fn begin(order: NodeStart, hands: &NodeAgents) -> Result<End, Failure> {
+fn begin(order: NodeStart, agents: &NodeAgents) -> Result<End, Failure> {
     let place = Places::find()?;
     let names = Names {
         run_id: order.run_id,
         task_id: order.contract.task_id.clone(),
         trace_id: ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?,
     };
-    // An agent that only the file of the chain names was not typed.
+    // An agent that only the chain file names was not typed by the user.
     let by_name = |agent: &'_ Agent| match agent {
         Agent::Named(name) => Some(name.clone()),
         Agent::Typed(_) => None,
     };
     let (mine, review) = (
-        by_name(&hands.agent),
-        hands.review.as_ref().and_then(by_name),
+        by_name(&agents.agent),
+        agents.review.as_ref().and_then(by_name),
     );
     let mine = mine.filter(|_| order.agent.is_none());
     let agent = order.agent.map(Agent::Named);
-    // A secret is for the nodes whose contracts grant its place.
+    // A secret is only for the nodes whose contracts grant its place.
     let extra = order.contract.x_provost.as_ref();
     let places = extra.map_or(&[][..], |extra| extra.net.as_slice());
     let granted = |it: &&Credential| opening::is_granted(&it.endpoint, places);
-    let credentials = hands.credentials.iter().filter(granted).cloned().collect();
+    let credentials = agents.credentials.iter().filter(granted).cloned().collect();
     let request = Request {
         contract: order.contract,
         typed: false,
-        agent: agent.unwrap_or_else(|| hands.agent.clone()),
-        review: hands.review.clone(),
+        agent: agent.unwrap_or_else(|| agents.agent.clone()),
+        review: agents.review.clone(),
         credentials,
         workspace: workspace()?,
         owner: session::owner()?,
@@ -229,8 +230,8 @@ fn begin(order: NodeStart, hands: &NodeAgents) -> Result<End, Failure> {
     let typed = user_consent::Typed {
         agent: mine.as_deref(),
         review: review.as_deref(),
-        places: &hands.places,
-        credentials: &hands.credentials,
+        places: &agents.places,
+        credentials: &agents.credentials,
     };
     user_consent::to_run(&place, &opened, &typed)?;
     start::check(&opened, None)?;
@@ -242,8 +243,8 @@ fn begin(order: NodeStart, hands: &NodeAgents) -> Result<End, Failure> {
     end(&state)
 }
 
-/// Brings a run to its end that a driver left; nothing if it never began.
-fn take_up(run_id: &str, hands: &NodeAgents) -> Result<Option<End>, Failure> {
+/// Resumes a run whose driver died, and drives it to its end; nothing if it never began.
+fn take_up(run_id: &str, agents: &NodeAgents) -> Result<Option<End>, Failure> {
     let place = Places::find()?;
     history::require_own(&place, run_id)?;
     if history::is_sealed(&place, run_id) {
@@ -260,20 +261,20 @@ fn take_up(run_id: &str, hands: &NodeAgents) -> Result<Option<End>, Failure> {
     let mut session = Session::open(place, run_id)?;
     let brokered = session.brokered()?;
     let (typed, others): (Vec<&Credential>, Vec<&Credential>) =
-        brokered.iter().partition(|it| hands.sends(it));
-    user_consent::to_send(run_id, "resume", &others, &hands.send)?;
+        brokered.iter().partition(|it| agents.sends(it));
+    user_consent::to_send(run_id, "resume", &others, &agents.send)?;
     session.send(&[typed, others].concat());
     let state = session.resume(&mut observer)?;
     observer.close_request(&state);
     end(&state).map(Some)
 }
 
-/// What came of a run.
+/// The end of a run, for the chain.
 fn end(state: &State) -> Result<End, Failure> {
     let run_id = state.names.run_id.clone();
     let pins = Places::find()?.pins(&run_id)?;
     let unfinished = || {
-        // One that waits for a person goes on when the chain is called after the answer.
+        // A run that waits for approval is resumed when the chain is called after the answer.
         let waits = state.unanswered();
         waits.unwrap_or_else(|| Verdict::deny(Code::RunUnfinished, "the run has not ended yet"))
     };

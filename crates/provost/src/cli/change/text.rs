@@ -1,4 +1,4 @@
-//! Says what became of a request in a few lines, and which command comes next.
+//! Text output of `provost change`: the outcome of a request, and the next command.
 //!
 //! The facts are those of the answer that `--json` prints; nothing is decided here.
 
@@ -16,13 +16,13 @@ const MOST: usize = 8;
 
 pub(super) struct Asked<'a> {
     pub(super) command: &'a Command,
-    /// The name that was typed; one of the environment need not be repeated.
+    /// The name from `--agent`; a name from the environment need not be repeated.
     pub(super) agent: Option<&'a str>,
     pub(super) root: &'a str,
 }
 
 impl Asked<'_> {
-    /// The beginning of every command that follows.
+    /// The beginning of every next command.
     fn program(&self) -> String {
         let mut text = "provost change".to_owned();
         if let Some(agent) = self.agent {
@@ -46,7 +46,7 @@ fn files<'a>(paths: impl IntoIterator<Item = &'a str>) -> String {
     words.collect()
 }
 
-/// What tools are told, in the words of the command line.
+/// A message for tools, with the tools and arguments replaced by commands and flags.
 fn spoken(text: &str) -> String {
     const WORDS: [(&str, &str); 9] = [
         ("analyze_repository", "provost change analyze"),
@@ -72,8 +72,8 @@ fn spoken(text: &str) -> String {
     WORDS.iter().fold(text.to_owned(), change)
 }
 
-/// The lines that a person reads.
-pub(super) fn told(asked: &Asked<'_>, value: &Value) -> String {
+/// The text output.
+pub(super) fn render(asked: &Asked<'_>, value: &Value) -> String {
     let text = match asked.command {
         Command::Analyze(_) => analysed(asked, value),
         Command::Start(start) | Command::Queue(start) => started(asked, start, value),
@@ -83,8 +83,8 @@ pub(super) fn told(asked: &Asked<'_>, value: &Value) -> String {
         Command::Receipt(_) if value["content"].is_string() => word(value, "content").to_owned(),
         Command::Status(_) => row(value),
         Command::Clear(_) => match strings(&value["cleared_intent_ids"]).as_slice() {
-            [] => "nothing was yours to give back\n".to_owned(),
-            ids => format!("given back: {}\n", ids.join(", ")),
+            [] => "you hold nothing that could be released\n".to_owned(),
+            ids => format!("released: {}\n", ids.join(", ")),
         },
         Command::Renew(_)
         | Command::Recover(_)
@@ -110,7 +110,7 @@ fn strings(value: &Value) -> Vec<&str> {
     list.iter().filter_map(Value::as_str).collect()
 }
 
-/// A line about some paths, if there are any.
+/// A line with up to `MOST` paths; nothing if there are none.
 fn paths(label: &str, value: &Value) -> String {
     let all = strings(value);
     if all.is_empty() {
@@ -162,10 +162,10 @@ fn count(number: &Value, what: &str) -> String {
     counted(number.unwrap_or_default(), what)
 }
 
-/// Who else is there.
+/// The overlapping intents of other agents.
 fn others(value: &Value) -> String {
     let mut text = String::new();
-    // Who waits is told the same twice.
+    // A waiting agent gets the same overlap in two lists.
     let known = value["blocked_by"].as_array();
     let known = known.or_else(|| value.pointer("/workspace/concurrent_intents")?.as_array());
     for one in known.into_iter().flatten() {
@@ -184,14 +184,14 @@ fn others(value: &Value) -> String {
     text
 }
 
-/// What is not committed where somebody works.
-fn dirt(hygiene: &Value) -> String {
+/// The uncommitted changes in the scope and beside it.
+fn uncommitted(hygiene: &Value) -> String {
     let mut text = paths("dirty", &hygiene["dirty_in_scope_sample"]);
     text += &paths(
-        "dirty and not told",
+        "dirty and not reported",
         &hygiene["unacknowledged_dirty_in_scope"],
     );
-    text += &paths("told and not changed", &hygiene["evidence_not_changed"]);
+    text += &paths("reported and not changed", &hygiene["evidence_not_changed"]);
     let foreign = hygiene["foreign_dirty_overlaps"].as_array();
     for one in foreign.into_iter().flatten() {
         text += &format!(
@@ -219,7 +219,7 @@ fn started(asked: &Asked<'_>, start: &Start, value: &Value) -> String {
     } else {
         format!("{status}: {}\n", spoken(word(value, "message")))
     };
-    // A change that was refused holds nothing, and nothing is done with it.
+    // A refused change holds nothing, and needs no next step.
     if matches!(status, "active" | "queued") {
         text += &line("change", id);
         text += &line("until", word(value, "expires_at_utc"));
@@ -228,13 +228,13 @@ fn started(asked: &Asked<'_>, start: &Start, value: &Value) -> String {
         text += &by_the_letter(asked.root, &start.files);
     }
     if value["idempotent_replay"] == true {
-        text += "note: this is the change that the same request began before\n";
+        text += "note: this is the change that the same request started before\n";
     }
     for replaced in strings(&value["replaced"]) {
-        text += &format!("replaced: {replaced}, your change from before, was given back\n");
+        text += &format!("replaced: {replaced}, your earlier change, was released\n");
     }
     text += &others(value);
-    text += &dirt(&value["workspace_hygiene"]);
+    text += &uncommitted(&value["workspace_hygiene"]);
     text += &paths("moved", &value["changed_since_analysis"]);
     if let Some(place) = value["queue_position"].as_u64() {
         text += &format!("place: {place} in the queue\n");
@@ -262,17 +262,17 @@ fn started(asked: &Asked<'_>, start: &Start, value: &Value) -> String {
     }
 }
 
-/// Says of what was declared that it covers no file by name.
+/// Notes that a declared directory or pattern covers no file by name.
 fn by_the_letter(root: &str, declared: &[String]) -> String {
     let mut text = String::new();
     for entry in declared {
         if Path::new(root).join(entry).is_dir() {
             text += &format!(
-                "note: {entry} is a directory: it keeps others out, but a finish takes only files \
-                 that are declared by name\n"
+                "note: {entry} is a directory: it keeps other agents out, but a finish accepts \
+                 only files that are declared by name\n"
             );
         } else if entry.contains(['*', '?', '[']) {
-            text += &format!("note: {entry} is taken by the letter, and covers no other file\n");
+            text += &format!("note: {entry} is taken literally, and covers no other file\n");
         }
     }
     text
@@ -284,7 +284,7 @@ fn promoted(asked: &Asked<'_>, typed: &str, value: &Value) -> String {
     let mut text = format!("{}: {message}\n", word(value, "status"));
     text += &line("change", id);
     text += &others(value);
-    text += &dirt(&value["workspace_hygiene"]);
+    text += &uncommitted(&value["workspace_hygiene"]);
     let moved = paths("moved", &value["changed_since_analysis"]);
     if !moved.is_empty() {
         text += &moved;
@@ -314,7 +314,7 @@ fn finished(asked: &Asked<'_>, touched: &Touched, value: &Value) -> String {
     text += &line("change", id);
     text += &line("reason", word(value, "reason"));
     let hygiene = &value["workspace_hygiene_after"];
-    text += &dirt(hygiene);
+    text += &uncommitted(hygiene);
     text += &paths("not of this change", &value["external_changes"]["sample"]);
     text += &paths("not declared", &value["scope_check"]["unexpected_files"]);
     text += &paths("forbidden", &value["scope_check"]["forbidden_touched"]);
@@ -338,13 +338,13 @@ fn finished(asked: &Asked<'_>, touched: &Touched, value: &Value) -> String {
         return text + &format!("next: provost verify {id}\n");
     }
     let unchanged = strings(&hygiene["evidence_not_changed"]);
-    let told = touched.files.iter().map(String::as_str);
-    let told = told.filter(|path| !unchanged.contains(path));
+    let reported = touched.files.iter().map(String::as_str);
+    let reported = reported.filter(|path| !unchanged.contains(path));
     let missing = strings(&hygiene["unacknowledged_dirty_in_scope"]);
     let program = asked.program();
     let evidence = match &touched.diff {
         Some(rev) if missing.is_empty() => format!(" --diff {}", quote(rev)),
-        _ => files(told.chain(missing.iter().copied())),
+        _ => files(reported.chain(missing.iter().copied())),
     };
     text + &match word(value, "reason") {
         reason if reason.contains("after_run") => {
@@ -359,11 +359,11 @@ fn finished(asked: &Asked<'_>, touched: &Touched, value: &Value) -> String {
                  then: {program} finish {id}{evidence} --after RUN\n"
             )
         }
-        _ => asked.next(&format!("clear {id} # to give it back")),
+        _ => asked.next(&format!("clear {id} # to release it")),
     }
 }
 
-/// What became worse, a line each.
+/// The metrics that got worse, one per line.
 fn worsened(verification: &Value) -> String {
     let rows = verification["worsened"].as_array();
     let line = |one: &Value| {
@@ -379,7 +379,7 @@ fn worsened(verification: &Value) -> String {
     rows.into_iter().flatten().take(MOST).map(line).collect()
 }
 
-/// One change in a few words.
+/// One change in one line.
 pub(in crate::cli) fn row(one: &Value) -> String {
     let held = strings(&one["scope"]["allowed_files"]);
     let mut shown = held
@@ -417,7 +417,7 @@ fn listed(asked: &Asked<'_>, value: &Value) -> String {
         text += &format!("{}  {}\n", word(record, "intent_id"), word(record, "why"));
     }
     if text.is_empty() {
-        text += "nobody is at work here\n";
+        text += "no active changes\n";
     }
     for one in list("recovery_available") {
         text += &asked.next(&format!("recover {} --run RUN", word(one, "intent_id")));
@@ -425,7 +425,7 @@ fn listed(asked: &Asked<'_>, value: &Value) -> String {
     text
 }
 
-/// Facts of an answer, one a line; what is empty is left out.
+/// The facts of an answer, one per line; empty values are omitted.
 fn facts(value: &Value, depth: usize) -> String {
     let Value::Object(fields) = value else {
         return format!("{}\n", scalar(value));

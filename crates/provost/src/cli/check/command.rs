@@ -1,4 +1,4 @@
-//! `provost check command`: whether a command may be an acceptance command.
+//! `provost check command`: checks that a command may be an acceptance command.
 
 use clap::Args;
 use provost_core::code::Code;
@@ -6,13 +6,13 @@ use provost_core::gate::command::{self, CommandPolicy, Trust};
 
 use crate::answer::{Failure, Outcome};
 
-/// Say whether a command may be an acceptance command of a contract in a file.
+/// Check that a command may be an acceptance command of a contract in a file.
 #[derive(Args)]
 #[command(after_help = "Examples:
   provost check command -- 'pytest -q tests'
   provost check command -- pytest -q tests")]
 pub(in crate::cli) struct CheckCommand {
-    /// The command: one text as a contract holds it, or its words.
+    /// The command: one text as in a contract, or its words.
     #[arg(value_name = "CMD", required = true)]
     command: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! `provost check contract`: whether a contract keeps every rule, and could be run.
+//! `provost check contract`: checks that a contract keeps every rule and could be run.
 
 use std::path::{Path, PathBuf};
 
@@ -25,16 +25,16 @@ use crate::show::neutralise;
 #[command(after_help = "Example:
   provost check contract contract.json
 
-`provost explain contract` shows how a contract is written.")]
+`provost explain contract` describes the contract file.")]
 pub(in crate::cli) struct CheckContract {
-    /// The contract as JSON, or as YAML or TOML if its name ends so; `-` reads JSON from stdin.
+    /// The contract as JSON, or as YAML or TOML by its file name; `-` reads JSON from stdin.
     file: PathBuf,
 
-    /// Judge it as a document only: what no run here could keep is not refused.
+    /// Check the document only: permit what no run on this machine could enforce.
     #[arg(long)]
     format: bool,
 
-    /// Judge it for this agent, as `run --agent` names it; without it, for the one that fits best.
+    /// Judge it for this agent, as `run --agent` names it [default: the one that fits best].
     #[arg(long, value_name = "NAME", conflicts_with = "format")]
     agent: Option<String>,
 }
@@ -71,14 +71,14 @@ pub(super) fn run(check: &CheckContract) -> Outcome {
     Ok(answer)
 }
 
-/// What a run of a contract here would be told before its agent starts.
+/// The verdict that a run of the contract here would get before its agent starts.
 pub(in crate::cli) struct Judged {
     pub(in crate::cli) verdict: Verdict,
     pub(in crate::cli) asks: Vec<Widening>,
 }
 
-/// Judges `value`, which was read from `bytes`, as a run here does, by the same function; outside of a
-/// repository, and where too little of it can be read, as a document.
+/// Judges `value`, which was read from `bytes`, by the same function as a run here; as a document
+/// outside of a repository, and where too little of it can be read.
 pub(in crate::cli) fn judge(
     place: Option<&Places>,
     value: &Value,
@@ -110,7 +110,7 @@ pub(in crate::cli) fn judge(
         },
         Ok(Preflight { verdict, asks, .. }) => {
             let advice = check::advice(&document);
-            // What is refused outright waits for nothing.
+            // A contract that is refused outright needs no approval.
             let waits = verdict.allow || verdict.code == Code::ApprovalNeeded;
             let asks = if waits { asks } else { Vec::new() };
             let verdict = if verdict.allow && !advice.is_empty() {
@@ -123,7 +123,7 @@ pub(in crate::cli) fn judge(
     })
 }
 
-/// What the rules say about `value`, if it is too little of a contract to be run in this repository.
+/// The verdict of the rules on `value`, if it is too incomplete to be run in this repository.
 pub(in crate::cli) fn unreadable(
     place: &Places,
     value: &Value,
@@ -140,7 +140,7 @@ pub(in crate::cli) fn unreadable(
     }))
 }
 
-/// What the rules of contracts say about `value` as a document.
+/// The verdict of the contract rules on `value` as a document.
 fn by_rules(
     place: Option<&Places>,
     value: &Value,
@@ -158,7 +158,7 @@ fn by_rules(
     Ok(check::judge(value, &rules, &read))
 }
 
-/// Says what a run would wait for.
+/// Notes about what a run would need approval for.
 pub(in crate::cli) fn waiting(asks: &[Widening]) -> String {
     let line = |one: &Widening| {
         let (path, problem) = (neutralise(&one.path), neutralise(&one.problem));
@@ -167,7 +167,7 @@ pub(in crate::cli) fn waiting(asks: &[Widening]) -> String {
     asks.iter().map(line).collect()
 }
 
-/// The commands that a run of this contract here would take.
+/// The commands that a run of this contract here would accept.
 fn policy(place: Option<&Places>, contract: &Value) -> Result<CommandPolicy, Failure> {
     let bug = |error| Failure::of(Code::Bug, &error);
     let shipped = CommandPolicy::shipped().map_err(bug)?;
@@ -184,7 +184,7 @@ fn policy(place: Option<&Places>, contract: &Value) -> Result<CommandPolicy, Fai
             let policy = GitOrigin(&place.repo).policy(&tree)?;
             shipped.with(policy.commands).map_err(bug)
         }
-        // A base that is not here adds no commands.
+        // A base that does not exist here adds no commands.
         None => Ok(shipped),
     }
 }

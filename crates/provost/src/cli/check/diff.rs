@@ -1,4 +1,4 @@
-//! `provost check diff`: whether what changed in a checkout is inside a scope.
+//! `provost check diff`: checks that the changes in a checkout are inside a scope.
 
 use std::path::PathBuf;
 
@@ -19,15 +19,14 @@ use crate::output;
 #[derive(Args)]
 #[command(after_help = "\
 Committed, staged and unstaged files are all judged, and so are files that git ignores. With
---before the git directory is judged too. `.provost` at the top of the checkout is left alone if
-the snapshot saw it; without a snapshot it is refused as a whole, because nobody can tell who
-wrote it.
+--before the git directory is judged too. `.provost` at the top of the checkout is skipped if the
+snapshot contains it; without a snapshot all of it is refused, because its author is unknown.
 
 Example, around the work of an agent in a checkout of its own:
   provost snapshot --control ../work --out before.json
   provost check diff --worktree ../work --before before.json --base main --allow src")]
 pub(in crate::cli) struct CheckDiff {
-    /// The commit that the work began from: a full id, or a ref that the snapshot knows.
+    /// The commit that the work started from: a full id, or a ref that the snapshot contains.
     #[arg(long, value_name = "COMMIT")]
     base: String,
 
@@ -35,7 +34,7 @@ pub(in crate::cli) struct CheckDiff {
     #[arg(long, value_name = "DIR")]
     worktree: PathBuf,
 
-    /// A snapshot of the git directory from before the work began (`provost snapshot --control`).
+    /// A snapshot of the git directory from before the work (`provost snapshot --control`).
     #[arg(long, value_name = "FILE")]
     before: Option<PathBuf>,
 
@@ -43,7 +42,7 @@ pub(in crate::cli) struct CheckDiff {
     #[arg(long, value_name = "PATH", required = true)]
     allow: Vec<String>,
 
-    /// A path that may not, although another one covers it.
+    /// A path that may not be changed, even inside an allowed path.
     #[arg(long, value_name = "PATH")]
     forbid: Vec<String>,
 
@@ -51,11 +50,11 @@ pub(in crate::cli) struct CheckDiff {
     #[arg(long, value_name = "PATH")]
     allow_binary: Vec<String>,
 
-    /// A path that may decide what passing means and still be changed.
+    /// A protected file that decides what passing means and that may change.
     #[arg(long, value_name = "PATH")]
     permit_oracle: Vec<String>,
 
-    /// A path that may instruct agents and still be changed.
+    /// A protected file that instructs agents and that may change.
     #[arg(long, value_name = "PATH")]
     permit_governing: Vec<String>,
 
@@ -63,7 +62,7 @@ pub(in crate::cli) struct CheckDiff {
     #[arg(long, value_name = "PATH")]
     permit_symlink: Vec<String>,
 
-    /// Write the patch from the base to the files on disk here.
+    /// Write the patch from the base to the files on disk to this file.
     #[arg(long, value_name = "FILE")]
     patch: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `provost check assignment` and its fourteen relatives: the payloads of the operator contracts.
+//! `provost check assignment` and fourteen more: the payloads of the operator contracts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,35 +15,35 @@ use crate::input;
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(in crate::cli) enum Operator {
-    /// Say whether a task can be handed to a worker.
+    /// Check that a task can be assigned to a worker.
     Assignment(Payload),
-    /// Say whether what a worker reports holds; JSON, or Markdown with front matter.
+    /// Check that the result of a worker is valid; JSON, or Markdown with front matter.
     Result(Payload),
-    /// Say whether what the planner decided in one round holds.
+    /// Check that the output of a planner round is valid.
     OrchestratorOutput(Payload),
-    /// Say whether the log of a task holds.
+    /// Check that the log of a task is valid.
     Worklog(Worklog),
-    /// Say whether lines were only added to a log.
+    /// Check that lines were only appended to a log.
     WorklogAppend(Payload),
-    /// Say whether a hand-off bundle holds.
+    /// Check that a hand-off bundle is valid.
     Handoff(Payload),
-    /// Say whether a batch of changes can be applied to a board.
+    /// Check that a batch of deltas can be applied to a board.
     LedgerDelta(Payload),
-    /// Say whether the batches of several writers can be applied to a board.
+    /// Check that the batches of several writers can be applied to a board.
     LedgerDeltaStreams(Payload),
-    /// Say whether locks of different tasks overlap.
+    /// Check that locks of different tasks do not overlap.
     Locks(Payload),
-    /// Say what comes of locks that are taken and released in order.
+    /// Replay a sequence of acquired and released locks, and check it.
     LockLifecycle(Payload),
-    /// Say whether the rows, locks and events of a board fit together.
+    /// Check that the rows, locks and events of a board are consistent.
     Reconcile(Payload),
-    /// Say whether a task may go from one state to another.
+    /// Check that a task may change from one state to another.
     Transition(Payload),
-    /// Say whether every task in progress gave a sign of life in time.
+    /// Check that every task in progress sent a heartbeat in time.
     Watchdog(Payload),
-    /// Say whether a result stays inside what its task may touch.
+    /// Check that a result stays inside the scope of its task.
     PostExecution(Payload),
-    /// Say whether a task may count as done.
+    /// Check that a task may be marked as done.
     PreComplete(Payload),
 }
 
@@ -63,7 +63,7 @@ pub(in crate::cli) struct Worklog {
     #[arg(value_name = "FILE", required_unless_present = "lines")]
     file: Option<PathBuf>,
 
-    /// The log itself, one entry a line.
+    /// The log itself, one entry per line.
     #[arg(
         long,
         value_name = "FILE",
@@ -82,7 +82,7 @@ pub(in crate::cli) struct Worklog {
 
 #[derive(Args)]
 struct Profile {
-    /// Refuse unknown fields, and what the letter lets pass although it cannot be meant.
+    /// Also refuse unknown fields, and what the format permits but cannot be intended.
     #[arg(long)]
     strict: bool,
 }
@@ -141,8 +141,8 @@ fn check_payload(kind: Kind, bytes: &[u8], profile: &Profile) -> Verdict {
     operator::check(kind, bytes, profile.strictness(), surroundings)
 }
 
-/// Judges the bytes of `file`; more than are read is an answer too, a file that is not there is
-/// not.
+/// Judges the bytes of `file`; one that is too large is refused by a verdict, a missing file is a
+/// failure.
 fn judge(file: &Path, judge: impl FnOnce(&[u8]) -> Verdict) -> Outcome {
     match input::read(file, json::LARGEST) {
         Ok(bytes) => Ok(judge(&bytes).into()),

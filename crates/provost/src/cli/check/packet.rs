@@ -1,4 +1,5 @@
-//! `provost check packet`: whether a control packet holds, and whether its phase is accepted.
+//! `provost check packet`: checks that a control packet is valid, and whether its phase is
+//! accepted.
 
 use clap::Args;
 use provost_formats::packet::{self, Gate, Profile};
@@ -14,11 +15,11 @@ pub(in crate::cli) struct CheckPacket {
     #[command(flatten)]
     which: Which,
 
-    /// Refuse what the text of the format permits and a careful reader would not.
+    /// Also refuse what the format permits but a careful reader would not accept.
     #[arg(long)]
     strict: bool,
 
-    /// Say whether the phase is accepted: packet, docs and black-box checks.
+    /// Check whether the phase is accepted: packet, docs and black-box checks.
     #[arg(long, requires_all = ["docs", "blackbox"])]
     gate: bool,
 

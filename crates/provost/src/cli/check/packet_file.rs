@@ -1,4 +1,4 @@
-//! `provost check task-card` and its relatives: one file of a control packet, by itself.
+//! `provost check task-card` and similar: checks one file of a control packet by itself.
 
 use std::path::PathBuf;
 
@@ -13,15 +13,15 @@ use crate::input;
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(in crate::cli) enum PacketFile {
-    /// Whether a task card holds by itself.
+    /// Check that a task card is valid by itself.
     TaskCard(OneFile),
-    /// Whether an executor report holds by itself.
+    /// Check that an executor report is valid by itself.
     ExecutorReport(OneFile),
-    /// Whether a validator report holds by itself.
+    /// Check that a validator report is valid by itself.
     ValidatorReport(OneFile),
-    /// Whether a snapshot of a workspace holds by itself.
+    /// Check that a snapshot of a workspace is valid by itself.
     WorkspaceSnapshot(OneFile),
-    /// Whether a log of acceptance commands holds by itself.
+    /// Check that a log of acceptance commands is valid by itself.
     AcceptanceLog(OneFile),
 }
 
@@ -30,7 +30,7 @@ pub(in crate::cli) struct OneFile {
     /// The file; `-` reads stdin.
     file: PathBuf,
 
-    /// Refuse what the text of the format permits and a careful reader would not.
+    /// Also refuse what the format permits but a careful reader would not accept.
     #[arg(long)]
     strict: bool,
 }

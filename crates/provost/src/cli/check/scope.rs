@@ -1,4 +1,4 @@
-//! `provost check scope`: whether paths can be the scope of a contract.
+//! `provost check scope`: checks that paths can be the scope of a contract.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use crate::input;
 
 #[derive(Args)]
 #[command(after_help = "\
-A path that can be in a scope may still need a permission of its own: files that decide what
-passing means, that instruct agents, or that steer git and Provost. A note says so.
+A path that can be in a scope may still need a permission of its own: files that decide what passing
+means, that instruct agents, or that control git and Provost. A note says so.
 
 Example:
   provost check scope src docs/guide.md")]

@@ -1,7 +1,7 @@
-//! The acts: what each agent does, what must come of it, and what did.
+//! The acts: what each agent does, the expected outcome, and the actual outcome.
 //!
-//! What came of it is taken from the answers of `provost` and from what the demo itself can see;
-//! never from what an agent says of itself.
+//! The outcome is taken from the answers of `provost` and from what the demo itself observes;
+//! never from what an agent reports.
 
 mod evidence;
 mod fixed;
@@ -18,31 +18,29 @@ use super::canary;
 use super::stage::{SLUG, Stage, Trouble};
 
 pub(super) struct Act {
-    /// Its name, for programs.
+    /// The name, for programs.
     pub(super) name: &'static str,
-    /// Its headline.
     pub(super) title: &'static str,
-    /// What is about to happen.
+    /// What the agent does, for people.
     pub(super) does: &'static str,
-    /// Makes it happen.
+    /// Runs the act.
     pub(super) play: fn(&mut Stage) -> Result<Played, Trouble>,
 }
 
-/// What came of an act.
+/// The outcome of an act.
 pub(super) struct Played {
-    /// Facts for a person: a label and what there is to say.
+    /// Facts for people: a label and a text.
     pub(super) rows: Vec<(&'static str, String)>,
     /// The outcome in one word.
     pub(super) word: &'static str,
-    /// What there is to say of the outcome.
+    /// The outcome in a few words.
     pub(super) outcome: String,
-    /// What must come of it.
+    /// The expected facts.
     pub(super) expected: Value,
-    /// What did.
+    /// The observed facts.
     pub(super) got: Value,
 }
 
-/// All acts, in order.
 pub(super) const ACTS: [Act; 9] = [
     Act {
         name: "honest",
@@ -52,7 +50,7 @@ pub(super) const ACTS: [Act; 9] = [
     },
     Act {
         name: "out_of_scope",
-        title: "An agent that helps itself",
+        title: "An agent that weakens a test",
         does: "repairs src/slug.sh, and softens the test that judges it",
         play: greedy,
     },
@@ -89,13 +87,13 @@ pub(super) const ACTS: [Act; 9] = [
     Act {
         name: "landing",
         title: "Landing",
-        does: "puts the result of the first run on the branch it was meant for",
+        does: "lands the result of the first run on its target branch",
         play: evidence::landing,
     },
     Act {
         name: "moved",
-        title: "Landing where somebody else was first",
-        does: "puts the reviewed result on the same branch, which that landing has moved",
+        title: "Landing on a branch that has moved",
+        does: "lands the reviewed result on the same branch, which that landing has moved",
         play: fixed::moved,
     },
 ];
@@ -168,7 +166,7 @@ fn liar(stage: &mut Stage) -> Result<Played, Trouble> {
     })
 }
 
-/// What of the host an agent got at, as the demo sees it.
+/// What of the host an agent reached, as the demo observes it.
 struct Reach {
     key_read: bool,
     checkout_written: bool,
@@ -196,7 +194,7 @@ impl Reach {
     }
 }
 
-/// Lets the agent loose without a sandbox first: canaries that nobody can reach would show nothing.
+/// Runs the agent without a sandbox first: canaries that no program can reach prove nothing.
 fn reaching(stage: &mut Stage) -> Result<Played, Trouble> {
     let failed = |error: std::io::Error| error.to_string();
     let (key, port) = (
@@ -265,7 +263,6 @@ fn hanging(stage: &mut Stage) -> Result<Played, Trouble> {
     })
 }
 
-/// The rule that decided a run.
 fn code(answer: &Value) -> &str {
     // A run that did not begin is a verdict itself.
     let code = answer["verdict"]["code"].as_str();

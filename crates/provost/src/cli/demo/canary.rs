@@ -1,4 +1,4 @@
-//! What an agent must not reach, and how the demo sees for itself whether it was reached.
+//! Canaries: what an agent must not reach, and how the demo observes whether it did.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,12 +14,11 @@ use std::time::Duration;
 
 use provost_core::object::sha256;
 
-/// How often the listener looks whether somebody called.
+/// How often the listener polls for connections.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// Somebody on loopback who counts calls and answers none.
+/// A listener on loopback that counts connections and answers none.
 pub(super) struct Listener {
-    /// Where it listens.
     pub(super) port: u16,
     calls: Arc<AtomicUsize>,
     over: Arc<AtomicBool>,
@@ -27,16 +26,15 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Begins to listen.
     pub(super) fn new() -> io::Result<Self> {
         let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         socket.set_nonblocking(true)?;
         let port = socket.local_addr()?.port();
         let calls = Arc::new(AtomicUsize::new(0));
         let over = Arc::new(AtomicBool::new(false));
-        let (counted, told) = (Arc::clone(&calls), Arc::clone(&over));
+        let (counted, stop) = (Arc::clone(&calls), Arc::clone(&over));
         let listen = move || {
-            while !told.load(Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 match socket.accept() {
                     Ok(_) => {
                         counted.fetch_add(1, Ordering::Relaxed);
@@ -53,9 +51,9 @@ impl Listener {
         })
     }
 
-    /// How many calls came since the last time this was asked.
+    /// The number of connections since the last call.
     pub(super) fn calls(&self) -> usize {
-        // A call that the kernel took is counted within the next few glances.
+        // A connection that the kernel accepted is counted within the next few polls.
         thread::sleep(GLANCE * 10);
         self.calls.swap(0, Ordering::Relaxed)
     }
@@ -70,10 +68,10 @@ impl Drop for Listener {
     }
 }
 
-/// Every file below a directory, with its mode and a digest of what it holds.
+/// Every file below a directory, with its mode and the digest of its content.
 pub(super) type Picture = BTreeMap<PathBuf, (u32, String)>;
 
-/// What runs may write in a repository; everything else is the user's.
+/// What runs may write in a repository; everything else belongs to the user.
 const OWN: [&str; 4] = [
     ".git/objects",
     ".git/refs/provost",
@@ -107,7 +105,7 @@ pub(super) fn picture(top: &Path) -> io::Result<Picture> {
     Ok(picture)
 }
 
-/// Whether `needle` stands in any file below `directory`.
+/// Whether any file below `directory` contains `needle`.
 pub(super) fn holds(directory: &Path, needle: &str) -> io::Result<bool> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -128,7 +126,7 @@ fn contains(text: &[u8], needle: &[u8]) -> bool {
     text.windows(needle.len()).any(|part| part == needle)
 }
 
-/// How many processes run the shell script `script` now, in sandboxes or outside.
+/// How many processes run the shell script `script`, in sandboxes or outside.
 pub(super) fn processes(script: &Path) -> usize {
     let begins = [b"sh\0", script.as_os_str().as_bytes(), b"\0"].concat();
     let runs_it = |process: &Path| {

@@ -1,22 +1,21 @@
-//! Shows the acts to a person as they happen.
+//! Prints the acts as they happen.
 //!
-//! Colours come only on a terminal and say nothing that the words do not say.
+//! Colours appear only on a terminal and add no information.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
 use super::acts::{Act, Played};
 use crate::show::neutralise;
 
-/// How wide the labels are.
+/// The width of the labels.
 const LABEL: usize = 12;
 
-/// Where the acts are shown.
 pub(super) struct Screen {
     shown: bool,
     coloured: bool,
 }
 
-/// How a piece of text looks on a terminal.
+/// The style of a piece of text on a terminal.
 #[derive(Clone, Copy)]
 enum Look {
     Bold,
@@ -26,7 +25,7 @@ enum Look {
 }
 
 impl Screen {
-    /// A screen for a person; without one, nothing is written.
+    /// A screen that prints only if `shown`.
     pub(super) fn new(shown: bool) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -36,7 +35,7 @@ impl Screen {
         }
     }
 
-    /// Says what the demo is about.
+    /// Prints the headline and what the demo is about.
     pub(super) fn open(&self, headline: &str, lines: &[(&str, String)]) {
         self.line(&self.look(headline, Look::Bold));
         for (label, words) in lines {
@@ -44,14 +43,14 @@ impl Screen {
         }
     }
 
-    /// Announces an act.
+    /// Prints the headline of an act.
     pub(super) fn begin(&self, number: usize, act: &Act) {
         let title = self.look(act.title, Look::Bold);
         self.line(&format!("\n{number}  {title}"));
         self.row("does", act.does);
     }
 
-    /// Shows what came of it.
+    /// Prints the outcome of an act.
     pub(super) fn end(&self, played: &Played) {
         for (label, words) in &played.rows {
             self.row(label, words);
@@ -91,7 +90,7 @@ impl Screen {
 
     fn line(&self, text: &str) {
         if self.shown {
-            // A reader that went away does not change how the acts end.
+            // A closed pipe does not change how the acts end.
             let _ = writeln!(io::stdout().lock(), "{text}");
         }
     }

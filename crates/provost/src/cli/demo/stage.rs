@@ -1,4 +1,4 @@
-//! The stage: a temporary repository, and the program itself called in it like a person would.
+//! The stage: a temporary repository, and the program itself called in it as a user would.
 //!
 //! # Invariants
 //!
@@ -29,32 +29,32 @@ use super::canary::{self, Listener, Picture};
 use crate::answer::Failure;
 use crate::show::print_message;
 
-/// The longest one call may take.
+/// The longest time for one call.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How long a call that was told to end may take for it.
+/// How long a call may take to end after the demo was cancelled.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What an agent is asked, and what decides about it.
+/// A task for an agent.
 pub(super) struct Task {
     pub(super) objective: &'static str,
     /// The acceptance command.
     pub(super) accept: &'static str,
 }
 
-/// What all agents but one are asked.
+/// The task of all agents but one.
 pub(super) const SLUG: Task = Task {
     objective: "Join words by one dash, however many spaces are between them",
     accept: "sh tests/slug_test.sh",
 };
 
-/// What the agent with a reviewer is asked.
+/// The task of the agent with a reviewer.
 pub(super) const WORDS: Task = Task {
     objective: "Count the words of a title, however many spaces are between them",
     accept: "sh tests/words_test.sh",
 };
 
-/// The limit of an agent that is not meant to reach it.
+/// The time limit of an agent that is not expected to reach it.
 const AMPLE: &str = "50s";
 
 const PROJECT: [(&str, &str); 4] = [
@@ -74,22 +74,21 @@ const AGENTS: [(&str, &str); 7] = [
     ("reviewer.sh", include_str!("agents/reviewer.sh")),
 ];
 
-/// Why a call on the stage gave no answer.
+/// Why a call gave no answer.
 pub(super) type Trouble = String;
 
-/// The stage of one demo.
 pub(super) struct Stage {
-    /// The directory of everything.
+    /// The directory that holds everything.
     pub(super) top: PathBuf,
-    /// Somebody an agent may try to call.
+    /// A listener that an agent may try to connect to.
     pub(super) listener: Listener,
-    /// What stands in the private key.
+    /// The content of the private key.
     pub(super) secret: String,
     /// The repository as the user left it.
     pub(super) before: Picture,
-    /// What the honest run came to.
+    /// The answer of the honest run.
     pub(super) honest: Value,
-    /// What the reviewed run came to.
+    /// The answer of the reviewed run.
     pub(super) fixed: Value,
     own: PathBuf,
     path: String,
@@ -98,7 +97,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Sets the stage in a new directory, which is `kept` afterwards or removed.
+    /// Creates the stage in a new directory, which is `kept` or removed afterwards.
     pub(super) fn new(kept: bool) -> Result<Self, Failure> {
         let git = Git::find(&[]).map_err(|error| Failure::of(Code::GitMissing, &error))?;
         let near = git.program().parent().unwrap_or(Path::new("/usr/bin"));
@@ -116,7 +115,7 @@ impl Stage {
             .map_err(|error| refused(&format!("make `{}`", top.display()), &error))?;
         let cancelled = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            // Without a handler the signal ends us, and the directory stays.
+            // Without a handler the signal ends this process, and the directory stays.
             let _ = signal_hook::flag::register(signal, Arc::clone(&cancelled));
         }
         let mut stage = Self {
@@ -133,7 +132,7 @@ impl Stage {
         };
         stage
             .furnish()
-            .map_err(|error| refused("set the stage", &error))?;
+            .map_err(|error| refused("prepare the demo", &error))?;
         stage
             .found_repository()
             .map_err(|trouble| Failure::new(Code::HostFailed, trouble))?;
@@ -155,7 +154,7 @@ impl Stage {
         fs::create_dir(self.top.join("tmp"))
     }
 
-    /// Makes the repository a person would have: the project, and what `provost init` adds.
+    /// Creates the repository of a user: the project, and what `provost init` adds.
     fn found_repository(&mut self) -> Result<(), Trouble> {
         self.git(&["init", "--quiet", "--initial-branch=main"])?;
         self.provost(&["init"])?;
@@ -169,42 +168,40 @@ impl Stage {
         Ok(())
     }
 
-    /// The repository the agents work on.
+    /// The repository that the agents work on.
     pub(super) fn repository(&self) -> PathBuf {
         self.top.join("repository")
     }
 
-    /// A directory that looks like the repository, to show what an agent does to it unboxed.
+    /// A directory that looks like the repository, to show what an agent does to it unsandboxed.
     pub(super) fn decoys(&self) -> PathBuf {
         self.top.join("decoys")
     }
 
-    /// The private key in the home of whoever calls the program here.
+    /// The private key in the home of the demo's user.
     pub(super) fn key(&self) -> PathBuf {
         self.top.join("home/.ssh/id_ed25519")
     }
 
-    /// The program of an agent.
     pub(super) fn agent(&self, name: &str) -> PathBuf {
         self.top.join("agents").join(name)
     }
 
-    /// A picture of the repository now.
     pub(super) fn picture(&self) -> Result<Picture, Trouble> {
         canary::picture(&self.repository()).map_err(|error| error.to_string())
     }
 
-    /// Whether a file of the repository is another one than the user left.
+    /// Whether a file of the repository differs from what the user left.
     pub(super) fn differs(&self, name: &Path) -> Result<bool, Trouble> {
         Ok(self.picture()?.get(name) != self.before.get(name))
     }
 
-    /// Whether somebody pressed Ctrl-C.
+    /// Whether the user pressed Ctrl-C.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Lets an agent that gets these arguments do the first task, and returns the answer.
+    /// Runs an agent with these arguments on the first task, and returns the answer.
     pub(super) fn run(&self, agent: &str, arguments: &[&str]) -> Result<Value, Trouble> {
         self.ask(&SLUG, &self.shell(agent, arguments), &[])
     }
@@ -261,7 +258,7 @@ impl Stage {
         Err(format!("`git {}`: {}", arguments.join(" "), said.words()))
     }
 
-    /// A call in `directory` that knows nothing but the stage.
+    /// A command in `directory` whose environment has only paths of the stage.
     fn command(&self, program: impl AsRef<OsStr>, directory: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -278,7 +275,7 @@ impl Stage {
         command
     }
 
-    /// Runs a call to its end, within bounds.
+    /// Runs a command to its end, within a time limit.
     fn follow(&self, mut command: impl std::borrow::BorrowMut<Command>) -> Result<Said, Trouble> {
         let trouble = |error: io::Error| error.to_string();
         let (out, complaints) = (self.top.join("tmp/out"), self.top.join("tmp/complaints"));
@@ -297,7 +294,7 @@ impl Stage {
         })
     }
 
-    /// Waits for `child`; answers whether it succeeded.
+    /// Waits for `child`; returns whether it succeeded.
     fn wait(&self, child: &mut Child) -> Result<bool, Trouble> {
         let mut limit = Instant::now() + PATIENCE;
         let mut asked = false;
@@ -311,7 +308,7 @@ impl Stage {
                 if let Ok(pid) = i32::try_from(child.id())
                     && let Some(pid) = Pid::from_raw(pid)
                 {
-                    // If it is gone already, the next look sees that.
+                    // If it has exited already, the next poll sees that.
                     let _ = rustix::process::kill_process(pid, Signal::TERM);
                 }
             }
@@ -339,16 +336,15 @@ impl Drop for Stage {
     }
 }
 
-/// What a call said.
+/// The output of a call.
 pub(super) struct Said {
     succeeded: bool,
-    /// Its answer.
     pub(super) stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
 impl Said {
-    /// The end of its complaints, in one line.
+    /// The last lines of stderr, in one line.
     fn words(&self) -> String {
         let text = String::from_utf8_lossy(&self.stderr);
         let lines: Vec<&str> = text.lines().rev().take(3).collect();

@@ -1,4 +1,4 @@
-//! Says which limits of a sandbox are kept here, by what, and how exactly.
+//! Lists the limits of a sandbox on this machine, by what they are enforced, and how exactly.
 
 use provost_core::contract::limits::Limits;
 use provost_core::size;
@@ -6,7 +6,7 @@ use provost_host::sandbox::{self, ProcessLimit};
 
 use super::Row;
 
-/// The limits of a run that asks for nothing else.
+/// The limits of a run with default settings.
 pub(super) fn rows(processes: ProcessLimit) -> Vec<Row> {
     let usual = Limits::default();
     let group = sandbox::group_place();

@@ -1,4 +1,4 @@
-//! Looks at the kernel: what a sandbox is made of, whether one can be made, and whether it holds.
+//! Checks the kernel: what a sandbox is made of, whether one can be made, and whether it holds.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use provost_host::sandbox::{self, Availability, Blocker, Launcher, Profile, Rung
 
 use super::{Row, State, limits};
 
-/// The row of the second tier.
+/// The row of tier `landlock`.
 const SECOND: &str = "sandbox of tier `landlock`";
 
-/// Everything about the kernel and the sandbox.
+/// All rows about the kernel and the sandbox.
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = vec![Row::ok("kernel", kernel())];
     match sandbox::rungs(&Launcher::own()) {
@@ -39,9 +39,9 @@ pub(super) fn rows() -> Vec<Row> {
         }
         lacking => rows.push(Row::not_tried("sandbox", format!("without {lacking}"))),
     }
-    let walls = |row: &&Row| ["landlock", "seccomp"].contains(&row.name.as_str());
-    let walls: Vec<Row> = rows.iter().filter(walls).cloned().collect();
-    rows.push(match lacking(&walls) {
+    let parts = |row: &&Row| ["landlock", "seccomp"].contains(&row.name.as_str());
+    let parts: Vec<Row> = rows.iter().filter(parts).cloned().collect();
+    rows.push(match lacking(&parts) {
         lacking if lacking.is_empty() => second(),
         lacking => Row::not_tried(SECOND, format!("without {lacking}")),
     });
@@ -53,7 +53,7 @@ pub(super) fn rows() -> Vec<Row> {
     rows
 }
 
-/// The rungs in order; one that stands on another that is not there says nothing of itself.
+/// The rungs in order; one that depends on a missing rung is not tried.
 fn climb(rungs: &[Rung]) -> Vec<Row> {
     let mut gone: Vec<&str> = Vec::new();
     let mut rows = Vec::new();
@@ -78,7 +78,7 @@ fn kernel() -> String {
     format!("{} {}", part(name.sysname()), part(name.release()))
 }
 
-/// Something that a sandbox of tier `namespaces` stands on.
+/// The row of one rung of tier `namespaces`.
 fn rung(rung: &Rung) -> Row {
     let name = rung.name.as_str();
     if rung.holds() {
@@ -88,7 +88,7 @@ fn rung(rung: &Rung) -> Row {
         "user namespace" => format!("refused: {}{}", rung.answer(), switched_off()),
         _ => format!("refused: {}", rung.answer()),
     };
-    // Without these two a sandbox is made all the same, in another way.
+    // Without these two a sandbox is still made, in another way.
     let row = match name {
         sandbox::OWN_PROC => {
             let instead = "the outer one is shown instead, read-only";
@@ -102,7 +102,7 @@ fn rung(rung: &Rung) -> Row {
     row.errno(rung.answer()).remedy(rung.remedy())
 }
 
-/// Whether the second tier is there, which has to be asked for.
+/// Whether tier `landlock` is available; a contract has to ask for it.
 fn second() -> Row {
     match sandbox::availability(Tier::Landlock) {
         Ok(_) => Row::ok(SECOND, "one was made and ended; it has to be asked for"),
@@ -110,7 +110,7 @@ fn second() -> Row {
     }
 }
 
-/// The settings that switch user namespaces off here.
+/// The settings that disable user namespaces here.
 fn switched_off() -> String {
     let off = sandbox::switched_off();
     let words = off.iter().map(|it| format!("; {} is {}", it.name, it.off));

@@ -1,4 +1,4 @@
-//! Looks at git and at the directories that runs write.
+//! Checks git and the directories that runs write.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
@@ -12,7 +12,7 @@ use rustix::fs::{Access, FsWord};
 use super::Row;
 use crate::places::{self, Places};
 
-/// A file system that a program answers for; what its locks are worth is not known.
+/// A file system in user space; whether its locks hold is not known.
 const FUSE: FsWord = 0x6573_5546;
 
 /// The programs that runs need.
@@ -36,14 +36,14 @@ pub(super) fn programs() -> Vec<Row> {
     vec![row]
 }
 
-/// The directories that runs write, made or narrowed first if `fix` says so.
+/// The directories that runs write; `fix` creates them or narrows their permissions first.
 pub(super) fn directories(fix: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     match Places::around(Path::new(".")) {
         Ok(place) => {
             let at = place.repo.top().unwrap_or_else(|| place.repo.common_dir());
             rows.push(Row::ok("repository", at.display().to_string()));
-            // One that must not be used is not fixed either.
+            // A directory that must not be used is not fixed either.
             rows.push(match Places::look() {
                 Ok(known) if !known.is_foreign() => directory("runtime root", &place.root, fix),
                 Ok(known) => {
@@ -62,7 +62,7 @@ pub(super) fn directories(fix: bool) -> Vec<Row> {
             }
         }
         Err(failure) => {
-            // Not a lack of the machine: the command works anywhere.
+            // Not a defect of the machine: this command works anywhere.
             let found = format!("none here: {}", failure.reason);
             rows.push(Row::ok("repository", found));
             match places::cache_root() {
@@ -76,11 +76,11 @@ pub(super) fn directories(fix: bool) -> Vec<Row> {
     rows
 }
 
-/// Judges a directory that only this user may get into.
+/// Checks a directory that only this user may enter.
 fn directory(name: &str, path: &Path, fix: bool) -> Row {
     let mut done = "";
     if fix && !path.exists() && make(path) {
-        done = ", made just now";
+        done = ", created just now";
     }
     let shown = path.display();
     let Ok(found) = fs::metadata(path) else {
@@ -97,7 +97,7 @@ fn directory(name: &str, path: &Path, fix: bool) -> Row {
     if mode & 0o077 != 0 {
         let narrowed = fix && fs::set_permissions(path, Permissions::from_mode(0o700)).is_ok();
         if !narrowed {
-            let found = format!("{shown} has mode {mode:03o}: other users may get in");
+            let found = format!("{shown} has mode {mode:03o}: other users may enter");
             return Row::not_enforced(name, found).remedy("provost doctor --fix");
         }
         done = ", closed to others just now";
@@ -113,7 +113,7 @@ fn make(path: &Path) -> bool {
         .is_ok()
 }
 
-/// Judges where a directory will be made.
+/// Checks the place where a directory will be created.
 fn absent(name: &str, path: &Path) -> Row {
     let above: Option<PathBuf> = path
         .ancestors()
@@ -121,9 +121,9 @@ fn absent(name: &str, path: &Path) -> Row {
         .map(Path::to_owned);
     let shown = path.display();
     match above {
-        None => Row::missing(name, format!("{shown} cannot be made")),
+        None => Row::missing(name, format!("{shown} cannot be created")),
         Some(above) => unusable(name, &above).unwrap_or_else(|| {
-            file_system(name, &above, &format!("{shown}, made by the first run"))
+            file_system(name, &above, &format!("{shown}, created by the first run"))
         }),
     }
 }
@@ -137,7 +137,7 @@ fn unusable(name: &str, path: &Path) -> Option<Row> {
     Some(Row::missing(name, found).remedy(format!("make {} your own", path.display())))
 }
 
-/// Says `words` of a directory, unless its file system is of the wrong kind.
+/// A row with `words` about a directory, unless its file system is unsuitable.
 fn file_system(name: &str, path: &Path, words: &str) -> Row {
     let number = match rustix::fs::statfs(path) {
         Ok(found) => found.f_type,
@@ -159,7 +159,7 @@ fn file_system(name: &str, path: &Path, words: &str) -> Row {
     Row::ok(name, words)
 }
 
-/// Where private files of short life are made.
+/// Where short-lived private files are created.
 fn scratch() -> Row {
     let path = std::env::temp_dir();
     unusable("temporary files", &path)
@@ -183,7 +183,7 @@ fn keys(fix: bool) -> Row {
     }
     if fix {
         let secret = directory.join("signing.key");
-        // What cannot be made or narrowed is said below.
+        // A failure to create or narrow the directory is reported below.
         let _ = make(directory);
         let _ = fs::set_permissions(directory, Permissions::from_mode(0o700));
         let _ = fs::set_permissions(secret, Permissions::from_mode(0o600));

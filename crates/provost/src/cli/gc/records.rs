@@ -1,11 +1,11 @@
-//! What else a runtime root collects: records of plans and chains, and what detached runs printed.
+//! Records of plans and chains, and the output of detached runs, as far as `gc` removes them.
 //!
 //! # Invariants
 //!
-//! - A sealed record is evidence, and goes only where bundles do.
-//! - A chain goes on when it is called again, so one that has not ended stays, and so does one with
-//!   work that is on no branch.
-//! - What a run printed stays as long as the run does.
+//! - A sealed record is evidence, and is removed only with `--bundles`.
+//! - A chain continues when it is called again, so one that has not ended stays, and so does one
+//!   with work that is on no branch.
+//! - The output of a run stays as long as the run does.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ use crate::answer::Failure;
 use crate::history;
 use crate::places::{Places, named};
 
-/// A record, and what decides about it.
+/// A record, and the facts that decide whether it stays.
 pub(super) struct Kept {
     pub(super) id: String,
     pub(super) directory: PathBuf,
@@ -34,7 +34,7 @@ pub(super) struct Kept {
     pub(super) mark: Mark,
 }
 
-/// All records of plans, the newest first.
+/// All records of plans, newest first.
 pub(super) fn plans(place: &Places) -> Result<Vec<Kept>, Failure> {
     let of = |id: String, directory: PathBuf| {
         let mark = Mark::of(&directory);
@@ -48,7 +48,7 @@ pub(super) fn plans(place: &Places) -> Result<Vec<Kept>, Failure> {
         } else if sealed {
             Standing::Unknown
         } else {
-            // Nobody can go on with it.
+            // No process can continue it.
             abandoned(&directory)
         };
         let began = asked.and_then(|asked| time::parse(&asked.began).ok());
@@ -57,7 +57,7 @@ pub(super) fn plans(place: &Places) -> Result<Vec<Kept>, Failure> {
     all(&place.plans(), "plan_", of)
 }
 
-/// All chains, the newest first; `runs` says where the runs stand that are here.
+/// All chains, newest first; `runs` has the standing of the runs that exist here.
 pub(super) fn chains(
     place: &Places,
     runs: &BTreeMap<&str, Standing>,
@@ -80,7 +80,7 @@ pub(super) fn chains(
     all(&place.chains(), "chain_", of)
 }
 
-/// Where a chain stands, by itself and by its runs.
+/// The standing of a chain, by itself and by its runs.
 fn chain(state: &State, sealed: bool, runs: &BTreeMap<&str, Standing>) -> Standing {
     if state.finished.is_none() || !sealed {
         return Standing::Open;
@@ -91,13 +91,13 @@ fn chain(state: &State, sealed: bool, runs: &BTreeMap<&str, Standing>) -> Standi
             chain::Standing::Running { run_id } | chain::Standing::Left { run_id } => run_id,
             chain::Standing::NotRun(_) => return None,
         };
-        // One that is not here was swept away itself.
+        // A run that does not exist here was removed itself.
         runs.get(run_id.as_str()).copied()
     };
     retention::together(state.nodes.values().filter_map(run))
 }
 
-/// Where something stands that has neither a driver nor a beginning.
+/// The standing of a record that has neither a driver nor a first event.
 fn abandoned(directory: &Path) -> Standing {
     match idle(directory) {
         Some(idle) if idle > retention::NOT_BEGUN => Standing::NeverBegan,
@@ -105,7 +105,7 @@ fn abandoned(directory: &Path) -> Standing {
     }
 }
 
-/// For how long nobody has made anything there.
+/// How long ago the last file was created there.
 fn idle(path: &Path) -> Option<Duration> {
     let changed = path.metadata().and_then(|it| it.modified());
     changed.ok()?.elapsed().ok()
@@ -130,7 +130,7 @@ fn kept(
     }
 }
 
-/// What `of` makes of every directory below `within`, the newest first.
+/// The records that `of` makes of all directories below `within`, newest first.
 fn all(
     within: &Path,
     prefix: &str,
@@ -142,12 +142,12 @@ fn all(
         of(name, directory)
     };
     let mut all: Vec<Kept> = names.into_iter().map(made).collect();
-    // The name of a chain follows from its content, and says nothing of its age.
+    // The name of a chain follows from its content, and says nothing about its age.
     all.sort_by_key(|kept| std::cmp::Reverse(kept.candidate.began));
     Ok(all)
 }
 
-/// What detached runs printed whose run is none of `runs`, and that nobody has written to for a while.
+/// Output files of detached runs that are none of `runs`, and that are old enough.
 pub(super) fn strangers(
     place: &Places,
     runs: &BTreeMap<&str, Standing>,
@@ -164,12 +164,12 @@ pub(super) fn strangers(
     Ok(files.iter().map(|name| directory.join(name)).collect())
 }
 
-/// What the run `run_id` printed if it was detached.
+/// The output files of the run `run_id`, if it was detached.
 pub(super) fn printed(place: &Places, run_id: &str) -> Vec<PathBuf> {
     let file = |end: &&str| place.detached().join(format!("{run_id}.{end}"));
     let there = |path: &PathBuf| path.symlink_metadata().is_ok();
     OUTPUTS.iter().map(file).filter(there).collect()
 }
 
-/// How the files end that hold what a detached run prints.
+/// The endings of the output files of a detached run.
 const OUTPUTS: [&str; 2] = ["stdout", "stderr"];

@@ -1,4 +1,4 @@
-//! Removes what was decided to go, one thing after the other, each of them safe to be the last.
+//! Removes what was decided to go, in steps that can each be the last one.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
@@ -29,15 +29,14 @@ use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session;
 
-/// Whether anything is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Do,
-    /// It is only said.
+    /// Only the report is made.
     Say,
 }
 
-/// What becomes of a workspace that was never captured.
+/// Whether a workspace that was never captured is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Uncaptured {
     /// It may hold work.
@@ -46,39 +45,39 @@ pub(super) enum Uncaptured {
     Goes,
 }
 
-/// What becomes of the bundle of a run, or the record of a plan or a chain.
+/// Whether the bundle of a run, or the record of a plan or a chain, is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Evidence {
     Stays,
-    /// Somebody asked for it to go, or it tells of nothing.
+    /// The user asked for it, or there is no evidence in it.
     Goes,
 }
 
-/// How much of the caches goes.
+/// How much of the caches is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// What nobody used for a while and the current commit does not need.
+    /// What was not used for a while and the current commit does not need.
     Unneeded,
-    /// All that nobody uses just now.
+    /// All that is not in use.
     Everything,
 }
 
-/// What went.
+/// What was removed.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
     pub(super) refs: Vec<String>,
     pub(super) directories: Vec<PathBuf>,
-    /// How many cached checkouts.
+    /// Number of cached checkouts.
     pub(super) checkouts: u64,
-    /// How many prepared layers.
+    /// Number of prepared layers.
     pub(super) layers: u64,
-    /// How many cached results of acceptance commands.
+    /// Number of cached results of acceptance commands.
     pub(super) results: usize,
-    /// How many files that detached runs had printed to.
+    /// Number of output files of detached runs.
     pub(super) outputs: usize,
-    /// What they held.
+    /// Total size.
     pub(super) bytes: u64,
-    /// What stayed although it should have gone, with the reason.
+    /// What stayed although it should have been removed, with the reason.
     pub(super) left: Vec<String>,
 }
 
@@ -87,15 +86,15 @@ pub(super) struct Sweep<'a> {
     mode: Mode,
     observer: &'a ProgressObserver,
     refs: Refs,
-    /// Branches that somebody has checked out.
+    /// Branches that are checked out.
     used: BTreeSet<String>,
     pub(super) total: Swept,
 }
 
-/// What is ours alone while it is swept; nothing has to be where nothing is done.
+/// The lock on something while it is removed; a dry run needs none.
 struct Hold(#[expect(dead_code, reason = "it is held, not read")] Option<DriverLock>);
 
-/// Where directories wait for their removal, in the runtime root and in the cache.
+/// The directory of directories that wait for their removal, in the runtime root and in the cache.
 const ASIDE: &str = cache::REMOVED;
 
 impl<'a> Sweep<'a> {
@@ -116,7 +115,7 @@ impl<'a> Sweep<'a> {
         })
     }
 
-    /// Finishes what an interrupted sweep had set aside.
+    /// Completes the removals of an interrupted sweep.
     pub(super) fn leftovers(&mut self) -> Result<(), Failure> {
         for root in [self.place.root.clone(), self.place.cache()?.to_owned()] {
             let aside = root.join(ASIDE);
@@ -128,7 +127,7 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
-    /// Sweeps what the run left, as far as `fate` says.
+    /// Removes what the run left, as far as `fate` permits.
     pub(super) fn run(
         &mut self,
         known: &Known,
@@ -136,10 +135,10 @@ impl<'a> Sweep<'a> {
         uncaptured: Uncaptured,
         evidence: Evidence,
     ) -> Result<Swept, Failure> {
-        self.goes_on(&known.run_id)?;
+        self.announce(&known.run_id)?;
         let directory = self.place.run(&known.run_id);
         let mut swept = Swept::default();
-        // Held until the end: nobody lands or resumes it meanwhile.
+        // Held until the end: no process lands or resumes the run meanwhile.
         let Some(_lock) = self.hold(&directory, &known.run_id, &known.mark, &mut swept)? else {
             return Ok(swept);
         };
@@ -165,7 +164,7 @@ impl<'a> Sweep<'a> {
                 self.delete(&name, &at, &mut swept)?;
             }
         }
-        // What was never captured may lie there and nowhere else.
+        // A workspace that was never captured may be the only copy of work.
         let captured = known
             .state
             .as_ref()
@@ -191,8 +190,8 @@ impl<'a> Sweep<'a> {
         Ok(swept)
     }
 
-    /// Takes what `directory` holds for itself, so that nobody goes on with it meanwhile; nothing if
-    /// somebody does already, or did since it was judged by `mark`.
+    /// Locks `directory`, so that no process continues it meanwhile; nothing if a process drives it
+    /// already, or has changed it since it was judged by `mark`.
     fn hold(
         &mut self,
         directory: &Path,
@@ -205,7 +204,7 @@ impl<'a> Sweep<'a> {
         }
         let why = match session::lock(directory, id) {
             Ok(lock) if Mark::of(directory) == *mark => return Ok(Some(Hold(Some(lock)))),
-            Ok(_) => "somebody went on with it just now".to_owned(),
+            Ok(_) => "it was changed just now".to_owned(),
             Err(failure) if failure.code == Code::RunBusy => failure.reason,
             Err(failure) => return Err(failure),
         };
@@ -214,15 +213,15 @@ impl<'a> Sweep<'a> {
         Ok(None)
     }
 
-    /// Sweeps what a planner or a chain left in the cache, and its record as well if it is to go.
+    /// Removes what a planner or a chain left in the cache, and its record if `evidence` says so.
     pub(super) fn record(&mut self, kept: &Kept, evidence: Evidence) -> Result<Swept, Failure> {
-        self.goes_on(&kept.id)?;
+        self.announce(&kept.id)?;
         let mut swept = Swept::default();
         let Some(_lock) = self.hold(&kept.directory, &kept.id, &kept.mark, &mut swept)? else {
             return Ok(swept);
         };
         let cache = self.place.cache()?.to_owned();
-        // Whoever looks at a tree cannot write to it, so there is nothing in it to lose.
+        // A planner or reviewer cannot write to its tree, so no work is lost.
         let workspace = cache.join(cache::WORKSPACES).join(&kept.id);
         self.set_aside(&cache, &workspace, &mut swept)?;
         if evidence == Evidence::Goes {
@@ -233,11 +232,11 @@ impl<'a> Sweep<'a> {
         Ok(swept)
     }
 
-    /// Removes what runs printed that are gone.
+    /// Removes the output files of runs that are gone.
     pub(super) fn printed(&mut self, files: &[PathBuf]) -> Result<(), Failure> {
         let mut swept = Swept::default();
         for file in files {
-            self.goes_on("what detached runs printed")?;
+            self.announce("the output of detached runs")?;
             self.output(file, &mut swept)?;
         }
         self.total.add(&swept);
@@ -259,7 +258,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// The branch of the run, if it is as the run left it.
+    /// Removes the branch of the run, if it is as the run left it.
     fn branch(&self, known: &Known, swept: &mut Swept) -> Result<(), Failure> {
         let published = known
             .state
@@ -271,7 +270,7 @@ impl<'a> Sweep<'a> {
         match self.refs.get(&published.branch) {
             None => Ok(()),
             Some(at) if *at != published.commit => {
-                let reason = "somebody went on with it";
+                let reason = "it has moved since the run";
                 swept.left.push(format!("{} ({reason})", published.branch));
                 Ok(())
             }
@@ -301,7 +300,7 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
-    /// Removes `directory`, which lies below `root`, so that it is there whole or not at all.
+    /// Removes `directory`, which lies below `root`, atomically: it is renamed first.
     fn set_aside(&self, root: &Path, directory: &Path, swept: &mut Swept) -> Result<(), Failure> {
         if directory.symlink_metadata().is_err() {
             return Ok(());
@@ -334,41 +333,41 @@ impl<'a> Sweep<'a> {
         workspace::remove(root, directory).map_err(|error| Failure::of(Code::HostFailed, &error))
     }
 
-    /// How many refs belong to runs whose bundle is not here.
+    /// Number of refs of runs whose bundle does not exist here.
     pub(super) fn strangers(&self, known: &BTreeSet<&str>) -> usize {
         let of_run = |name: &&String| refs::run_of(name).is_some_and(|run| !known.contains(run));
         self.refs.keys().filter(of_run).count()
     }
 
-    /// Says what comes next, unless somebody wants the sweep to end: it can, between any two things.
-    fn goes_on(&self, what: &str) -> Result<(), Failure> {
+    /// Reports the next step, unless the user cancelled: the sweep can stop between any two steps.
+    fn announce(&self, what: &str) -> Result<(), Failure> {
         if self.observer.choice() == ObserverChoice::Cancel {
-            let reason = "the sweep was cancelled; another one goes on with it";
+            let reason = "gc was cancelled; the next one completes it";
             return Err(Failure::new(Code::Cancelled, reason));
         }
         let doing = match self.mode {
             Mode::Do => "sweeping",
-            Mode::Say => "looking at",
+            Mode::Say => "reading",
         };
         self.observer.show_step(&format!("{doing} {what} …"));
         Ok(())
     }
 
-    /// What can be had again: results of acceptance commands on base trees, checkouts that overlays
-    /// stand on, and prepared layers.
+    /// Removes what can be made again: results of acceptance commands on base trees, checkouts that
+    /// overlays use as lower layers, and prepared layers.
     pub(super) fn caches(&mut self, extent: Extent) -> Result<(), Failure> {
         let needed = match (extent, needed(self.place)) {
             (Extent::Everything, _) => None,
             (Extent::Unneeded, Ok(needed)) => Some(needed),
             (Extent::Unneeded, Err(failure)) => {
-                // Everything may be needed.
+                // Any entry may be needed.
                 let left = format!("the caches ({})", failure.reason);
                 self.total.left.push(left);
                 return Ok(());
             }
         };
         let wanted = |name: &str, used: SystemTime| {
-            // A time that is yet to come is no old one.
+            // A time in the future does not make an entry old.
             let recent = || used.elapsed().map_or(true, |age| age < CACHED);
             let needed = needed.as_ref();
             needed.is_some_and(|needed| needed.contains(name) || recent())
@@ -376,14 +375,14 @@ impl<'a> Sweep<'a> {
         self.results(&wanted)?;
         let failed = |error: WorkspaceError| Failure::of(Code::HostFailed, &error);
         let root = self.place.cache()?.to_owned();
-        self.goes_on("cached checkouts")?;
+        self.announce("cached checkouts")?;
         let lowers = Lowers::new(&root);
         let lowers = match self.mode {
             Mode::Do => lowers.collect(ROOM, &wanted),
             Mode::Say => lowers.collectable(ROOM, &wanted),
         };
         self.total.checkouts += self.total.collected(lowers.map_err(failed)?);
-        self.goes_on("prepared layers")?;
+        self.announce("prepared layers")?;
         let layers = Layers::new(&root);
         let layers = match self.mode {
             Mode::Do => layers.collect(ROOM, &wanted),
@@ -393,7 +392,7 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
-    /// The cached results of acceptance commands that nobody wants.
+    /// Removes cached results of acceptance commands that are not `wanted`.
     fn results(&mut self, wanted: Wanted<'_>) -> Result<(), Failure> {
         let root = self.place.cache()?.to_owned();
         let entries = fs::read_dir(root.join(cache::RESULTS))
@@ -406,18 +405,18 @@ impl<'a> Sweep<'a> {
             if used.is_ok_and(|used| wanted(&name, used)) {
                 continue;
             }
-            self.goes_on("cached test results")?;
+            self.announce("cached test results")?;
             self.set_aside(&root, &entry.path(), &mut swept)?;
         }
         swept.results = swept.directories.len();
-        // Their number says enough.
+        // Only their number is reported.
         swept.directories.clear();
         self.total.add(&swept);
         Ok(())
     }
 }
 
-/// What of the caches the current commit needs: the name of its tree, and those of its layers.
+/// The cache entries that the current commit needs: the name of its tree, and those of its layers.
 fn needed(place: &Places) -> Result<BTreeSet<String>, Failure> {
     let origin = GitOrigin(&place.repo);
     let Ok(commit) = place.repo.resolve("HEAD") else {
@@ -448,7 +447,7 @@ impl Swept {
         self.bytes += workspace::size(directory);
     }
 
-    /// Takes in what a collection removed; answers how many things.
+    /// Adds what a collection removed; returns the number of entries.
     fn collected(&mut self, collected: Collected) -> u64 {
         self.bytes = self.bytes.saturating_add(collected.bytes);
         collected.count

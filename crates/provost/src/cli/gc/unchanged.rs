@@ -1,4 +1,4 @@
-//! Tells whether somebody went on with a run, a plan or a chain since it was judged.
+//! Detects whether a run, a plan or a chain changed since it was judged.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,13 +7,13 @@ use std::path::Path;
 
 use provost_core::bundle::layout::DRIVER_LOCK;
 
-/// What lay in a directory at a moment. Records are only added and files only appear, so whoever
-/// goes on with something changes a length or a name.
+/// The names and sizes of the files in a directory. Ledgers only grow and files only appear, so
+/// every continuation changes a length or a name.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mark(BTreeMap<OsString, u64>);
 
 impl Mark {
-    /// What lies in `directory` now; who drives it is not a part of it.
+    /// The mark of `directory` now; its driver is not a part of it.
     pub(super) fn of(directory: &Path) -> Self {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         let entries = entries.filter(|entry| entry.file_name() != DRIVER_LOCK);
@@ -36,7 +36,7 @@ mod tests {
         let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
         write("ledger", "one\n");
         let mark = Mark::of(directory.path());
-        write(DRIVER_LOCK, "somebody");
+        write(DRIVER_LOCK, "a driver");
         assert_eq!(Mark::of(directory.path()), mark);
         write("ledger", "one\ntwo\n");
         assert_ne!(Mark::of(directory.path()), mark);

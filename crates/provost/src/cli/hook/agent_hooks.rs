@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - A write passes only where an active change declared it, or a bound contract covers it.
-//! - Whatever cannot be read, known, asked or answered in time is denied: exit status 2, and the
-//!   reason on standard error, which both programs hand to the model.
+//! - What cannot be read, resolved or answered in time is denied: exit status 2, and the reason on
+//!   stderr, which both programs give to the model.
 
 use std::io::{self, Read as _, Write as _};
 use std::panic;
@@ -29,13 +29,13 @@ use crate::answer::Failure;
 use crate::places::Places;
 use crate::{session, show};
 
-/// The exit status by which both programs know a refusal.
+/// The exit status that both programs take as a refusal.
 const DENIED: u8 = 2;
 
-/// How long an answer may take; the settings give more, and a program that waits in vain goes on.
+/// How long an answer may take; the settings allow more, and a program that times out proceeds.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Whether these are the words of a hook, which is answered without parsing anything more.
+/// Whether the arguments are those of a hook, which is answered without further parsing.
 pub(crate) fn is_asked() -> bool {
     let mut words = std::env::args_os().skip(1);
     let hook = words.next().is_some_and(|word| word == "hook");
@@ -44,7 +44,7 @@ pub(crate) fn is_asked() -> bool {
     hook && known && words.next().is_none()
 }
 
-/// Answers the event on standard input.
+/// Answers the event on stdin.
 pub(crate) fn answer() -> ExitCode {
     let watch = || {
         std::thread::sleep(PATIENCE);
@@ -79,7 +79,7 @@ fn denied(reason: impl Into<String>) -> Failure {
     Failure::new(Code::HookDenied, reason)
 }
 
-/// What to print, if the event may go on.
+/// The text to print, if the event is permitted.
 fn judge() -> Result<String, Failure> {
     let mut bytes = Vec::new();
     io::stdin()
@@ -110,20 +110,20 @@ fn judge() -> Result<String, Failure> {
     }
 }
 
-/// How a change is begun.
+/// The commands that start a change.
 fn begin() -> String {
     "provost change --agent NAME analyze, then provost change --agent NAME start 'WHAT' --file \
      PATH; or start_controlled_change of provost mcp"
         .to_owned()
 }
 
-/// What a checkout is held to now.
+/// The rules of a checkout at this moment.
 struct HookRules {
     place: Places,
     top: PathBuf,
-    /// The changes under which may be edited.
+    /// The changes whose scope may be edited.
     intents: Vec<Intent>,
-    /// The change that would be one of them if its time were not over.
+    /// The change that would be one of them if it had not expired.
     expired: Option<String>,
 }
 
@@ -166,7 +166,7 @@ impl HookRules {
         })
     }
 
-    /// Whether contracts are bound here, all of which then cover `paths`.
+    /// Whether contracts are bound here; all of them must then cover `paths`.
     fn bound(&self, paths: &[RepoPath]) -> Result<bool, Failure> {
         let all = super::read(&self.place)?;
         if all.bindings.is_empty() {
@@ -204,18 +204,16 @@ impl HookRules {
     }
 }
 
-/// Whether all of `paths`, as seen from `cwd`, may be written.
+/// Permits the call if all of `paths`, relative to `cwd`, may be written.
 fn allowed(cwd: &Path, paths: &[String]) -> Result<(), Failure> {
-    let walls = HookRules::of(cwd)?;
+    let rules = HookRules::of(cwd)?;
     let mut inside = Vec::new();
     for path in paths {
         let real = resolve(cwd, path)?;
-        let below = real.strip_prefix(&walls.top).ok().and_then(Path::to_str);
+        let below = real.strip_prefix(&rules.top).ok().and_then(Path::to_str);
         let Some(below) = below else {
             let reason = format!("`{path}` lies outside of this checkout");
-            return Err(
-                denied(reason).hint("write inside of the checkout, within a declared change")
-            );
+            return Err(denied(reason).hint("write inside the checkout, within a declared change"));
         };
         if below.is_empty() {
             let reason = format!("`{path}` is the whole checkout");
@@ -229,13 +227,13 @@ fn allowed(cwd: &Path, paths: &[String]) -> Result<(), Failure> {
         }
         inside.push(below);
     }
-    let is_bound = walls.bound(&inside)?;
-    if is_bound && walls.intents.is_empty() {
+    let is_bound = rules.bound(&inside)?;
+    if is_bound && rules.intents.is_empty() {
         return Ok(());
     }
-    let active: Vec<&Intent> = walls.intents.iter().collect();
+    let active: Vec<&Intent> = rules.intents.iter().collect();
     for path in &inside {
-        guard::judge(path, &active).map_err(|why| match (&why, &walls.expired) {
+        guard::judge(path, &active).map_err(|why| match (&why, &rules.expired) {
             (Denied::NoIntent, Some(id)) => refusal(&Denied::Expired(id.clone()), &active),
             _ => refusal(&why, &active),
         })?;
@@ -243,7 +241,7 @@ fn allowed(cwd: &Path, paths: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A refusal, with the smallest step that would open it.
+/// A refusal, with the smallest step that would permit the call.
 fn refusal(why: &Denied, active: &[&Intent]) -> Failure {
     let failure = Failure::of(Code::HookDenied, why);
     match why {
@@ -273,7 +271,7 @@ fn refusal(why: &Denied, active: &[&Intent]) -> Failure {
     }
 }
 
-/// Where a write to `path` would go, links followed; an error where that cannot be said.
+/// The target of a write to `path`, with links followed; an error where it cannot be determined.
 fn resolve(cwd: &Path, path: &str) -> Result<PathBuf, Failure> {
     let unclear = |what: &str| denied(format!("`{path}` {what}, so it cannot be judged"));
     if !cwd.is_absolute() {

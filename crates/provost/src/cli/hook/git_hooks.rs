@@ -1,4 +1,4 @@
-//! Answers the hooks of git: what is about to be committed, pushed, or put on a branch.
+//! Answers the hooks of git: judges what is about to be committed, pushed, or put on a branch.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ use super::{Run, Stop, Which, broken, checkout, git_operation, read, short, usab
 use crate::answer::Failure;
 use crate::places::Places;
 
-/// Judges what git is about to do, and says what was not judged.
+/// Judges what git is about to do, and returns notes on what was not judged.
 pub(super) fn answer(run: &Run) -> Result<Vec<String>, Stop> {
     let place = place()?;
     let unbound = if run.require {
@@ -35,12 +35,12 @@ pub(super) fn answer(run: &Run) -> Result<Vec<String>, Stop> {
     match run.hook {
         Which::PreCommit | Which::PreMergeCommit | Which::PreApplypatch => asked.commit()?,
         Which::PrePush => {
-            for one in pushed(&told()?).map_err(unreadable)? {
+            for one in pushed(&stdin_text()?).map_err(unreadable)? {
                 asked.push(&one)?;
             }
         }
         Which::ReferenceTransaction => {
-            for one in moved(&told()?).map_err(unreadable)? {
+            for one in moved(&stdin_text()?).map_err(unreadable)? {
                 asked.moved(&one)?;
             }
         }
@@ -61,7 +61,8 @@ pub(super) fn answer(run: &Run) -> Result<Vec<String>, Stop> {
     Ok(notes)
 }
 
-/// The places of the repository that git asks about, which need not be the one around this directory.
+/// The places of the repository that git asks about, which may differ from the one around this
+/// directory.
 fn place() -> Result<Places, Failure> {
     let Some(named) = std::env::var_os("GIT_DIR") else {
         return Places::find();
@@ -74,7 +75,7 @@ fn place() -> Result<Places, Failure> {
     {
         return Ok(place);
     }
-    // A linked worktree is known by the file that names its checkout.
+    // A linked worktree is identified by the file that names its checkout.
     let link = fs::read_to_string(git_dir.join("gitdir")).unwrap_or_default();
     let place = match Path::new(link.trim_end()).parent() {
         Some(checkout) if !link.is_empty() => Places::of(&git_dir.join(checkout))?,
@@ -83,29 +84,29 @@ fn place() -> Result<Places, Failure> {
     if place.repo.git_dir() == git_dir {
         return Ok(place);
     }
-    let reason = format!("nothing says which checkout `{}` is of", git_dir.display());
+    let reason = format!("cannot find the checkout of `{}`", git_dir.display());
     Err(Failure::new(Code::HookBroken, reason))
 }
 
-/// What is asked about, and what has to be judged of it.
+/// The request of git, and what has to be judged.
 struct Asked<'a> {
     place: &'a Places,
     all: &'a Bindings,
     unbound: Unbound,
     here: String,
-    /// The branch that this checkout is on.
+    /// The branch of this checkout.
     branch: Option<String>,
-    /// For each binding, the branches that it holds.
+    /// The branches that each binding holds.
     held: Vec<Vec<String>>,
-    /// Trees, each with the number of the binding that decides about it, and what git would do.
+    /// Trees, each with the number of its binding, and what git would do.
     trees: BTreeMap<(Oid, usize), String>,
     on: git_operation::On,
     notes: Vec<String>,
-    /// The words of the command that called the hook, as far as they can be read.
+    /// The arguments of the git command that called the hook, if they can be read.
     command: Vec<String>,
 }
 
-/// The words that the process `id` was started with; none if they cannot be read.
+/// The arguments of the process `id`; none if they cannot be read.
 fn command_line(id: u32) -> Vec<String> {
     let bytes = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
     let words = bytes.split(|byte| *byte == 0);
@@ -148,7 +149,7 @@ impl<'a> Asked<'a> {
             Decision::Pass => return Ok(()),
             Decision::Refuse => return Err(is_unbound(branch.unwrap_or("this checkout"))),
         };
-        // A plain commit goes on from here, so it strays if this does; a merge may lead back.
+        // A plain commit continues HEAD, so it strays if HEAD does; a merge may lead back.
         let repo = &self.place.repo;
         let head = repo.resolve("HEAD").ok().filter(|_| self.on.is_plain());
         for binding in &list {
@@ -170,7 +171,7 @@ impl<'a> Asked<'a> {
 
     /// One ref of a push.
     fn push(&mut self, one: &Pushed) -> Result<(), Stop> {
-        // What is deleted over there takes nothing away from here.
+        // A deletion on the remote removes nothing here.
         let Some(object) = &one.commit else {
             return Ok(());
         };
@@ -220,7 +221,7 @@ impl<'a> Asked<'a> {
                 return Err(Stop::Refused(Verdict::deny(Code::DiffRefused, reason)));
             }
         };
-        // To pack refs is no move.
+        // Packing refs does not move them.
         if self.place.repo.ref_value(&one.name).map_err(git)?.as_ref() == Some(commit) {
             return Ok(());
         }
@@ -240,9 +241,9 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    /// A branch that is about to go. Git renames a branch onto another by removing first itself, then
-    /// the other, and asks about nothing else; a refusal of the second step does not bring back what
-    /// went with the first.
+    /// A branch that is about to be removed. Git renames a branch onto another by removing first
+    /// the branch, then the other, and asks about nothing else; refusing the second step does not
+    /// restore the first.
     fn gone(&self, one: &Moved) -> Result<(), Stop> {
         let from = one.from.as_ref();
         let packed = from.is_some_and(|from| self.is_packed(&one.name, from));
@@ -279,7 +280,7 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
-    /// Whether the branch `name` is packed at `commit`, so that git only removes its other copy.
+    /// Whether the branch `name` is packed at `commit`, so that git only removes its loose copy.
     fn is_packed(&self, name: &str, commit: &Oid) -> bool {
         let packed = fs::read(self.place.repo.common_dir().join("packed-refs"));
         let wanted = format!("{} {name}", commit.as_str());
@@ -290,8 +291,8 @@ impl<'a> Asked<'a> {
         lines.any(|line| line == wanted.as_bytes())
     }
 
-    /// Whether this checkout goes to `commit` by a reset or by a checkout, which change files before
-    /// the branch moves, and not by a commit that is being made.
+    /// Whether this checkout goes to `commit` by a reset or by a checkout, which change files
+    /// before the branch moves, and not by a commit that is being made.
     fn is_reset(&self, commit: &Oid) -> Result<bool, Stop> {
         let repo = &self.place.repo;
         let left = fs::read_to_string(repo.git_dir().join("ORIG_HEAD")).unwrap_or_default();
@@ -300,16 +301,16 @@ impl<'a> Asked<'a> {
         Ok(is_left || !repo.is_new(commit).map_err(git)?)
     }
 
-    /// What a move of the branch `name` has to do with a binding, if anything.
+    /// How a move of the branch `name` concerns a binding, if at all.
     fn held_by(&self, at: usize, name: &str) -> Option<Tie> {
         if self.held.get(at)?.iter().any(|held| held == name) {
             return Some(Tie::Named);
         }
-        // On no branch, as while it rebases; which one it comes back to is known to git alone.
+        // On no branch, as during a rebase; only git knows to which branch it returns.
         (self.branch.is_none() && self.is_here(at)).then_some(Tie::Leaves)
     }
 
-    /// Whether it is this checkout that a binding holds.
+    /// Whether a binding holds this checkout.
     fn is_here(&self, at: usize) -> bool {
         let binding = self.all.bindings.get(at);
         binding.is_some_and(
@@ -317,7 +318,7 @@ impl<'a> Asked<'a> {
         )
     }
 
-    /// What the push `one` of `commit` has to do with a binding; the bound branch is meant by its name
+    /// How the push `one` of `commit` concerns a binding; the bound branch is matched by its name
     /// on either side.
     fn tie(&self, at: usize, one: &Pushed, commit: &Oid) -> Result<Tie, Stop> {
         let local = &one.local;
@@ -345,7 +346,7 @@ impl<'a> Asked<'a> {
         })
     }
 
-    /// Notes down what a binding has to judge; false if the update is no matter of it.
+    /// Adds what a binding has to judge; false if the update does not concern it.
     fn weigh(&mut self, at: usize, tie: Tie, name: &str, commit: &Oid) -> Result<bool, Stop> {
         let Some(binding) = self.all.bindings.get(at) else {
             return Ok(false);
@@ -374,14 +375,14 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Something that is pushed and is no matter of any binding.
+    /// A push that concerns no binding.
     fn unconcerned(&mut self, local: &str, object: &Oid) -> Result<(), Stop> {
         if self.unbound == Unbound::Refused {
             return Err(is_unbound(local));
         }
         if !self.all.bindings.is_empty() {
             self.notes.push(format!(
-                "`{}` at {} is no work under a bound contract: not judged",
+                "`{}` at {} belongs to no bound contract: not judged",
                 short(local),
                 object.short()
             ));
@@ -418,14 +419,14 @@ fn strayed(local: &str, commit: &Oid, base: &Oid) -> Verdict {
 /// The tree that is about to be committed.
 fn staged(place: &Places) -> Result<Oid, Failure> {
     let index = match std::env::var_os("GIT_INDEX_FILE") {
-        // Git names it from where hooks run.
+        // Git gives it relative to the directory where hooks run.
         Some(named) => std::env::current_dir()
             .map_err(|error| Failure::of(Code::HostFailed, &error))?
             .join(named),
         None => place.repo.git_dir().join("index"),
     };
     place.prepare()?;
-    // A copy, because git holds the lock of its own while a hook runs.
+    // A copy, because git holds the lock of the index while a hook runs.
     let copy = place
         .cache()?
         .join(format!("hook-{}.index", std::process::id()));
@@ -435,8 +436,8 @@ fn staged(place: &Places) -> Result<Oid, Failure> {
     tree.map_err(git)
 }
 
-/// What git says it is about to do.
-fn told() -> Result<String, Failure> {
+/// The text on stdin, with which git describes what it is about to do.
+fn stdin_text() -> Result<String, Failure> {
     let mut text = String::new();
     let limit = json::LARGEST as u64;
     io::stdin()

@@ -1,4 +1,4 @@
-//! Says what a refusal of a hook of git leaves to do.
+//! Describes how to proceed after a hook of git refused.
 
 use std::path::Path;
 
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 
 use super::{Which, named, short};
 
-/// What git is doing while it asks.
+/// The operation of git that called the hook.
 pub(super) struct On {
     hook: Which,
-    /// The command that ends what git leaves half-way when it is refused.
+    /// The command that aborts the operation that git leaves half-way after a refusal.
     abort: Option<&'static str>,
     /// Whether git may have changed the files of the checkout before it asked.
     pub(super) changed_files: bool,
 }
 
 impl On {
-    /// What git is doing in the git directory `git_dir` when it calls `hook`.
+    /// The operation in the git directory `git_dir` that calls `hook`.
     pub(super) fn of(hook: Which, git_dir: &Path) -> Self {
         let action = std::env::var("GIT_REFLOG_ACTION").unwrap_or_default();
         let action = action.split(' ').next().unwrap_or_default();
@@ -45,12 +45,12 @@ impl On {
         }
     }
 
-    /// Whether a commit is about to be made, and nothing larger is under way.
+    /// Whether a commit is about to be made outside of any larger operation.
     pub(super) fn is_plain(&self) -> bool {
         self.hook == Which::PreCommit && self.abort.is_none()
     }
 
-    /// `verdict` of the diff gate about `what`, with who judged and the way on.
+    /// The `verdict` of the diff gate about `what`, with the contract and the next steps.
     pub(super) fn refused(&self, verdict: Verdict, binding: &Binding, what: &str) -> Verdict {
         let before = match (what, self.hook) {
             ("", _) => String::new(),
@@ -66,13 +66,13 @@ impl On {
         if self.hook != Which::PreCommit {
             let anew = rebind(binding);
             steps.push(format!(
-                "is it the work of others that was pulled in? bind the contract to its commit: {anew}"
+                "were commits of others pulled in? bind the contract to their commit: {anew}"
             ));
         }
         self.with(Verdict { reason, ..verdict }, steps)
     }
 
-    /// `verdict` about a branch that has left the base of its contract, with the way on.
+    /// The `verdict` about a branch that does not descend from its base, with the next steps.
     pub(super) fn strayed(&self, verdict: Verdict, binding: &Binding) -> Verdict {
         let reason = format!("{} ({})", verdict.reason, judge(binding));
         let anew = rebind(binding);
@@ -80,7 +80,7 @@ impl On {
         self.with(Verdict { reason, ..verdict }, vec![step])
     }
 
-    /// `verdict` about a bound branch that would go, with the way on.
+    /// The `verdict` about a bound branch that would be removed, with the next steps.
     pub(super) fn removed(&self, verdict: Verdict, binding: &Binding) -> Verdict {
         let reason = format!("{} ({})", verdict.reason, judge(binding));
         let (branch, words) = match &binding.to {
@@ -89,9 +89,9 @@ impl On {
         };
         let steps = vec![
             format!("move it, which is judged: git branch -f {branch} REV"),
-            format!("or hold it to nothing first: provost hook unbind{words}"),
-            "has another branch gone that was to be renamed? git fsck --no-reflogs names its commit, \
-             git branch NAME COMMIT brings it back"
+            format!("or remove the binding first: provost hook unbind{words}"),
+            "was another branch removed by the rename? git fsck --no-reflogs lists its commit, \
+             git branch NAME COMMIT restores it"
                 .to_owned(),
         ];
         self.with(Verdict { reason, ..verdict }, steps)
@@ -101,7 +101,7 @@ impl On {
         if let Some(abort) = self.abort {
             steps.insert(0, format!("end what git left half-way: {abort}"));
         } else if self.changed_files {
-            let back = "the branch stands where it stood; `git reset --hard` and `git checkout -B` have \
+            let back = "the branch did not move; `git reset --hard` and `git checkout -B` have \
                         changed the files already, this puts them back: git reset --merge (after a \
                         plain `git reset`: git reset)";
             steps.insert(0, back.to_owned());
@@ -116,7 +116,7 @@ impl On {
     }
 }
 
-/// The contract and what it is bound to.
+/// The contract, and what it is bound to.
 fn judge(binding: &Binding) -> String {
     let file = Path::new(&binding.contract).file_name();
     let file = file.map_or(binding.contract.clone().into(), |name| {
@@ -135,7 +135,7 @@ fn bind(binding: &Binding) -> String {
     format!("provost hook bind {}{branch}", binding.contract)
 }
 
-/// The command that binds it to another base.
+/// The command that binds the contract to another base.
 fn rebind(binding: &Binding) -> String {
     format!("{} --base REV (such as origin/main)", bind(binding))
 }

@@ -1,10 +1,10 @@
-//! Puts our hook into the settings of Claude Code and Codex, takes it out, and tries it.
+//! Installs, removes and tests our hook in the settings of Claude Code and Codex.
 //!
 //! # Invariants
 //!
-//! - Everything else in the file stays. Taking the hook out gives back the bytes that were there,
-//!   unless somebody changed the file since; then only what is ours goes.
-//! - The command refuses in the words of both programs also when this binary is gone.
+//! - Everything else in the file stays. Removing the hook restores the bytes from before, unless
+//!   the file was changed since; then only our hook is removed.
+//! - The command refuses in the protocol of both programs even if this binary is gone.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -22,13 +22,13 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::output;
 use crate::places::Places;
 
-/// What our hook is asked about.
+/// The events that our hook answers.
 const EVENTS: [&str; 2] = ["PreToolUse", "SessionStart"];
 
-/// How long the programs wait, in seconds; our own patience is shorter.
+/// How long the programs wait, in seconds; the hook itself answers earlier.
 const TIMEOUT: u32 = 15;
 
-/// A program whose tool calls are held.
+/// A program whose tool calls are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Program {
     Claude,
@@ -37,10 +37,10 @@ pub(super) enum Program {
 
 #[derive(Args)]
 pub(in crate::cli) struct Selftest {
-    /// Whose hook.
+    /// The agent.
     program: Program,
 
-    /// The one in your own settings, instead of the checkout's.
+    /// Use your own settings of the agent, instead of those of the checkout.
     #[arg(long)]
     user: bool,
 }
@@ -53,12 +53,12 @@ impl Program {
         }
     }
 
-    /// The end of our command, by which it is known again.
+    /// The end of our command, by which it is recognised.
     fn mark(self) -> String {
         format!(" hook {} || exit 2", self.name())
     }
 
-    /// Where the settings are; those of a checkout may not lie behind a link that came with it.
+    /// The settings files; those of a checkout must not lie behind a link that came with it.
     fn places(self, place: &Places, user: bool) -> Result<SettingsFiles, Failure> {
         let (directory, file, variable) = match self {
             Self::Claude => (".claude", "settings.json", "CLAUDE_CONFIG_DIR"),
@@ -84,13 +84,13 @@ impl Program {
     }
 }
 
-/// Where settings are, and where we keep what they were.
+/// The settings, and our copy of what they were before.
 struct SettingsFiles {
     file: PathBuf,
     before: PathBuf,
 }
 
-/// What the settings were before, and what we made of them.
+/// The settings before the installation, and the digest of what was written.
 struct Before {
     text: Option<String>,
     written: String,
@@ -118,7 +118,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     done.map_err(|error| broken(path, &error))
 }
 
-/// The settings in `text`, without what is ours.
+/// The settings in `text`, without our hook.
 fn without(path: &Path, text: &str, program: Program) -> Result<Map<String, Value>, Failure> {
     let value = json::parse(text.as_bytes()).map_err(|error| broken(path, &error))?;
     let Value::Object(mut settings) = value else {
@@ -150,7 +150,7 @@ fn is_ours(handler: &Value, program: Program) -> bool {
     command.ends_with(&program.mark())
 }
 
-/// What the settings were before we touched them; nothing if we did not.
+/// The settings from before the installation; nothing if there was none.
 fn before(places: &SettingsFiles) -> Result<Option<Before>, Failure> {
     let Some(text) = read(&places.before)? else {
         return Ok(None);
@@ -181,7 +181,7 @@ pub(super) fn install(place: &Places, program: Program, user: bool) -> Outcome {
         "timeout": TIMEOUT,
     });
     if program == Program::Claude {
-        // A hook that crashed or was late counts as a refusal.
+        // A hook that crashed or timed out counts as a refusal.
         handler["onFailure"] = json!("block");
     }
     let hooks = settings.entry("hooks").or_insert_with(|| json!({}));
@@ -203,7 +203,7 @@ pub(super) fn install(place: &Places, program: Program, user: bool) -> Outcome {
     write(&places.file, &text)?;
     let mut words = format!("installed in {}\n", places.file.display());
     if program == Program::Codex {
-        words += "Codex runs no hook before you trust it: start codex, and look at /hooks\n";
+        words += "Codex runs no hook before you trust it: start codex, and see /hooks\n";
     }
     words += &format!("next: provost hook selftest {}\n", program.name());
     Ok(Answer::data(json!({ "file": places.file }), words))
@@ -219,12 +219,12 @@ pub(super) fn uninstall(place: &Places, program: Program, user: bool) -> Outcome
     let words = match (&now, &kept) {
         (Some(now), Some(kept)) if kept.written == sha256(now.as_bytes()) => {
             restore(&places.file, kept.text.as_deref())?;
-            "took the hook out; the settings are as they were\n"
+            "removed the hook; the settings are as they were\n"
         }
         (Some(now), _) if is_there => {
             let settings = Value::Object(without(&places.file, now, program)?);
             write(&places.file, &format!("{settings:#}\n"))?;
-            "took the hook out; the settings were changed since, so the rest stays as it is\n"
+            "removed the hook; the settings were changed since, so the rest stays as it is\n"
         }
         _ => "no hook of provost is installed there\n",
     };
@@ -240,12 +240,12 @@ fn restore(file: &Path, text: Option<&str>) -> Result<(), Failure> {
         return write(file, text);
     }
     fs::remove_file(file).map_err(|error| broken(file, &error))?;
-    // Gone only if nothing else is in it.
+    // The file is removed only if nothing else is in it.
     let _ = file.parent().map(fs::remove_dir);
     Ok(())
 }
 
-/// Where hooks of ours are installed, in words and as rows.
+/// Where our hooks are installed, as text and as rows.
 pub(super) fn standing(place: &Places) -> Result<(String, Vec<Value>), Failure> {
     let (mut text, mut rows) = (String::new(), Vec::new());
     for program in [Program::Claude, Program::Codex] {
@@ -270,7 +270,7 @@ pub(super) fn standing(place: &Places) -> Result<(String, Vec<Value>), Failure> 
     Ok((text, rows))
 }
 
-/// The command that is asked before a tool is used, if ours is asked about every tool.
+/// The installed command, if it is called before every tool.
 fn command(file: &Path, program: Program) -> Result<Option<String>, Failure> {
     let Some(text) = read(file)? else {
         return Ok(None);
@@ -288,7 +288,7 @@ fn command(file: &Path, program: Program) -> Result<Option<String>, Failure> {
     Ok(None)
 }
 
-/// Sends events through the installed command, and wants the bad ones refused.
+/// Sends events through the installed command, and expects that the bad ones are refused.
 pub(super) fn selftest(place: &Places, selftest: &Selftest) -> Outcome {
     let places = selftest.program.places(place, selftest.user)?;
     let name = selftest.program.name();
@@ -306,12 +306,12 @@ pub(super) fn selftest(place: &Places, selftest: &Selftest) -> Outcome {
     };
     let cases = [
         (
-            "a write that nobody may do",
+            "a write that is never permitted",
             event("Write", ".provost/selftest"),
             2,
         ),
         ("an event that cannot be read", "nonsense".to_owned(), 2),
-        ("a look at a file", event("Read", "selftest"), 0),
+        ("a read of a file", event("Read", "selftest"), 0),
     ];
     let mut rows = Vec::new();
     for (what, input, want) in cases {
@@ -322,14 +322,14 @@ pub(super) fn selftest(place: &Places, selftest: &Selftest) -> Outcome {
         }
         rows.push(json!({ "event": what, "status": want }));
     }
-    let text = format!("the hook for {name} works: it denies, and it lets look\n");
+    let text = format!("the hook for {name} works: it denies writes and permits reads\n");
     Ok(Answer::data(
         json!({ "command": command, "tried": rows }),
         text,
     ))
 }
 
-/// The exit status of the installed command about one event.
+/// The exit status of the installed command for one event.
 fn ask(command: &str, top: &Path, input: &str) -> io::Result<Option<i32>> {
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -339,7 +339,7 @@ fn ask(command: &str, top: &Path, input: &str) -> io::Result<Option<i32>> {
         .stderr(Stdio::null())
         .spawn()?;
     if let Some(mut pipe) = child.stdin.take() {
-        // Who does not read to the end is judged by its status.
+        // A command that does not read all input is judged by its status.
         let _ = pipe.write_all(input.as_bytes());
     }
     Ok(child.wait()?.code())

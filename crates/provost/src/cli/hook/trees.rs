@@ -11,16 +11,15 @@ use super::{Held, Stop};
 use crate::answer::Failure;
 use crate::places::Places;
 
-/// A tree that has to be judged.
 pub(super) struct Judged<'a> {
     pub(super) tree: Oid,
     pub(super) held: Held,
     pub(super) binding: &'a Binding,
-    /// The ref and the commit, if git says one.
+    /// The ref and the commit, if git names one.
     pub(super) what: String,
 }
 
-/// The diff gate about each tree, by the same eyes that look at an agent's work.
+/// Applies the diff gate to each tree, by the same rules as for an agent's work.
 pub(super) fn judge(place: Places, trees: Vec<Judged<'_>>, on: &On) -> Result<(), Stop> {
     if trees.is_empty() {
         return Ok(());

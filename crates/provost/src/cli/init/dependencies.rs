@@ -1,4 +1,4 @@
-//! Knows by its lock file how the dependencies of a project are prepared.
+//! Recognises by lock files how the dependencies of a project are prepared.
 
 use std::fs;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 /// How dependencies are prepared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Dependencies {
-    /// The file that it was known by; it must be there.
+    /// The file by which it is recognised; it must exist.
     file: &'static str,
-    /// Another file that must be there.
+    /// Another file that must exist.
     beside: &'static str,
-    /// The program it needs.
+    /// The program that the step needs.
     program: &'static str,
-    /// A word that the file holds, if it has dependencies at all.
+    /// A word that the file contains if it has any dependencies.
     holds: &'static str,
-    /// The step, as the policy has it.
+    /// The step, as in the policy.
     pub(super) step: &'static str,
-    /// Whether it makes a virtual environment, which may hold `pytest`.
+    /// Whether it creates a virtual environment, which may contain `pytest`.
     pub(super) venv: bool,
 }
 
@@ -52,7 +52,7 @@ net = ["proxy.golang.org:443", "sum.golang.org:443", "storage.googleapis.com:443
         beside: "pom.xml",
         program: "mvn",
         holds: "<dependency>",
-        // Java looks at no variable for its proxy.
+        // Java reads no environment variable for its proxy.
         step: r#"[[prepare]]
 run = "mvn -q -B -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128 dependency:go-offline"
 inputs = ["pom.xml"]
@@ -115,8 +115,8 @@ net = ["pypi.org:443", "files.pythonhosted.org:443"]
     },
 ];
 
-/// How the dependencies of the project in `root` are prepared, where the programs are that
-/// `is_there` knows; a project of several kinds has several steps, and no two for one output.
+/// The steps that prepare the dependencies of the project in `root`, where `is_there` finds the
+/// programs; a project of several kinds has several steps, but one for each output.
 pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Vec<Dependencies> {
     let known = |one: &&Dependencies| {
         let text = fs::read_to_string(root.join(one.file)).unwrap_or_default();
@@ -133,7 +133,7 @@ pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Vec<Dep
 }
 
 impl Dependencies {
-    /// The value of a field of the step, as it is written.
+    /// The value of a field of the step, as written.
     fn field(&self, name: &str) -> &'static str {
         let mut lines = self.step.lines();
         let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
@@ -144,7 +144,7 @@ impl Dependencies {
         self.field("outputs")
     }
 
-    /// What is run, where it may go for it, and what it leaves; for a person.
+    /// What is run, what it makes, and which places it may reach; for people.
     pub(super) fn words(&self) -> String {
         let list = |name| self.field(name).trim_matches(['[', ']']).replace('"', "");
         format!(
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_told_with_the_places_it_may_reach() {
+    fn a_step_is_described_with_the_places_it_may_reach() {
         let words: Vec<String> = KNOWN.iter().map(Dependencies::words).collect();
         insta::assert_snapshot!(words.join("\n"), @r"
         cargo fetch --locked makes ~/.cargo, and may reach index.crates.io, static.crates.io

@@ -1,23 +1,22 @@
-//! Knows a project by the files at its root, and how such a project is usually tested.
+//! Recognises a project by the files at its root, and how such a project is usually tested.
 
 use std::fs;
 use std::path::Path;
 
-/// How a project is tested.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Project {
-    /// What kind it is, in one word.
+    /// The kind, in one word.
     pub(super) kind: &'static str,
-    /// The file it was known by.
+    /// The file by which it was recognised.
     pub(super) file: Option<&'static str>,
-    /// The command that usually tests it, if that can be called here.
+    /// The usual test command, if it can be called here.
     pub(super) accept: Option<&'static str>,
     /// Why there is no such command.
     lack: Option<&'static str>,
 }
 
-/// The files that tell, in the order in which they are believed: a project that has a build of its
-/// own beside a Makefile is tested by that.
+/// The files that identify a kind, in order of precedence: a build system is preferred to a
+/// Makefile beside it.
 const KNOWN: &[(&str, &str, &str)] = &[
     ("Cargo.toml", "rust", "cargo test"),
     ("go.mod", "go", "go test ./..."),
@@ -34,16 +33,16 @@ const KNOWN: &[(&str, &str, &str)] = &[
 
 const PYTEST: &str = "pytest -q";
 const UNITTEST: &str = "python3 -m unittest";
-/// For tests that are no package: those are not found from the top.
+/// For tests that are no package: Python does not find those from the top.
 const UNITTEST_DIRECTORY: &str = "python3 -m unittest discover -s tests";
 
-/// The most that is read of a file that may tell how a project is tested.
+/// The most bytes that are read of a file that may identify the test command.
 const LARGEST: u64 = 256 * 1024;
 
-/// Finds out what kind of project lies in `root`, and by which command it is tested where the
-/// programs are that `is_there` knows.
+/// Recognises the project in `root`, and the command that tests it, where `is_there` finds the
+/// programs.
 pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Project {
-    let known = KNOWN.iter().find(|(file, _, _)| tells(root, file));
+    let known = KNOWN.iter().find(|(file, _, _)| identifies(root, file));
     let Some((file, kind, usual)) = known else {
         return Project {
             kind: "unknown",
@@ -57,7 +56,7 @@ pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Project
         if is_there(program) {
             Ok(accept)
         } else {
-            Err("the program that usually tests it is not along your PATH")
+            Err("the program that usually tests it is not on your PATH")
         }
     });
     Project {
@@ -69,14 +68,14 @@ pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Project
 }
 
 /// Whether `file` makes `root` a project of its kind.
-fn tells(root: &Path, file: &str) -> bool {
+fn identifies(root: &Path, file: &str) -> bool {
     match file {
         "tests" => has_tests(&root.join("tests")),
         file => root.join(file).is_file(),
     }
 }
 
-/// The command that tests a project known by `file`, if the project has it.
+/// The command that tests a project known by `file`, if the project has one.
 fn command(root: &Path, file: &str, usual: &'static str) -> Result<&'static str, &'static str> {
     let text = || read(&root.join(file));
     match file {
@@ -90,7 +89,7 @@ fn command(root: &Path, file: &str, usual: &'static str) -> Result<&'static str,
     }
 }
 
-/// pytest where the project speaks of it, else what every Python has.
+/// pytest if the project mentions it, else the test runner of Python itself.
 fn python(root: &Path) -> Result<&'static str, &'static str> {
     let files = [
         "pyproject.toml",
@@ -134,7 +133,7 @@ fn has_test_script(text: &str) -> bool {
     parsed["scripts"]["test"].is_string()
 }
 
-/// The text at `path`; what is no small text file tells nothing.
+/// The text at `path`; empty for anything but a small text file.
 fn read(path: &Path) -> String {
     let small = path
         .metadata()
@@ -145,7 +144,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The name of a file that a first agent may make in `root`.
+/// An unused name in `root` for the file of a first agent.
 pub(super) fn free_name(root: &Path) -> String {
     let free = |name: &String| root.join(name).symlink_metadata().is_err();
     let numbered = (2..100).map(|number| format!("HELLO-{number}.md"));
@@ -164,7 +163,7 @@ impl Project {
         }
     }
 
-    /// What was found out, for a person.
+    /// The project in words, for people.
     pub(super) fn words(&self) -> String {
         match (self.file, self.accept) {
             (Some(file), Some(accept)) => {
@@ -177,13 +176,13 @@ impl Project {
                     self.kind
                 )
             }
-            _ => "of no kind known here; name its test with --accept".to_owned(),
+            _ => "of an unknown kind; name its test with --accept".to_owned(),
         }
     }
 }
 
-/// The policy a repository begins with; everything in it is a default, and its example is the
-/// command that the first run uses. `steps` prepare what the project depends on.
+/// The policy of a new repository; everything in it is a default, and its example is the command
+/// that the first run uses. `steps` prepare the dependencies of the project.
 pub(super) fn policy(accept: &str, steps: &str) -> String {
     let policy = format!("{HEAD}\n# allow = [\"{accept}\"]\nallow = []\n{TAIL}");
     if steps.is_empty() {
@@ -265,7 +264,7 @@ mod tests {
         }
     }
 
-    /// What is found out about a project of these files, where every program is but `missing`.
+    /// The project that these files make, where every program but `missing` exists.
     fn recognised(files: &[(&str, &str)], missing: &str) -> Project {
         let root = tempfile::tempdir().unwrap();
         for (file, text) in files {
@@ -276,7 +275,7 @@ mod tests {
         recognise(root.path(), &|program| program != missing)
     }
 
-    /// Files with their text, the kind of project they make, and what tests it.
+    /// Files with their text, the kind of project they make, and its test command.
     type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, Option<&'a str>);
 
     #[test]
@@ -343,7 +342,7 @@ mod tests {
         assert_eq!(project.accept("HELLO.md"), "test -e HELLO.md");
         insta::assert_snapshot!(
             project.words(),
-            @"python (pytest.ini), but the program that usually tests it is not along your PATH; name its test with --accept"
+            @"python (pytest.ini), but the program that usually tests it is not on your PATH; name its test with --accept"
         );
     }
 }

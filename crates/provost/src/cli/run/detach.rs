@@ -1,8 +1,8 @@
-//! Lets a run go on in a process of its own.
+//! Runs in a background process: `provost run --detach`.
 //!
-//! The same program is started again with the same words, in a session of its own and without a
-//! terminal. It checks everything itself, so that there is one way to begin a run; whoever started
-//! it waits for the first record, and tells what was said if there is none.
+//! The same program is started again with the same arguments, in a session of its own and without
+//! a terminal. It checks everything itself, so that there is one way to begin a run; the first
+//! process waits for the first event, and prints the output of the second if there is none.
 
 use std::env;
 use std::fs::{self, DirBuilder, File};
@@ -24,15 +24,15 @@ use crate::places::Places;
 use crate::show::{self, Reader};
 use crate::{history, input};
 
-/// Tells the process that goes on by itself which run it drives.
+/// The variable that gives the background process the id of its run.
 const VARIABLE: &str = "PROVOST_DETACHED";
 
 /// How long a run may take to begin.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The run that this process was started for, if it is to go on by itself.
+/// The run that this process was started for, if it is the background process.
 ///
-/// It leaves the session of whoever started it, and with that the terminal.
+/// It leaves the session of the first process, and with that the terminal.
 pub(super) fn adopt() -> Result<Option<String>, Failure> {
     let Some(run_id) = env::var_os(VARIABLE) else {
         return Ok(None);
@@ -46,14 +46,14 @@ pub(super) fn adopt() -> Result<Option<String>, Failure> {
     Ok(Some(run_id))
 }
 
-/// Starts the run `run_id` in a process of its own, with the words of this one.
+/// Starts the run `run_id` in a background process, with the same arguments.
 pub(super) fn begin(
     place: &Places,
     run_id: &str,
     contract: Option<&Path>,
     reader: Reader,
 ) -> Outcome {
-    // Nobody else can read what stands on this standard input.
+    // The background process cannot read this stdin.
     let given = match contract {
         Some(file) if file == Path::new("-") => input::read(file, json::LARGEST)?,
         _ => Vec::new(),
@@ -61,7 +61,7 @@ pub(super) fn begin(
     let logs = Logs::make(place, run_id)?;
     let mut child = start(&logs, run_id).map_err(|error| failed(&error))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // Whoever does not read it says why.
+        // A process that does not read its stdin reports why.
         let _ = stdin.write_all(&given);
     }
     let begun = || history::records(place, run_id).is_ok_and(|records| !records.is_empty());
@@ -69,7 +69,7 @@ pub(super) fn begin(
     while !begun() {
         let ended = child.try_wait().map_err(|error| failed(&error))?;
         match ended {
-            Some(status) if !begun() => return Ok(logs.told(status.code(), reader)),
+            Some(status) if !begun() => return Ok(logs.output(status.code(), reader)),
             Some(_) => break,
             None if since.elapsed() > PATIENCE => {
                 let _ = child.kill();
@@ -80,7 +80,7 @@ pub(super) fn begin(
         }
     }
     let text = format!(
-        "run {run_id} goes on by itself\n  output   {}\nnext: provost log {run_id} --follow\n\
+        "run {run_id} runs in the background\n  output   {}\nnext: provost log {run_id} --follow\n\
          next: provost cancel {run_id}\n",
         logs.err.display()
     );
@@ -99,9 +99,9 @@ fn start(logs: &Logs, run_id: &str) -> io::Result<Child> {
         .spawn()
 }
 
-/// What a run prints that goes on by itself.
+/// The output files of a background process.
 ///
-/// Not in its directory, which is sealed before the last line is printed.
+/// They are not in the directory of the run, which is sealed before the last line is printed.
 struct Logs {
     out: PathBuf,
     err: PathBuf,
@@ -120,8 +120,8 @@ impl Logs {
         })
     }
 
-    /// What a run said that never began, as the answer of whoever started it.
-    fn told(&self, status: Option<i32>, reader: Reader) -> Answer {
+    /// The output of a run that never began, as the answer of the first process.
+    fn output(&self, status: Option<i32>, reader: Reader) -> Answer {
         let read = |file: &Path| fs::read_to_string(file).unwrap_or_default();
         let (out, err) = (read(&self.out), read(&self.err));
         for file in [&self.out, &self.err] {
@@ -140,6 +140,6 @@ impl Logs {
 }
 
 fn failed(error: &io::Error) -> Failure {
-    let reason = format!("a process of its own cannot be started: {error}");
+    let reason = format!("the background process cannot be started: {error}");
     Failure::new(Code::HostFailed, reason)
 }

@@ -1,4 +1,4 @@
-//! Turns the flags of `provost run` into what a person typed.
+//! Turns the flags of `provost run` into a request.
 
 use provost_core::contract::document::Permissions;
 use provost_core::contract::typed::Typed;
@@ -6,7 +6,7 @@ use provost_engine::opening::Agent;
 
 use super::Run;
 
-/// What the flags say about the contract.
+/// The contract that the flags describe.
 pub(super) fn typed(run: &Run) -> Typed {
     Typed {
         objective: run.objective.clone().unwrap_or_default(),
@@ -30,7 +30,6 @@ pub(super) fn typed(run: &Run) -> Typed {
     }
 }
 
-/// Who is to work.
 pub(super) fn agent(run: &Run) -> Agent {
     match (&run.agent_cmd, &run.agent) {
         (Some(command), _) => Agent::Typed(command.clone()),
@@ -39,7 +38,7 @@ pub(super) fn agent(run: &Run) -> Agent {
     }
 }
 
-/// Who is to review, if the flags say so.
+/// The reviewer, if the flags name one.
 pub(super) fn review(run: &Run) -> Option<Agent> {
     let command = run.review_cmd.clone().map(Agent::Typed);
     command.or(run.review.clone().map(Agent::Named))

@@ -1,9 +1,9 @@
-//! Refuses flags that break a rule of contracts, in the words of the command line.
+//! Refuses flags that break a rule of contracts, and names the flag.
 //!
 //! # Invariants
 //!
-//! - The rules are those of the policy gate; only the place is said differently.
-//! - A flag that is refused has opened no run.
+//! - The rules are those of the policy gate; only the place is named differently.
+//! - A refused flag starts no run.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use provost_core::gate::command::{CommandPolicy, Trust, quote};
 use super::Run;
 use crate::answer::Failure;
 
-/// Checks `document`, which stands for the flags of `run`, in the repository at `checkout`.
+/// Checks `document`, which the flags of `run` describe, in the repository at `checkout`.
 pub(super) fn check(
     run: &Run,
     document: &Document,
@@ -38,7 +38,7 @@ pub(super) fn check(
     })
 }
 
-/// The flag behind a place of the contract, and what was typed for it.
+/// The flag behind a place of the contract, and its value.
 fn flag<'a>(run: &'a Run, place: &str) -> Option<(&'static str, &'a str)> {
     let lists = [
         ("/allowed_paths/", "--allow", &run.allow),
@@ -95,7 +95,7 @@ const SINGLE: [(&str, &str); 4] = [
 /// What to write instead of `value`.
 fn instead(flag: &str, value: &str, checkout: Option<&Path>) -> String {
     if flag == "--accept" {
-        return "give each command an --accept of its own; it starts at the top of the repository. \
+        return "give each command its own --accept; it starts at the top of the repository. \
                 What needs a shell goes into a script there: --accept 'sh check.sh'"
             .to_owned();
     }

@@ -1,4 +1,4 @@
-//! What a person should know before a run begins, though nothing is wrong yet.
+//! Notes for a person before a run begins: suspicious, but not wrong.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use provost_host::git::land;
 use super::Run;
 use crate::places::Places;
 
-/// The notes, one line each; what cannot be found out is not said.
+/// The notes, one line each; what cannot be determined is omitted.
 pub(super) fn notes(run: &Run, place: &Places, base: &Oid) -> Vec<String> {
     let Some(checkout) = place.repo.checkout() else {
         return Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn notes(run: &Run, place: &Places, base: &Oid) -> Vec<String> {
     notes
 }
 
-/// A path that is there only from where the person is, and not from the top.
+/// A path that exists relative to the current directory, and not from the top.
 fn misplaced(path: &str, checkout: &Path, here: &Path) -> Option<String> {
     let prefix = here.strip_prefix(checkout).ok()?;
     let plain = path.trim_start_matches("./");
@@ -38,7 +38,7 @@ fn misplaced(path: &str, checkout: &Path, here: &Path) -> Option<String> {
     }
     let meant = meant.display();
     Some(format!(
-        "`{path}` is taken from the top of the repository, where it is not; did you mean `{meant}`?"
+        "`{path}` does not exist at the top of the repository; did you mean `{meant}`?"
     ))
 }
 
@@ -50,12 +50,12 @@ fn uncommitted(paths: &[RawPath], base: &str) -> Vec<String> {
     if others > 0 {
         let what = counted(others, "uncommitted path");
         notes.push(format!(
-            "your checkout has {what}; the agent starts from {base} without that"
+            "your checkout has {what}; the agent starts from {base} without uncommitted work"
         ));
     }
     if policy {
         notes.push(format!(
-            "provost.toml is not committed as it stands; the policy is read from {base}"
+            "provost.toml is not committed in its current form; the policy is read from {base}"
         ));
     }
     notes
@@ -93,12 +93,12 @@ mod tests {
         let say = |names: &[&str]| uncommitted(&paths(names), "abc").join("\n");
         assert_eq!(say(&[]), "");
         insta::assert_snapshot!(say(&["a", "provost.toml"]), @r"
-        your checkout has 1 uncommitted path; the agent starts from abc without that
-        provost.toml is not committed as it stands; the policy is read from abc
+        your checkout has 1 uncommitted path; the agent starts from abc without uncommitted work
+        provost.toml is not committed in its current form; the policy is read from abc
         ");
         insta::assert_snapshot!(
             say(&["a", "b"]),
-            @"your checkout has 2 uncommitted paths; the agent starts from abc without that"
+            @"your checkout has 2 uncommitted paths; the agent starts from abc without uncommitted work"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Keeps a record of a contract that was refused before there was a run, and lists these records.
+//! Records contracts that were refused before there was a run, and lists these records.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -25,16 +25,16 @@ use crate::places::Places;
 use crate::session::{KeySigner, RunBundle, SystemClock};
 use crate::show::{findings, neutralise, print_message};
 
-/// The most characters that are shown of the words of another user.
+/// The most characters that are shown of another user's text.
 const LONGEST: usize = 200;
 
-/// The most records that are kept; the oldest goes for a new one.
+/// The most records that are kept; a new one replaces the oldest.
 const MOST: usize = 256;
 
-/// Keeps that `document` was refused, if that says something about the document, and gives the
+/// Records that `document` was refused, if the refusal is about the document, and returns the
 /// refusal with the name of its record.
 ///
-/// The refusal is answered in any case, so that what cannot be kept is only said.
+/// A failure to write the record is only a note; the refusal is returned in any case.
 pub(super) fn keep(place: &Places, run_id: &str, document: &[u8], failure: Failure) -> Failure {
     let about_machine = !matches!(failure.code.exit(), Exit::No | Exit::Usage);
     if about_machine || failure.code == Code::InputUnreadable {
@@ -54,11 +54,11 @@ pub(super) fn keep(place: &Places, run_id: &str, document: &[u8], failure: Failu
 
 fn kept(place: &Places, run_id: &str, document: &[u8], verdict: Verdict) -> Result<(), Failure> {
     place.prepare_refused()?;
-    let unlucky = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
+    let no_randomness = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
         run_id: run_id.to_owned(),
         task_id: run_id.to_owned(),
-        trace_id: ids::trace_id().map_err(unlucky)?,
+        trace_id: ids::trace_id().map_err(no_randomness)?,
     };
     let words = serde_json::to_vec(&verdict).unwrap_or_default();
     let verdict = if machine::known(&[]).is_in(&words) {
@@ -79,20 +79,19 @@ fn kept(place: &Places, run_id: &str, document: &[u8], verdict: Verdict) -> Resu
     refused::keep(&mut ports, &names, document, verdict)?;
     let all = place.all_refused()?;
     for old in all.iter().rev().skip(MOST) {
-        // One that stays for now goes with the next.
+        // A record that cannot be removed now is removed with the next.
         let _ = fs::remove_dir_all(place.refused().join(old));
     }
     Ok(())
 }
 
-/// The record of a refused request.
 struct Read {
     refused: Refused,
     /// Whether this user made it on this machine.
     own: bool,
 }
 
-/// The record of the refused request `run_id`, if it is as it was sealed.
+/// The record of the refused request `run_id`, if it is unchanged since its seal.
 fn read(place: &Places, run_id: &str) -> Result<Read, Failure> {
     let path = place.refused().join(run_id);
     if path.symlink_metadata().is_ok_and(|it| it.is_symlink()) {
@@ -128,22 +127,22 @@ fn is_own(place: &Places, run_id: &str) -> bool {
     matches!(records.as_slice(), [one] if one.event.run_id == run_id && one.is_by(secret))
 }
 
-/// What `provost runs` says of a refused request.
+/// The row of a refused request in `provost runs`.
 pub(in crate::cli) fn row(place: &Places, run_id: &str) -> Value {
     match read(place, run_id) {
         Err(failure) => json!({ "run_id": run_id, "status": "UNREADABLE", "code": failure.code,
             "objective": failure.reason }),
-        Ok(read) => told(place, run_id, &read),
+        Ok(read) => facts(place, run_id, &read),
     }
 }
 
-fn told(place: &Places, run_id: &str, Read { refused, own }: &Read) -> Value {
+fn facts(place: &Places, run_id: &str, Read { refused, own }: &Read) -> Value {
     json!({ "run_id": run_id, "status": "REFUSED", "own": own,
         "code": refused.verdict.code, "objective": refused.verdict.reason,
         "began": refused.refused_at, "record": place.refused().join(run_id) })
 }
 
-/// What `provost show` and `provost why` say of a refused request.
+/// The answer of `provost show` and `provost why` for a refused request.
 pub(in crate::cli) fn show(place: &Places, run_id: &str) -> Outcome {
     let read = read(place, run_id)?;
     let Verdict { code, reason, .. } = &read.refused.verdict;
@@ -164,10 +163,10 @@ pub(in crate::cli) fn show(place: &Places, run_id: &str) -> Outcome {
         place.refused().join(run_id).display()
     );
     if !read.own {
-        text += "note: FOREIGN: you did not have it refused on this machine; \
+        text += "note: FOREIGN: it was not refused for you on this machine; \
                  provost explain RUN_FOREIGN\n";
     }
-    let mut json = told(place, run_id, &read);
+    let mut json = facts(place, run_id, &read);
     json["verdict"] = json!(read.refused.verdict);
     Ok(Answer::data(json, text))
 }

@@ -13,7 +13,7 @@ use crate::progress::ProgressObserver;
 use crate::report;
 use crate::session::Session;
 
-/// Misses what the agent and the reviewer need of this machine before anything is begun.
+/// Refuses if the machine lacks what the agent and the reviewer need, before anything starts.
 pub(in crate::cli) fn check(opened: &Opened, source: Option<&Source>) -> Result<(), Failure> {
     machine::outlet(&opened.credentials)?;
     let review = opened.review.as_ref();
@@ -27,7 +27,7 @@ pub(in crate::cli) fn check(opened: &Opened, source: Option<&Source>) -> Result<
     refuse_secrets(opened, source.map_or(&[][..], |source| &source.bytes))
 }
 
-/// Refuses words that hold a secret before anything is begun: they would be sealed as they are.
+/// Refuses arguments that contain a secret before anything starts: they would be sealed verbatim.
 pub(in crate::cli) fn refuse_secrets(opened: &Opened, written: &[u8]) -> Result<(), Failure> {
     let known = machine::known(&opened.brokered());
     let words = serde_json::to_vec(opened).map_err(|error| Failure::of(Code::Bug, &error))?;
@@ -37,7 +37,7 @@ pub(in crate::cli) fn refuse_secrets(opened: &Opened, written: &[u8]) -> Result<
     Ok(())
 }
 
-/// Tells of runs whose driver died, and of those that were approved and have not begun.
+/// Notes runs whose driver died, and those that were approved and have not begun.
 pub(in crate::cli) fn tell_interrupted(
     place: &Places,
     observer: &ProgressObserver,

@@ -1,9 +1,9 @@
-//! What `--allow` and `--read` open.
+//! What `--allow` and `--read` grant.
 //!
 //! # Invariants
 //!
-//! - The deepest path that was named decides, whatever the order of the flags.
-//! - What steers git and Provost in a directory is read-only unless it was named itself.
+//! - The deepest named path decides, whatever the order of the flags.
+//! - `.git` and `.provost` in a directory are read-only unless they were named themselves.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -14,18 +14,18 @@ use provost_host::sandbox::Mount;
 
 use crate::answer::Failure;
 
-/// Directories and files that steer git and Provost.
+/// Directories and files that control git and Provost.
 const STEERING: [&str; 2] = [".git", ".provost"];
 
-/// What is mounted for the flags, outermost first.
+/// The mounts for the flags, outermost first.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Grants {
     pub(super) mounts: Vec<Mount>,
-    /// What steers git or Provost and can be written, because the tier cannot hold it.
+    /// What controls git or Provost and can be written, because the tier cannot protect it.
     pub(super) open: Vec<PathBuf>,
 }
 
-/// What `allow` and `read`, which are places, mean in a sandbox of `tier`.
+/// The grants of `allow` and `read`, which are resolved, in a sandbox of `tier`.
 pub(super) fn grants(allow: &[PathBuf], read: &[PathBuf], tier: Tier) -> Result<Grants, Failure> {
     if let Some(path) = allow.iter().find(|path| read.contains(path)) {
         let reason = format!("`{}` is both in --allow and in --read", path.display());
@@ -45,11 +45,10 @@ pub(super) fn grants(allow: &[PathBuf], read: &[PathBuf], tier: Tier) -> Result<
         && let Some((path, around)) = read.iter().find_map(|path| Some((path, inside(path)?)))
     {
         let (path, around) = (path.display(), around.display());
-        let reason = format!(
-            "tier landlock cannot keep `{path}` from being written, which lies in `{around}`"
-        );
+        let reason =
+            format!("tier landlock cannot make `{path}` read-only, which lies in `{around}`");
         return Err(Failure::new(Code::UsageError, reason)
-            .hint("name only what may be written, or take tier namespaces"));
+            .hint("allow only the paths that may be written, or use --tier namespaces"));
     }
     let writable = allow.iter().map(|path| Mount::Writable {
         source: path.clone(),
@@ -78,19 +77,22 @@ pub(super) fn grants(allow: &[PathBuf], read: &[PathBuf], tier: Tier) -> Result<
     Ok(Grants { mounts, open })
 }
 
-/// The place that a command may write.
+/// The resolved place that a command may write.
 pub(super) fn writable(path: &Path) -> Result<PathBuf, Failure> {
     let found = readable(path)?;
     let shared = found.starts_with("/dev/shm");
     if found.starts_with("/sys") || found.starts_with("/dev") && !shared {
-        let reason = format!("`{}`: the machine itself is no sandbox's", path.display());
+        let reason = format!(
+            "`{}`: devices and kernel settings cannot be granted",
+            path.display()
+        );
         return Err(Failure::new(Code::UsageError, reason).hint("name a directory of files"));
     }
     Ok(found)
 }
 
-/// The place that `path` names, which has no symbolic link on the way: a link may have been put
-/// there by whoever could write beside it, and would open what nobody named.
+/// The place that `path` names, which must not lead through a symbolic link: another user could
+/// have put the link there, and it would grant a place that the user did not name.
 pub(super) fn readable(path: &Path) -> Result<PathBuf, Failure> {
     let unreadable = |error: io::Error| {
         let reason = format!("`{}`: {error}", path.display());

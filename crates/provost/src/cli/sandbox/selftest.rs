@@ -1,4 +1,4 @@
-//! `provost sandbox selftest`: lets a probe attack the sandbox, and says what every attempt came to.
+//! `provost sandbox selftest`: a probe attacks the sandbox, and each attempt is reported.
 
 use clap::Args;
 use provost_core::exit::Exit;
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Outcome};
 
-/// Attack the sandbox from inside, now, and say what every attempt came to.
+/// Attack the sandbox from inside, and report the outcome of each attempt.
 ///
-/// What runs remember of earlier self-tests is not asked. The exit status is 4 if anything got out.
+/// Cached results of earlier self-tests are not used. The exit status is 4 if anything got out.
 #[derive(Args)]
 pub(in crate::cli) struct Selftest {
-    /// What the sandbox is made of: `namespaces` or `landlock`.
+    /// The tier of the sandbox: `namespaces` or `landlock`.
     #[arg(long, value_name = "TIER", default_value_t)]
     tier: Tier,
 }
@@ -25,7 +25,7 @@ pub(in crate::cli) fn run(selftest: &Selftest) -> Outcome {
     let tier = selftest.tier;
     let networks: &[(&str, Network)] = match tier {
         Tier::Namespaces => &[("deny", Network::Deny), ("loopback", Network::Loopback)],
-        // It has no network of its own.
+        // It has no network namespace.
         Tier::Landlock => &[("deny", Network::Deny)],
     };
     let mut sandboxes = Vec::new();
@@ -102,7 +102,7 @@ fn conclusion(sandboxes: &[(&str, Report)]) -> String {
         return format!("{},{through} none escaped\n", counted(probes, "probe"));
     }
     if leaks == 0 {
-        return "a probe did not come to its end: provost explain SANDBOX_LEAKS\n".to_owned();
+        return "a probe did not finish: provost explain SANDBOX_LEAKS\n".to_owned();
     }
     format!(
         "{}, {leaks} got out: provost explain SANDBOX_LEAKS\n",

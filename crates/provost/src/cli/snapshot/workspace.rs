@@ -1,4 +1,4 @@
-//! The snapshot of a workspace: the digest of every file, and what changed.
+//! The snapshot of a workspace: the digest of every file, and the changes since an earlier one.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(super) fn run(directory: &Path, out: Option<&Path>, before: Option<&Path>) -
     let (found, cache) = found(directory)?;
     let now = clock::now();
     let text = thread::scope(|scope| {
-        // Only a saving of time for the next snapshot, so nobody minds its failure.
+        // The cache only speeds up the next snapshot, so a failure is ignored.
         let keep = || cache.map(|mut cache| cache.keep(&found));
         let _ = thread::Builder::new().spawn_scoped(scope, keep);
         render_snapshot(Some(&now), found.iter().map(row))
@@ -54,9 +54,9 @@ pub(super) fn run(directory: &Path, out: Option<&Path>, before: Option<&Path>) -
     Ok(Answer::data(json, words))
 }
 
-/// Every file of `directory` as it is now; what did not change since the last time is not read.
+/// Every file of `directory` now; files that did not change since the last time are not read.
 ///
-/// The cache beside them does not know of it yet.
+/// The returned cache is not written yet.
 fn found(directory: &Path) -> Result<(Inventory, Option<Cache>), Failure> {
     let failed = |error: &dyn std::error::Error| Failure::of(Code::HostFailed, error);
     let real = directory.canonicalize().map_err(|error| {
@@ -64,7 +64,7 @@ fn found(directory: &Path) -> Result<(Inventory, Option<Cache>), Failure> {
         Failure::new(Code::InputUnreadable, reason)
     })?;
     let name = sha256(real.as_os_str().as_encoded_bytes());
-    // Only a saving of time: without a place for it every file is read.
+    // The cache only saves time: without a place for it every file is read.
     let place = cache_root().ok();
     let cache = place.map(|place| Cache::open(&place.join("files").join(&name[..32])));
     let found = inventory::take(&real, cache.as_ref()).map_err(|error| failed(&error))?;
@@ -80,7 +80,6 @@ pub(in crate::cli) fn of<'a>(files: impl Iterator<Item = (&'a RepoPath, &'a Sha)
     }
 }
 
-/// A file as a snapshot has it.
 fn row<'a>((path, digest): (&'a RepoPath, &Sha)) -> (&'a str, String) {
     (path.as_str(), hex(digest))
 }

@@ -1,4 +1,4 @@
-//! What a person is told about the evidence of a controlled change.
+//! The answer about the evidence of a controlled change.
 
 use provost_core::bundle::change::ChangeReport;
 use provost_core::bundle::key::NamedKey;
@@ -9,7 +9,6 @@ use super::{line, rows, signed, verdict_words};
 use crate::answer::Answer;
 use crate::show::neutralise;
 
-/// The answer of the command.
 pub(super) fn answer(report: &ChangeReport, names: &[&NamedKey]) -> Answer {
     Answer {
         exit: report.exit(),

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::stage::{PROGRAMS, Program, Stage, Way};
-use crate::scene::Outcome;
+use super::stage::{AgentStage, PROGRAMS, Program, Way};
+use crate::stage::Outcome;
 
-/// Starts the program again in the sandbox, as its model tells it.
+/// The command by which the model starts the program again in the sandbox.
 fn nested(program: Program) -> &'static str {
     match program {
         Program::Codex => {
@@ -24,8 +24,8 @@ fn nested(program: Program) -> &'static str {
 }
 
 /// A stage whose agent starts its program once more, by the path that it has on the machine.
-fn stage(program: Program, more: &str) -> Option<Stage> {
-    let stage = Stage::new(program, Way::Plain, &json!([]), more)?;
+fn stage(program: Program, more: &str) -> Option<AgentStage> {
+    let stage = AgentStage::new(program, Way::Plain, &json!([]), more)?;
     let url = format!("http://{}", stage.place);
     let inner = nested(program).replace("@URL@", &url);
     let path = stage.program_file().display().to_string();
@@ -35,7 +35,7 @@ fn stage(program: Program, more: &str) -> Option<Stage> {
         { "text": "inner words" },
         { "text": "done" },
     ]);
-    stage.scene.write("turns.json", &turns.to_string());
+    stage.inner.write("turns.json", &turns.to_string());
     Some(stage)
 }
 
@@ -65,12 +65,12 @@ fn what_the_model_served_is_what_is_counted_and_nested_programs_with_it() {
         let claimed = usage["claimed"]["output_tokens"].as_u64().unwrap();
         assert!(json!(claimed) != served[2], "{program:?}: {usage}");
         let run = outcome.text("run_id");
-        let shown = stage.scene.ask(&["show", run]);
+        let shown = stage.inner.ask(&["show", run]);
         let shown = String::from_utf8_lossy(&shown.stdout);
         let tokens = stage.served()[0] - stage.served()[1] + stage.served()[2];
         let line = format!("spent    {tokens} tokens in ");
         assert!(shown.contains(&line), "{}", shown);
-        assert_eq!(stage.scene.verify(run).exit, 0);
+        assert_eq!(stage.inner.verify(run).exit, 0);
     }
 }
 
@@ -110,7 +110,7 @@ fn attempts_are_added_up_and_so_is_their_price() {
             { "shell": "echo good > src/a.txt" },
             { "text": "fixed" },
         ]);
-        let Some(stage) = Stage::new(program, Way::Plain, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "") else {
             return;
         };
         let words = ["make it good", "--allow", "src", "--accept", "sh check.sh"];
@@ -137,8 +137,9 @@ fn attempts_are_added_up_and_so_is_their_price() {
 }
 
 #[test]
-fn a_limit_that_nobody_could_count_is_refused_at_the_start() {
-    let Some(stage) = Stage::new(Program::Codex, Way::Tunnel, &json!([]), "max_tokens = 9") else {
+fn a_limit_that_cannot_be_counted_is_refused_at_the_start() {
+    let Some(stage) = AgentStage::new(Program::Codex, Way::Tunnel, &json!([]), "max_tokens = 9")
+    else {
         return;
     };
     let outcome = stage.run();
@@ -148,13 +149,13 @@ fn a_limit_that_nobody_could_count_is_refused_at_the_start() {
         reason.contains("max_tokens") && reason.contains("brokered"),
         "{reason}"
     );
-    assert!(stage.requests().is_empty() && stage.scene.runs().is_empty());
+    assert!(stage.requests().is_empty() && stage.inner.runs().is_empty());
 }
 
 #[test]
-fn a_run_that_goes_on_shows_how_long_and_how_many_tokens_so_far() {
+fn an_active_run_shows_how_long_and_how_many_tokens_so_far() {
     let turns = json!([{ "shell": "echo good > src/a.txt; sleep 8" }, { "text": "done" }]);
-    let Some(stage) = Stage::new(Program::Claude, Way::Plain, &turns, "") else {
+    let Some(stage) = AgentStage::new(Program::Claude, Way::Plain, &turns, "") else {
         return;
     };
     std::thread::scope(|scope| {
@@ -163,10 +164,10 @@ fn a_run_that_goes_on_shows_how_long_and_how_many_tokens_so_far() {
         let shown = loop {
             assert!(began.elapsed() < Duration::from_secs(30), "it never showed");
             std::thread::sleep(Duration::from_millis(200));
-            let Some(name) = stage.scene.runs().first().cloned() else {
+            let Some(name) = stage.inner.runs().first().cloned() else {
                 continue;
             };
-            let shown = stage.scene.ask(&["show", &name, "--json"]);
+            let shown = stage.inner.ask(&["show", &name, "--json"]);
             if shown.json["usage"]["requests"] == 1 {
                 break (name, shown);
             }
@@ -175,10 +176,10 @@ fn a_run_that_goes_on_shows_how_long_and_how_many_tokens_so_far() {
         let usage = &first.json["usage"];
         assert_eq!(usage["output_tokens"], 5, "{usage}");
         std::thread::sleep(Duration::from_secs(1));
-        let second = stage.scene.ask(&["show", &name, "--json"]);
+        let second = stage.inner.ask(&["show", &name, "--json"]);
         let took = |shown: &Outcome| shown.json["took_ms"].as_u64().unwrap();
         assert!(took(&second) >= took(&first) + 1000, "{first:?} {second:?}");
-        let text = stage.scene.ask(&["show", &name]);
+        let text = stage.inner.ask(&["show", &name]);
         let text = String::from_utf8_lossy(&text.stdout);
         assert!(text.contains(" so far"), "{text}");
         assert!(text.contains("11 tokens in 1 request"), "{text}");

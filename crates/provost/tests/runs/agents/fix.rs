@@ -1,12 +1,12 @@
-//! The programs in attempts that fix: they go on with their conversation.
+//! The programs in attempts that fix: they continue their conversation.
 
 use serde_json::json;
 
 use super::offered;
-use super::stage::{PROGRAMS, Stage, Way};
+use super::stage::{AgentStage, PROGRAMS, Way};
 
 #[test]
-fn a_conversation_goes_on_where_its_work_was_refused() {
+fn a_conversation_continues_where_its_work_was_refused() {
     for program in PROGRAMS {
         let turns = json!([
             { "shell": "echo worse > src/a.txt" },
@@ -14,7 +14,7 @@ fn a_conversation_goes_on_where_its_work_was_refused() {
             { "shell": "echo good > src/a.txt" },
             { "text": "fixed" },
         ]);
-        let Some(stage) = Stage::new(program, Way::Plain, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "") else {
             return;
         };
         let credential = stage.credential();
@@ -37,6 +37,6 @@ fn a_conversation_goes_on_where_its_work_was_refused() {
         let third = requests[2]["request"].to_string();
         assert!(third.contains("echo worse"), "{program:?} forgot: {third}");
         assert!(third.contains("What came of it so far"), "{program:?}");
-        assert_eq!(stage.scene.verify(outcome.text("run_id")).exit, 0);
+        assert_eq!(stage.inner.verify(outcome.text("run_id")).exit, 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::stage::{Program, Stage, Way};
+use super::stage::{AgentStage, Program, Way};
 
 /// Settings that would show: words for the model, servers, hooks, tools.
 const SETTINGS: &str = r#"{"context":{"fileName":"LURE.md"},"tools":{"core":["google_web_search"],
@@ -13,10 +13,10 @@ const SETTINGS: &str = r#"{"context":{"fileName":"LURE.md"},"tools":{"core":["go
 #[test]
 fn nothing_of_the_tree_steers_gemini() {
     let work = json!([{ "shell": "echo good > src/a.txt" }, { "text": "done" }]);
-    let Some(stage) = Stage::new(Program::Gemini, Way::Plain, &work, "") else {
+    let Some(stage) = AgentStage::new(Program::Gemini, Way::Plain, &work, "") else {
         return;
     };
-    stage.scene.commit(&[
+    stage.inner.commit(&[
         (".gemini/settings.json", SETTINGS),
         (".gemini/GEMINI.md", "xyzzy-lure\n"),
         (".gemini/system.md", "xyzzy-lure\n"),

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::stage::{KEY, PROGRAMS, Program, Stage, Way, traffic};
-use crate::scene::Outcome;
+use super::stage::{AgentStage, KEY, PROGRAMS, Program, Way, traffic};
+use crate::stage::Outcome;
 
 /// Work, and a look around for what should not be there.
 const WORK: &str = "env; cat /proc/1/environ /proc/self/environ | tr '\\0' '\\n'; \
@@ -16,13 +16,13 @@ const WORK: &str = "env; cat /proc/1/environ /proc/self/environ | tr '\\0' '\\n'
 fn honest_work_is_accepted_and_no_secret_was_there_to_see() {
     for program in PROGRAMS {
         let turns = json!([{ "shell": WORK }, { "text": "I made it good." }]);
-        let Some(stage) = Stage::new(program, Way::Plain, &turns, "max_tokens = 1000") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "max_tokens = 1000") else {
             return;
         };
-        let before = stage.scene.surroundings();
+        let before = stage.inner.surroundings();
         let outcome = stage.run();
         assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
-        assert_eq!(before.differences(&stage.scene.surroundings()), [""; 0]);
+        assert_eq!(before.differences(&stage.inner.surroundings()), [""; 0]);
         the_model_was_asked_with_its_key(&stage);
         nothing_of_the_host_was_seen(&stage, outcome.text("run_id"));
         other_places_were_refused(&stage, &outcome);
@@ -30,7 +30,7 @@ fn honest_work_is_accepted_and_no_secret_was_there_to_see() {
     }
 }
 
-fn the_model_was_asked_with_its_key(stage: &Stage) {
+fn the_model_was_asked_with_its_key(stage: &AgentStage) {
     let requests = stage.requests();
     assert_eq!(requests.len(), 2, "one for each turn");
     for request in &requests {
@@ -46,8 +46,8 @@ fn the_model_was_asked_with_its_key(stage: &Stage) {
     }
 }
 
-fn nothing_of_the_host_was_seen(stage: &Stage, run: &str) {
-    let printed = stage.scene.printed_in(run);
+fn nothing_of_the_host_was_seen(stage: &AgentStage, run: &str) {
+    let printed = stage.inner.printed_in(run);
     let dummy = format!("{}=kept-outside-the-box", stage.program.variable());
     assert!(printed.contains(&dummy), "{printed}");
     let asked = stage.requests();
@@ -55,14 +55,14 @@ fn nothing_of_the_host_was_seen(stage: &Stage, run: &str) {
     for name in ["repo/.provost", "cache"] {
         let found = Command::new("grep")
             .args(["-rlE", &format!("{KEY}|xyzzy-(login|host|model)")])
-            .arg(stage.scene.path(name))
+            .arg(stage.inner.path(name))
             .output()
             .unwrap();
         assert_eq!(String::from_utf8_lossy(&found.stdout), "");
     }
 }
 
-fn other_places_were_refused(stage: &Stage, outcome: &Outcome) {
+fn other_places_were_refused(stage: &AgentStage, outcome: &Outcome) {
     let lines = traffic(outcome);
     let model = json!(["POST", stage.place, "OK"]);
     let tracker = json!(["GET", "tracker.example.com:80", "NETWORK_REFUSED"]);
@@ -78,7 +78,7 @@ fn other_places_were_refused(stage: &Stage, outcome: &Outcome) {
     }
 }
 
-fn the_evidence_is_there(stage: &Stage, outcome: &Outcome) {
+fn the_evidence_is_there(stage: &AgentStage, outcome: &Outcome) {
     let usage = &outcome.json["usage"];
     let spent = ["input_tokens", "cached_tokens", "output_tokens"].map(|it| usage[it].clone());
     let served = stage.served().map(|tokens| json!(tokens));
@@ -90,12 +90,12 @@ fn the_evidence_is_there(stage: &Stage, outcome: &Outcome) {
         assert!(kinds.contains(&Some(kind)), "{kind}: {events:?}");
     }
     only_the_work_is_proposed(stage, run);
-    let verified = stage.scene.verify(run);
+    let verified = stage.inner.verify(run);
     assert_eq!(verified.exit, 0, "{verified:?}");
 }
 
-fn only_the_work_is_proposed(stage: &Stage, run: &str) {
-    let why = stage.scene.ask(&["why", run, "--json"]);
+fn only_the_work_is_proposed(stage: &AgentStage, run: &str) {
+    let why = stage.inner.ask(&["why", run, "--json"]);
     let rows = why.json["network"].as_array().unwrap();
     let open = |row: &&serde_json::Value| row["widening"] != json!([]);
     let open: Vec<_> = rows.iter().filter(open).map(|row| &row["about"]).collect();
@@ -104,9 +104,9 @@ fn only_the_work_is_proposed(stage: &Stage, run: &str) {
     if stage.program == Program::Codex {
         assert!(rows.iter().any(listed), "{why:?}");
     }
-    let told = stage.scene.ask(&["why", run]);
-    let told = String::from_utf8_lossy(&told.stdout);
-    assert!(!told.contains("open by   add `chatgpt.com"), "{told}");
+    let shown = stage.inner.ask(&["why", run]);
+    let shown = String::from_utf8_lossy(&shown.stdout);
+    assert!(!shown.contains("open by   add `chatgpt.com"), "{shown}");
 }
 
 #[test]
@@ -129,12 +129,12 @@ fn an_answer_is_bound_where_the_contract_asks_for_one() {
         ),
     ] {
         let turns = json!([{ "shell": "echo good > src/a.txt" }, { "answer": answer }]);
-        let Some(stage) = Stage::new(program, Way::Plain, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "") else {
             return;
         };
         let contract = stage.contract();
-        stage.scene.write("contract.json", &contract.to_string());
-        let file = stage.scene.path("contract.json").display().to_string();
+        stage.inner.write("contract.json", &contract.to_string());
+        let file = stage.inner.path("contract.json").display().to_string();
         let outcome = stage.run_with(&["-f", &file, "--credential", &stage.credential()]);
         assert_eq!(outcome.code(), code, "{program:?} {outcome:?}");
         let asked = &stage.requests()[0]["request"];

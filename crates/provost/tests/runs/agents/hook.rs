@@ -4,10 +4,10 @@ use std::fs;
 
 use serde_json::json;
 
-use super::stage::{Program, Stage};
-use crate::scene::Outcome;
+use super::stage::{AgentStage, Program};
+use crate::stage::Outcome;
 
-fn change(stage: &Stage, words: &[&str]) -> Outcome {
+fn change(stage: &AgentStage, words: &[&str]) -> Outcome {
     let all = [&["change", "--json", "--agent", "ada"], words].concat();
     stage.ask(&all)
 }
@@ -29,17 +29,17 @@ fn an_edit_inside_the_change_goes_through_and_one_outside_never_happens() {
                 { "text": "I tried." },
             ]),
         };
-        let Some(stage) = Stage::prepared(program, &json!([])) else {
+        let Some(stage) = AgentStage::prepared(program, &json!([])) else {
             return;
         };
-        let repo = stage.scene.path("repo").display().to_string();
+        let repo = stage.inner.path("repo").display().to_string();
         let text = turns.to_string().replace("<repo>", &repo);
-        stage.scene.write("turns.json", &text);
-        stage.scene.write("repo/notes/old.md", "old\n");
-        stage.scene.git(&["add", "notes/old.md"]);
-        stage.scene.git(&["commit", "-q", "-m", "notes"]);
+        stage.inner.write("turns.json", &text);
+        stage.inner.write("repo/notes/old.md", "old\n");
+        stage.inner.git(&["add", "notes/old.md"]);
+        stage.inner.git(&["commit", "-q", "-m", "notes"]);
         stage
-            .scene
+            .inner
             .git(&["config", "core.excludesFile", "/dev/null"]);
 
         let installed = stage.ask(&["hook", "install", program.name()]);
@@ -53,15 +53,15 @@ fn an_edit_inside_the_change_goes_through_and_one_outside_never_happens() {
 
         let driven = stage.drive();
         assert_eq!(driven.exit, 0, "{driven:?}");
-        let inside = fs::read_to_string(stage.scene.path("repo/notes/in.md"));
+        let inside = fs::read_to_string(stage.inner.path("repo/notes/in.md"));
         assert_eq!(inside.unwrap(), "in\n", "{driven:?}");
         for name in ["repo/out.md", "repo/shell.md"] {
-            assert!(!stage.scene.path(name).exists(), "{program:?} {name}");
+            assert!(!stage.inner.path(name).exists(), "{program:?} {name}");
         }
         let asked = json!(stage.requests()).to_string();
         assert!(
             asked.contains("HOOK_DENIED") && asked.contains("out.md"),
-            "the model is not told why: {asked}"
+            "the model does not get the reason: {asked}"
         );
 
         let after = change(&stage, &["analyze"]);

@@ -1,8 +1,8 @@
-//! Agents whose model tells them to do what the contract forbids.
+//! Agents whose model asks for what the contract forbids.
 
 use serde_json::json;
 
-use super::stage::{PROGRAMS, Program, Stage, Way, traffic};
+use super::stage::{AgentStage, PROGRAMS, Program, Way, traffic};
 
 /// Writes the main checkout, reads a secret, calls out, fakes the check; and the work.
 const MISCHIEF: &str = "echo owned > @REPO@/src/a.txt; echo owned > @OUTSIDE@/canary; \
@@ -14,36 +14,36 @@ const MISCHIEF: &str = "echo owned > @REPO@/src/a.txt; echo owned > @OUTSIDE@/ca
 fn mischief_is_refused_and_reaches_nothing() {
     for program in PROGRAMS {
         let turns = json!([{ "shell": MISCHIEF }, { "text": "All tests pass." }]);
-        let Some(stage) = Stage::prepared(program, &turns) else {
+        let Some(stage) = AgentStage::prepared(program, &turns) else {
             return;
         };
-        let before = stage.scene.surroundings();
+        let before = stage.inner.surroundings();
         let outcome = stage.run();
         assert_eq!(
             (outcome.code(), outcome.exit),
             ("DIFF_REFUSED", 1),
             "{outcome:?}"
         );
-        assert_eq!(before.differences(&stage.scene.surroundings()), [""; 0]);
+        assert_eq!(before.differences(&stage.inner.surroundings()), [""; 0]);
         let paths: Vec<String> = outcome.findings().into_iter().map(|it| it.1).collect();
         for path in ["check.sh", "docs/readme.md"] {
             assert!(paths.iter().any(|it| it == path), "{path}: {paths:?}");
         }
         let run = outcome.text("run_id");
         assert!(
-            !stage.scene.printed_in(run).contains("xyzzy"),
+            !stage.inner.printed_in(run).contains("xyzzy"),
             "{program:?}"
         );
         let refused = json!(["CONNECT", "evil.example.com:443", "NETWORK_REFUSED"]);
         assert!(traffic(&outcome).contains(&refused), "{outcome:?}");
-        assert_eq!(stage.scene.verify(run).exit, 0);
+        assert_eq!(stage.inner.verify(run).exit, 0);
     }
 }
 
 #[test]
 fn a_policy_alone_sends_no_key_anywhere() {
     let turns = json!([]);
-    let Some(stage) = Stage::new(Program::Codex, Way::Plain, &turns, "") else {
+    let Some(stage) = AgentStage::new(Program::Codex, Way::Plain, &turns, "") else {
         return;
     };
     let outcome = stage.run_with(&["it", "--allow", "src", "--accept", "sh check.sh"]);
@@ -54,5 +54,5 @@ fn a_policy_alone_sends_no_key_anywhere() {
     );
     let reason = outcome.text("reason");
     assert!(reason.contains(&stage.credential()), "{reason}");
-    assert!(stage.scene.runs().is_empty() && stage.requests().is_empty());
+    assert!(stage.inner.runs().is_empty() && stage.requests().is_empty());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::stage::{PROGRAMS, Stage, Way};
+use super::stage::{AgentStage, PROGRAMS, Way};
 
 #[test]
 fn an_agent_that_spends_too_much_is_refused() {
@@ -12,7 +12,7 @@ fn an_agent_that_spends_too_much_is_refused() {
             { "shell": "sleep 2; true" },
             { "text": "done" }
         ]);
-        let Some(stage) = Stage::new(program, Way::Plain, &turns, "max_tokens = 8") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "max_tokens = 8") else {
             return;
         };
         let outcome = stage.run();
@@ -37,7 +37,7 @@ fn an_agent_whose_model_refuses_has_failed_and_says_why() {
     for program in PROGRAMS {
         // Both try again a few times.
         let turns = json!(vec![json!({ "status": 400 }); 40]);
-        let Some(stage) = Stage::new(program, Way::Plain, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "") else {
             return;
         };
         let outcome = stage.run();

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::stage::{PROGRAMS, Program, Stage, Way};
-use crate::scene::Outcome;
+use super::stage::{AgentStage, PROGRAMS, Program, Way};
+use crate::stage::Outcome;
 
 /// The names of all tools that a request offers: those in groups, those that stand among the
 /// messages, and those that a tool which runs programs describes.
@@ -43,7 +43,7 @@ pub(super) fn offered(request: &Value) -> BTreeSet<String> {
 /// The program that lists everything which programs of Codex can call.
 pub(super) const LIST: &str = "ALL_TOOLS.map(tool => '@tool@' + tool.name).join(' ')";
 
-/// What that program said, as the model is told it.
+/// The output of that program, as the model gets it.
 pub(super) fn listed(request: &Value) -> BTreeSet<String> {
     let text = request["request"]["input"].to_string();
     let name = |rest: &str| {
@@ -125,7 +125,7 @@ const NOWHERE: [&str; 17] = [
 ];
 
 /// Checks every request that the model got.
-pub(super) fn check(stage: &Stage, least: usize) {
+pub(super) fn check(stage: &AgentStage, least: usize) {
     let program = stage.program;
     let requests = stage.requests();
     assert!(requests.len() >= least, "{program:?}: {}", requests.len());
@@ -139,15 +139,15 @@ pub(super) fn check(stage: &Stage, least: usize) {
         for name in NOWHERE {
             assert!(
                 !text.contains(name),
-                "{program:?} with {model} is told of {name}"
+                "{program:?} with {model} is offered {name}"
             );
         }
     }
 }
 
-fn work(program: Program, more: &str) -> Option<(Stage, Outcome)> {
+fn work(program: Program, more: &str) -> Option<(AgentStage, Outcome)> {
     let turns = json!([{ "shell": "echo good > src/a.txt" }, { "text": "done" }]);
-    let stage = Stage::new(program, Way::Plain, &turns, more)?;
+    let stage = AgentStage::new(program, Way::Plain, &turns, more)?;
     let outcome = stage.run();
     assert_eq!(outcome.code(), "OK", "{program:?} {more} {outcome:?}");
     Some((stage, outcome))
@@ -203,7 +203,7 @@ fn what_a_model_can_call_inside_a_program_of_codex_is_what_it_is_offered() {
         { "shell": "echo good > src/a.txt" },
         { "text": "done" },
     ]);
-    let Some(stage) = Stage::new(Program::Codex, Way::Plain, &turns, "") else {
+    let Some(stage) = AgentStage::new(Program::Codex, Way::Plain, &turns, "") else {
         return;
     };
     let outcome = stage.run();

@@ -1,10 +1,10 @@
-//! The programs as reviewers: they read the tree, and nothing in it tells them what to do.
+//! The programs as reviewers: they read the tree, and nothing in it instructs them.
 
 use serde_json::{Value, json};
 
 use super::offered;
-use super::stage::{PROGRAMS, Program, Stage, Way};
-use crate::scene::Outcome;
+use super::stage::{AgentStage, PROGRAMS, Program, Way};
+use crate::stage::Outcome;
 
 /// What the tree under review would like a reviewer to obey.
 const LURES: &[(&str, &str)] = &[
@@ -27,8 +27,8 @@ const SETTINGS: &str = r#"{"env":{"LURE":"xyzzy-lure"},"outputStyle":"xyzzy-lure
     "SessionStart":[{"hooks":[{"type":"command","command":"echo xyzzy-lure"}]}],
     "UserPromptSubmit":[{"hooks":[{"type":"command","command":"echo xyzzy-lure"}]}]}}"#;
 
-fn stage(program: Program, answer: &Value) -> Option<Stage> {
-    // The tree is looked at by every means that could bring its instructions along.
+fn stage(program: Program, answer: &Value) -> Option<AgentStage> {
+    // The reviewer reads the tree by every means that could bring its instructions along.
     let look = "cat /workspace/src/a.txt; ls /workspace > /dev/null; env | grep -c LURE";
     let turns = json!([
         { "shell": look },
@@ -36,13 +36,13 @@ fn stage(program: Program, answer: &Value) -> Option<Stage> {
         { "answer": answer },
         { "text": "done" },
     ]);
-    let stage = Stage::new(program, Way::Plain, &turns, "")?;
-    stage.scene.commit(LURES);
+    let stage = AgentStage::new(program, Way::Plain, &turns, "")?;
+    stage.inner.commit(LURES);
     Some(stage)
 }
 
-pub(super) fn review(stage: &Stage) -> Outcome {
-    let agent = stage.scene.agent("echo good > src/a.txt");
+pub(super) fn review(stage: &AgentStage) -> Outcome {
+    let agent = stage.inner.agent("echo good > src/a.txt");
     let words = [
         "run",
         "make it good",
@@ -73,16 +73,16 @@ fn no_file_of_the_tree_instructs_a_reviewer() {
         let Some(stage) = stage(program, &says("PASS")) else {
             return;
         };
-        let before = stage.scene.surroundings();
+        let before = stage.inner.surroundings();
         let outcome = review(&stage);
         assert_eq!(outcome.code(), "OK", "{program:?} {outcome:?}");
         assert_eq!(outcome.json["review"]["reviewer"], "it");
-        assert_eq!(before.differences(&stage.scene.surroundings()), [""; 0]);
+        assert_eq!(before.differences(&stage.inner.surroundings()), [""; 0]);
         offered::check(&stage, 3);
         let requests = stage.requests();
         for request in &requests {
             let asked = request["request"].to_string();
-            assert!(!asked.contains("xyzzy"), "{program:?} is told: {asked}");
+            assert!(!asked.contains("xyzzy"), "{program:?} gets: {asked}");
             assert!(asked.contains("You review a change"), "{program:?}");
             assert!(asked.contains("BLOCKED"), "the schema is not asked for");
             for tool in ["\"Edit\"", "\"Write\""] {
@@ -92,8 +92,8 @@ fn no_file_of_the_tree_instructs_a_reviewer() {
         let last = requests.last().unwrap()["request"].to_string();
         assert!(last.contains("good"), "{program:?} did not see the tree");
         let run = outcome.text("run_id");
-        assert_eq!(stage.scene.verify(run).exit, 0);
-        assert!(stage.scene.evidence(run, "reviews/1.events.jsonl").exists());
+        assert_eq!(stage.inner.verify(run).exit, 0);
+        assert!(stage.inner.evidence(run, "reviews/1.events.jsonl").exists());
     }
 }
 

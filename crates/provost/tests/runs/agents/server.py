@@ -37,7 +37,7 @@ for line in sys.stdin:
             {"name": name, "description": "a tool", "inputSchema": {"type": "object", "properties": {}}}
             for name in ("work", "go-on")]}})
     elif method == "tools/call":
-        # What it asks for is refused, and it goes on.
+        # The client refuses this request, and the server continues.
         say({"id": "s-1", "method": "sampling/createMessage", "params": {}})
         work(asked["params"])
         words = json.dumps({"status": "SUCCESS", "summary": asked["params"]["name"], "failure": None})

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::offered::{LIST, listed, offered};
-use super::stage::{PROGRAMS, Program, Stage, Way};
+use super::stage::{AgentStage, PROGRAMS, Program, Way};
 
 /// Two servers that a contract may name.
 const REGISTERED: &str = "[mcp.quince]\ncommand = \"python3 tools.py quince\"\n\
@@ -52,7 +52,7 @@ const OWN: [&str; 3] = [
 ];
 
 /// A stage with servers everywhere, whose model calls `quince_lookup` if it is `called`.
-fn stage(program: Program, called: bool) -> Option<Stage> {
+fn stage(program: Program, called: bool) -> Option<AgentStage> {
     let work = json!({ "shell": "echo good > src/a.txt" });
     let mut turns = vec![work, json!({ "text": "done" })];
     if called {
@@ -62,22 +62,22 @@ fn stage(program: Program, called: bool) -> Option<Stage> {
         // The tools of servers are not described, but a program can call them.
         turns.insert(0, json!({ "program": LIST }));
     }
-    let stage = Stage::new(program, Way::Plain, &json!(turns), "")?;
-    let policy = stage.scene.path("repo/provost.toml");
+    let stage = AgentStage::new(program, Way::Plain, &json!(turns), "")?;
+    let policy = stage.inner.path("repo/provost.toml");
     let policy = std::fs::read_to_string(policy).unwrap() + REGISTERED;
     let mut files = vec![
         ("provost.toml", policy.as_str()),
         ("tools.py", include_str!("tools.py")),
     ];
     files.extend(PROJECT);
-    stage.scene.commit(&files);
+    stage.inner.commit(&files);
     for (name, text) in USER {
-        stage.scene.write(name, text);
+        stage.inner.write(name, text);
     }
     Some(stage)
 }
 
-/// A run under a contract that names these servers; what its model was offered and told.
+/// A run under a contract that names these servers; the tools and texts that its model got.
 fn run(program: Program, servers: &[&str]) -> Option<(BTreeSet<String>, String)> {
     let called = !servers.is_empty();
     let stage = stage(program, called)?;
@@ -89,22 +89,22 @@ fn run(program: Program, servers: &[&str]) -> Option<(BTreeSet<String>, String)>
     } else {
         json!(["none"])
     };
-    stage.scene.write("contract.json", &contract.to_string());
-    let file = stage.scene.path("contract.json").display().to_string();
+    stage.inner.write("contract.json", &contract.to_string());
+    let file = stage.inner.path("contract.json").display().to_string();
     let outcome = stage.run_with(&["-f", &file, "--credential", &stage.credential()]);
     assert_eq!(outcome.code(), "OK", "{program:?} {outcome:?}");
     let changed = &outcome.json["changed_files"];
     assert_eq!(
         *changed,
         json!(["src/a.txt"]),
-        "{program:?}: a server began that nobody named"
+        "{program:?}: a server began that the contract does not name"
     );
     let requests = stage.requests();
     let mut names = BTreeSet::new();
     for request in &requests {
         let all = request.to_string();
-        assert!(!all.contains("xyzzy"), "{program:?} is told: {all}");
-        assert!(!all.contains("plover"), "{program:?} is told: {all}");
+        assert!(!all.contains("xyzzy"), "{program:?} gets: {all}");
+        assert!(!all.contains("plover"), "{program:?} gets: {all}");
         names.extend(offered(request));
         names.extend(listed(request));
     }

@@ -1,4 +1,4 @@
-//! A scene with a model by script, and the programs that ask it.
+//! A stage with a scripted model, and the programs that ask it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::scene::{Outcome, Scene, lacks};
+use crate::stage::{Outcome, Stage, lacks};
 
-/// What the proxy gives the model, and nobody else ever sees.
+/// The key that the proxy sends to the model; no other process ever sees it.
 pub(super) const KEY: &str = "quince-key";
 
 /// A program that is driven.
@@ -81,9 +81,9 @@ pub(super) enum Way {
     Tunnel,
 }
 
-/// A scene with a model.
-pub(super) struct Stage {
-    pub(super) scene: Scene,
+/// A stage with a scripted model and one of the programs.
+pub(super) struct AgentStage {
+    pub(super) inner: Stage,
     pub(super) program: Program,
     /// Where the model is.
     pub(super) place: String,
@@ -92,15 +92,15 @@ pub(super) struct Stage {
     model: Child,
 }
 
-impl Stage {
+impl AgentStage {
     /// A stage for `program`, whose model takes these turns; `more` are lines about the agent in
-    /// the policy. Nothing where something is missing.
+    /// the policy. `None` on a machine that lacks a program.
     pub(super) fn new(program: Program, way: Way, turns: &Value, more: &str) -> Option<Self> {
         let programs = programs()?;
         if ["python3", "curl", "openssl"].iter().any(|it| lacks(it)) {
             return None;
         }
-        let scene = Scene::new();
+        let stage = Stage::new();
         for (name, text) in [
             ("model.py", include_str!("model.py")),
             ("turns.json", &turns.to_string()),
@@ -118,16 +118,16 @@ impl Stage {
             ),
             ("home/.gemini/GEMINI.md", "xyzzy-login\n"),
         ] {
-            scene.write(name, text);
+            stage.write(name, text);
         }
         let mut model = Command::new("python3");
         model.args(["model.py", "turns.json", "log"]);
         if way == Way::Tunnel {
-            certificate(&scene);
+            certificate(&stage);
             model.args(["certificate", "key"]);
         }
         let mut model = model
-            .current_dir(scene.path(""))
+            .current_dir(stage.path(""))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -146,9 +146,9 @@ impl Stage {
             program.name(),
             program.path()
         );
-        scene.commit(&[("provost.toml", &policy)]);
+        stage.commit(&[("provost.toml", &policy)]);
         Some(Self {
-            scene,
+            inner: stage,
             program,
             place,
             way,
@@ -157,11 +157,11 @@ impl Stage {
         })
     }
 
-    /// A stage whose turns know the places of its scene.
+    /// A stage whose turns name paths of the stage itself.
     pub(super) fn prepared(program: Program, turns: &Value) -> Option<Self> {
         let stage = Self::new(program, Way::Plain, &json!([]), "")?;
-        let text = stage.scene.fill(&turns.to_string());
-        stage.scene.write("turns.json", &text);
+        let text = stage.inner.fill(&turns.to_string());
+        stage.inner.write("turns.json", &text);
         Some(stage)
     }
 
@@ -194,37 +194,37 @@ impl Stage {
         self.run_with(&[&words[..], &grant].concat())
     }
 
-    /// What the person types so that the model gets its key.
+    /// The credential that the user grants so that the model gets its key.
     pub(super) fn credential(&self) -> String {
         let (field, variable) = (self.program.field(), self.program.variable());
         format!("http://{} {field}${variable}", self.place)
     }
 
-    /// Runs the agent with other words.
+    /// Runs the agent with other arguments.
     pub(super) fn run_with(&self, words: &[&str]) -> Outcome {
         let all = [&["run", "--json", "--agent", "it"], words].concat();
         self.ask(&all)
     }
 
-    /// Asks the binary something, as a person who has the programs and a key.
+    /// Calls the binary as a user who has the programs and a key.
     pub(super) fn ask(&self, words: &[&str]) -> Outcome {
-        let mut command = self.scene.provost(words);
+        let mut command = self.inner.provost(words);
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.programs.display());
         command
             .env("PATH", path)
             .env(self.program.variable(), KEY)
             .env("HOST_TOKEN", "xyzzy-host");
         if self.way == Way::Tunnel {
-            command.env("SSL_CERT_FILE", self.scene.path("certificate"));
+            command.env("SSL_CERT_FILE", self.inner.path("certificate"));
         }
-        self.scene.spawn(command).wait()
+        self.inner.spawn(command).wait()
     }
 
-    /// Lets the program work in the checkout itself, as a person who started it there.
+    /// Lets the program work in the checkout itself, as a user who started it there.
     pub(super) fn drive(&self) -> Outcome {
         let program = self.programs.join(self.program.name());
         let base = format!("http://{}{}", self.place, self.program.path());
-        let mut command = self.scene.command(&program.display().to_string());
+        let mut command = self.inner.command(&program.display().to_string());
         match self.program {
             Program::Claude => {
                 command
@@ -262,12 +262,12 @@ impl Stage {
         }
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.programs.display());
         command.env("PATH", path).env(self.program.variable(), KEY);
-        self.scene.spawn(command).wait()
+        self.inner.spawn(command).wait()
     }
 
-    /// What the model was asked for its turns.
+    /// The requests that the model got.
     pub(super) fn requests(&self) -> Vec<Value> {
-        let log = fs::read_to_string(self.scene.path("log")).unwrap();
+        let log = fs::read_to_string(self.inner.path("log")).unwrap();
         let parse = |line| serde_json::from_str(line).unwrap();
         log.lines().map(parse).collect()
     }
@@ -278,7 +278,7 @@ impl Stage {
         file.canonicalize().unwrap()
     }
 
-    /// Ends the model: nobody is there any more.
+    /// Ends the model, so that its address refuses connections.
     pub(super) fn stop_model(&mut self) {
         let _ = self.model.kill();
         let _ = self.model.wait();
@@ -286,14 +286,14 @@ impl Stage {
 
     /// When the model first refused a request, in seconds.
     pub(super) fn answered(&self) -> Option<f64> {
-        let text = fs::read_to_string(self.scene.path("log.refused")).ok()?;
+        let text = fs::read_to_string(self.inner.path("log.refused")).ok()?;
         text.lines().next()?.parse().ok()
     }
 
     /// When the agent of `run` had ended, in seconds, as the ledger says.
     pub(super) fn agent_ended(&self, run: &str) -> f64 {
         let ledger = self
-            .scene
+            .inner
             .path(&format!("repo/.provost/runs/{run}/events.jsonl"));
         let text = fs::read_to_string(ledger).unwrap();
         let line = text
@@ -314,19 +314,19 @@ impl Stage {
     /// The tokens of everything that the model served: those read, those of them from a cache, and
     /// those written.
     pub(super) fn served(&self) -> [u64; 3] {
-        let log = fs::read_to_string(self.scene.path("log.served")).unwrap_or_default();
+        let log = fs::read_to_string(self.inner.path("log.served")).unwrap_or_default();
         let parse = |line| serde_json::from_str::<[u64; 3]>(line).unwrap();
         let add = |sum: [u64; 3], one: [u64; 3]| [0, 1, 2].map(|at| sum[at] + one[at]);
         log.lines().map(parse).fold([0; 3], add)
     }
 
-    /// The last price that the agent of each attempt told, in no order.
+    /// The last price that the agent of each attempt reported, in no order.
     pub(super) fn prices(&self, run: &str) -> Vec<u64> {
-        let tasks = fs::read_dir(self.scene.evidence(run, "agent")).unwrap();
+        let tasks = fs::read_dir(self.inner.evidence(run, "agent")).unwrap();
         let files = tasks.flat_map(|task| fs::read_dir(task.unwrap().path()).unwrap());
         let files = files.map(|file| file.unwrap().path());
-        let told = files.filter(|file| file.extension().is_some_and(|it| it == "jsonl"));
-        let last = told.map(|file| {
+        let reports = files.filter(|file| file.extension().is_some_and(|it| it == "jsonl"));
+        let last = reports.map(|file| {
             let text = fs::read_to_string(file).unwrap();
             let prices = text.lines().filter_map(|line| {
                 let event: Value = serde_json::from_str(line).unwrap();
@@ -337,9 +337,9 @@ impl Stage {
         last.collect()
     }
 
-    /// Everything the agent of the last run told, as events.
+    /// The events that the agent of `run` reported in its first attempt.
     pub(super) fn events(&self, run: &str) -> Vec<Value> {
-        let tasks = fs::read_dir(self.scene.evidence(run, "agent")).unwrap();
+        let tasks = fs::read_dir(self.inner.evidence(run, "agent")).unwrap();
         let task = tasks.map(|task| task.unwrap().path()).next().unwrap();
         let text = fs::read_to_string(task.join("events.1.jsonl")).unwrap();
         let parse = |line| serde_json::from_str(line).unwrap();
@@ -347,15 +347,15 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for AgentStage {
     fn drop(&mut self) {
         let _ = self.model.kill();
         let _ = self.model.wait();
     }
 }
 
-/// A certificate for the host's loopback that nobody else vouches for.
-fn certificate(scene: &Scene) {
+/// A self-signed certificate for the host's loopback.
+fn certificate(stage: &Stage) {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt"])
         .args(["ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
@@ -363,7 +363,7 @@ fn certificate(scene: &Scene) {
         .args(["subjectAltName=DNS:localhost,IP:127.0.0.1", "-addext"])
         .args(["basicConstraints=critical,CA:FALSE"])
         .args(["-keyout", "key", "-out", "certificate"])
-        .current_dir(scene.path(""))
+        .current_dir(stage.path(""))
         .output()
         .unwrap();
     assert!(made.status.success(), "{made:?}");

@@ -1,4 +1,5 @@
-"""An MCP server with two tools, named after its argument; one that nobody asked for leaves a trace.
+"""An MCP server with two tools, named after its argument; a server that the contract does not name
+leaves a trace.
 
 usage: tools.py NAME
 """

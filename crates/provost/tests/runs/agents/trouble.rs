@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::review;
-use super::stage::{PROGRAMS, Program, Stage, Way};
+use super::stage::{AgentStage, PROGRAMS, Program, Way};
 
 #[test]
 fn a_refused_key_is_said_at_once_and_ends_the_attempt() {
@@ -15,7 +15,7 @@ fn a_refused_key_is_said_at_once_and_ends_the_attempt() {
         .chain([(PROGRAMS[1], 403)])
     {
         let turns = json!(vec![json!({ "status": status }); 40]);
-        let Some(stage) = Stage::new(program, Way::Plain, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "") else {
             return;
         };
         let outcome = stage.run();
@@ -34,7 +34,7 @@ fn a_refused_key_is_said_at_once_and_ends_the_attempt() {
         let asked = stage.answered().expect("the model was asked");
         let took = stage.agent_ended(outcome.text("run_id")) - asked;
         assert!(took < 2.0, "{program:?}: {took} s");
-        let why = stage.scene.ask(&["why", outcome.text("run_id")]);
+        let why = stage.inner.ask(&["why", outcome.text("run_id")]);
         let why = String::from_utf8_lossy(&why.stdout);
         assert!(!why.contains("timeout"), "{}", why);
         assert!(why.contains("key"), "{}", why);
@@ -44,7 +44,7 @@ fn a_refused_key_is_said_at_once_and_ends_the_attempt() {
 #[test]
 fn a_reviewer_whose_key_is_refused_is_ended_and_the_cause_is_said() {
     let turns = json!(vec![json!({ "status": 401 }); 40]);
-    let Some(stage) = Stage::new(Program::Claude, Way::Plain, &turns, "") else {
+    let Some(stage) = AgentStage::new(Program::Claude, Way::Plain, &turns, "") else {
         return;
     };
     let outcome = review::review(&stage);
@@ -56,7 +56,7 @@ fn a_reviewer_whose_key_is_refused_is_ended_and_the_cause_is_said() {
 #[test]
 fn a_model_that_is_not_there_ends_the_attempt_and_says_so() {
     for program in PROGRAMS {
-        let Some(mut stage) = Stage::new(program, Way::Plain, &json!([]), "") else {
+        let Some(mut stage) = AgentStage::new(program, Way::Plain, &json!([]), "") else {
             return;
         };
         stage.stop_model();
@@ -85,7 +85,7 @@ fn a_model_that_is_busy_is_asked_again() {
     for (program, status) in [(Program::Codex, 503), (Program::Claude, 529)] {
         let turns = json!([{ "status": status },
             { "shell": "echo good > src/a.txt" }, { "text": "done" }]);
-        let Some(stage) = Stage::new(program, Way::Plain, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "") else {
             return;
         };
         let outcome = stage.run();
@@ -97,7 +97,7 @@ fn a_model_that_is_busy_is_asked_again() {
 fn what_a_program_says_of_a_model_behind_tls_ends_the_attempt_too() {
     for program in [Program::Codex, Program::Claude] {
         let turns = json!(vec![json!({ "status": 401 }); 40]);
-        let Some(stage) = Stage::new(program, Way::Tunnel, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Tunnel, &turns, "") else {
             return;
         };
         let outcome = stage.run();
@@ -107,7 +107,7 @@ fn what_a_program_says_of_a_model_behind_tls_ends_the_attempt_too() {
             "{program:?} {outcome:?}"
         );
         assert_eq!(outcome.json["usage"]["counted"], false, "{outcome:?}");
-        let Some(mut stage) = Stage::new(program, Way::Tunnel, &turns, "") else {
+        let Some(mut stage) = AgentStage::new(program, Way::Tunnel, &turns, "") else {
             return;
         };
         stage.stop_model();

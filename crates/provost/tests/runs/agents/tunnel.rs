@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::stage::{PROGRAMS, Stage, Way, traffic};
+use super::stage::{AgentStage, PROGRAMS, Way, traffic};
 
 #[test]
 fn a_model_behind_tls_is_reached_by_a_tunnel() {
     for program in PROGRAMS {
         let turns = json!([{ "shell": "echo good > src/a.txt" }, { "text": "done" }]);
-        let Some(stage) = Stage::new(program, Way::Tunnel, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Tunnel, &turns, "") else {
             return;
         };
         let outcome = stage.run();

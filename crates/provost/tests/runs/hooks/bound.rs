@@ -3,14 +3,14 @@
 use std::fs;
 
 use super::{contract, git};
-use crate::scene::{Outcome, Scene};
+use crate::stage::{Outcome, Stage};
 
 /// What skips every hook; only the setting up of a test uses it.
 pub(super) const UNHOOKED: &[&str] = &["-c", "core.hooksPath=/dev/null"];
 
 /// A repository that is held to a contract for `src/greet`, with work inside and outside of it.
-pub(super) struct Stage {
-    pub(super) scene: Scene,
+pub(super) struct BoundStage {
+    pub(super) inner: Stage,
     pub(super) base: String,
     pub(super) inside: String,
     pub(super) outside: String,
@@ -24,16 +24,16 @@ pub(super) enum Mode {
     RequiredBranch,
 }
 
-impl Stage {
+impl BoundStage {
     pub(super) fn new(mode: Mode) -> Self {
-        let scene = Scene::new();
-        let remote = scene.path("remote").display().to_string();
-        scene.git(&["init", "-q", "--bare", &remote]);
-        let base = head(&scene);
-        let inside = work(&scene, &base, "src/greet/a.txt");
-        let outside = work(&scene, &base, "docs/a.txt");
-        scene.git(&["reset", "-q", "--hard", &base]);
-        let file = contract(&scene);
+        let stage = Stage::new();
+        let remote = stage.path("remote").display().to_string();
+        stage.git(&["init", "-q", "--bare", &remote]);
+        let base = head(&stage);
+        let inside = work(&stage, &base, "src/greet/a.txt");
+        let outside = work(&stage, &base, "docs/a.txt");
+        stage.git(&["reset", "-q", "--hard", &base]);
+        let file = contract(&stage);
         let (bind, install): (&[&str], &[&str]) = match mode {
             Mode::Checkout => (&["hook", "bind", &file], &["hook", "install"]),
             Mode::RequiredBranch => (
@@ -42,11 +42,11 @@ impl Stage {
             ),
         };
         for words in [bind, install] {
-            let done = scene.ask(words);
+            let done = stage.ask(words);
             assert_eq!(done.exit, 0, "{done:?}");
         }
         Self {
-            scene,
+            inner: stage,
             base,
             inside,
             outside,
@@ -57,16 +57,16 @@ impl Stage {
     /// Git without any hook; it must succeed.
     pub(super) fn plain(&self, words: &[&str]) {
         let all: Vec<&str> = UNHOOKED.iter().chain(words).copied().collect();
-        self.scene.git(&all);
+        self.inner.git(&all);
     }
 
     /// Puts everything back: `main` at `commit` and checked out, no operation under way.
     pub(super) fn reset(&self, commit: &str) {
         for name in ["rebase-merge", "rebase-apply", "sequencer"] {
-            let _ = fs::remove_dir_all(self.scene.path("repo/.git").join(name));
+            let _ = fs::remove_dir_all(self.inner.path("repo/.git").join(name));
         }
         for name in ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"] {
-            let _ = fs::remove_file(self.scene.path("repo/.git").join(name));
+            let _ = fs::remove_file(self.inner.path("repo/.git").join(name));
         }
         self.plain(&["symbolic-ref", "HEAD", "refs/heads/main"]);
         self.plain(&["update-ref", "--no-deref", "refs/heads/main", commit]);
@@ -84,35 +84,35 @@ impl Stage {
     }
 
     pub(super) fn value(&self, rev: &str) -> String {
-        let told = git(&self.scene, &["rev-parse", "--verify", "-q", rev]);
-        text(&told)
+        let outcome = git(&self.inner, &["rev-parse", "--verify", "-q", rev]);
+        text(&outcome)
     }
 
     /// What stands in the remote.
     fn pushed(&self) -> String {
-        let told = git(&self.scene, &["ls-remote", &self.remote]);
-        assert_eq!(told.exit, 0, "{told:?}");
-        text(&told)
+        let outcome = git(&self.inner, &["ls-remote", &self.remote]);
+        assert_eq!(outcome.exit, 0, "{outcome:?}");
+        text(&outcome)
     }
 }
 
 /// What git printed.
-fn text(told: &Outcome) -> String {
-    String::from_utf8_lossy(&told.stdout).trim().to_owned()
+fn text(outcome: &Outcome) -> String {
+    String::from_utf8_lossy(&outcome.stdout).trim().to_owned()
 }
 
-fn head(scene: &Scene) -> String {
-    let told = git(scene, &["rev-parse", "HEAD"]);
-    text(&told)
+fn head(stage: &Stage) -> String {
+    let outcome = git(stage, &["rev-parse", "HEAD"]);
+    text(&outcome)
 }
 
 /// A commit on `parent` that writes `path`.
-fn work(scene: &Scene, parent: &str, path: &str) -> String {
-    scene.git(&["reset", "-q", "--hard", parent]);
-    scene.write(&format!("repo/{path}"), "work\n");
-    scene.git(&["add", path]);
-    scene.git(&["commit", "-q", "-m", path]);
-    head(scene)
+fn work(stage: &Stage, parent: &str, path: &str) -> String {
+    stage.git(&["reset", "-q", "--hard", parent]);
+    stage.write(&format!("repo/{path}"), "work\n");
+    stage.git(&["add", path]);
+    stage.git(&["commit", "-q", "-m", path]);
+    head(stage)
 }
 
 /// Fails unless git did what it was asked exactly where the work is inside the contract.
@@ -148,18 +148,18 @@ const PUSHES: &[&[&str]] = &[
     &["--force", "@", "HEAD"],
 ];
 
-pub(super) fn push(stage: &Stage, words: &[&str], commit: &str) -> Outcome {
+pub(super) fn push(stage: &BoundStage, words: &[&str], commit: &str) -> Outcome {
     let mut all = vec!["push".to_owned(), "-q".to_owned()];
     all.extend(words.iter().map(|word| match *word {
         "@" => stage.remote.clone(),
         word => word.replace('%', commit),
     }));
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    git(&stage.scene, &all)
+    git(&stage.inner, &all)
 }
 
 fn every_push_is_judged(mode: Mode) {
-    let stage = Stage::new(mode);
+    let stage = BoundStage::new(mode);
     for (commit, inside) in [(&stage.inside, true), (&stage.outside, false)] {
         stage.reset(commit);
         stage.plain(&["tag", "-f", "light"]);
@@ -189,7 +189,7 @@ fn every_push_is_judged(mode: Mode) {
         let gone = push(&stage, &["@", ":gone"], commit);
         assert_eq!(gone.exit, 0, "{gone:?}");
     }
-    // What the base holds already is no work of anybody.
+    // What the base holds already is not judged.
     stage.reset(&stage.base);
     let old = push(&stage, &["@", "main:refs/heads/x"], "");
     assert_eq!(old.exit, 0, "{old:?}");
@@ -232,7 +232,7 @@ const MOVES: &[&str] = &[
 ];
 
 /// Does the steps of `script`; the answer is that of the last one.
-fn steps(stage: &Stage, script: &str, commit: &str) -> Outcome {
+fn steps(stage: &BoundStage, script: &str, commit: &str) -> Outcome {
     let mut last = None;
     for step in script.split("; ") {
         let words: Vec<String> = step
@@ -240,21 +240,21 @@ fn steps(stage: &Stage, script: &str, commit: &str) -> Outcome {
             .map(|word| match word {
                 "%" => commit.to_owned(),
                 "=" => stage.base.clone(),
-                "@patch" => stage.scene.path("patch").display().to_string(),
+                "@patch" => stage.inner.path("patch").display().to_string(),
                 word => word.to_owned(),
             })
             .collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        last = Some(git(&stage.scene, &words));
+        last = Some(git(&stage.inner, &words));
     }
     last.unwrap()
 }
 
 fn every_move_is_judged(mode: Mode) {
-    let stage = Stage::new(mode);
+    let stage = BoundStage::new(mode);
     for (commit, inside) in [(&stage.inside, true), (&stage.outside, false)] {
-        let patch = git(&stage.scene, &["format-patch", "-1", "--stdout", commit]);
-        stage.scene.put("patch", &patch.stdout);
+        let patch = git(&stage.inner, &["format-patch", "-1", "--stdout", commit]);
+        stage.inner.put("patch", &patch.stdout);
         // A branch that is bound by its name does not go.
         let stays = |script: &&&str| matches!(mode, Mode::Checkout) || !script.contains("-D main");
         for script in MOVES.iter().filter(stays) {
@@ -286,21 +286,21 @@ fn whatever_moves_a_bound_branch_is_judged() {
 }
 
 #[test]
-fn a_revert_an_amended_commit_and_a_rebase_of_several_commits_are_judged_by_what_they_come_to() {
-    let stage = Stage::new(Mode::Checkout);
+fn a_revert_an_amended_commit_and_a_rebase_of_several_commits_are_judged_by_their_result() {
+    let stage = BoundStage::new(Mode::Checkout);
     stage.reset(&stage.inside);
-    let inside = git(&stage.scene, &["revert", "--no-edit", "HEAD"]);
+    let inside = git(&stage.inner, &["revert", "--no-edit", "HEAD"]);
     assert_eq!(inside.exit, 0, "{inside:?}");
     stage.reset(&stage.base);
     stage
-        .scene
+        .inner
         .write("repo/docs/readme.md", "read me\nand this\n");
     stage.plain(&["commit", "-q", "-a", "-m", "outside"]);
     stage.plain(&["reset", "-q", "--hard", &stage.inside]);
     check(
         "cherry-pick",
         false,
-        &git(&stage.scene, &["cherry-pick", "main@{1}"]),
+        &git(&stage.inner, &["cherry-pick", "main@{1}"]),
     );
 
     // Taking back what the base did lies outside.
@@ -309,17 +309,17 @@ fn a_revert_an_amended_commit_and_a_rebase_of_several_commits_are_judged_by_what
     check(
         "revert",
         false,
-        &git(&stage.scene, &["revert", "--no-edit", &stage.base]),
+        &git(&stage.inner, &["revert", "--no-edit", &stage.base]),
     );
 
     stage.reset(&stage.inside);
-    stage.scene.write("repo/docs/a.txt", "work\n");
+    stage.inner.write("repo/docs/a.txt", "work\n");
     stage.plain(&["add", "docs/a.txt"]);
     for words in [
         &["commit", "-q", "--amend", "--no-edit"][..],
         &["commit", "-q", "--amend", "--no-edit", "--no-verify"],
     ] {
-        check("amend", false, &git(&stage.scene, words));
+        check("amend", false, &git(&stage.inner, words));
         assert_eq!(stage.main(), stage.inside);
     }
 
@@ -329,13 +329,13 @@ fn a_revert_an_amended_commit_and_a_rebase_of_several_commits_are_judged_by_what
     stage.plain(&["commit", "-q", "-m", "away again"]);
     stage.plain(&["branch", "-q", "-f", "other"]);
     stage.plain(&["reset", "-q", "--hard", &stage.inside]);
-    let rebased = git(&stage.scene, &["rebase", "-q", "other"]);
+    let rebased = git(&stage.inner, &["rebase", "-q", "other"]);
     assert_eq!(rebased.exit, 0, "{rebased:?}");
 }
 
 #[test]
 fn another_branch_that_is_pushed_onto_the_bound_one_is_judged() {
-    let stage = Stage::new(Mode::RequiredBranch);
+    let stage = BoundStage::new(Mode::RequiredBranch);
     for (commit, inside) in [(&stage.inside, true), (&stage.outside, false)] {
         stage.plain(&["branch", "-f", "side", commit]);
         let what = format!("side:main at {commit}");
@@ -345,7 +345,7 @@ fn another_branch_that_is_pushed_onto_the_bound_one_is_judged() {
 
 #[test]
 fn what_concerns_no_contract_passes_and_a_push_says_so() {
-    let stage = Stage::new(Mode::Checkout);
+    let stage = BoundStage::new(Mode::Checkout);
     // Other branches may be made and moved; what they hold is judged when it leaves.
     for words in [
         &["branch", "other", &stage.outside][..],
@@ -358,7 +358,7 @@ fn what_concerns_no_contract_passes_and_a_push_says_so() {
         &["gc", "-q", "--prune=now"],
         &["branch", "-D", "other"],
     ] {
-        let done = git(&stage.scene, words);
+        let done = git(&stage.inner, words);
         assert_eq!(done.exit, 0, "{words:?}: {done:?}");
     }
     check("a tag", false, &push(&stage, &["@", "light"], ""));
@@ -383,7 +383,7 @@ fn what_concerns_no_contract_passes_and_a_push_says_so() {
 
 #[test]
 fn a_branch_that_is_bound_is_no_matter_for_others_and_required_ones_are_refused() {
-    let stage = Stage::new(Mode::RequiredBranch);
+    let stage = BoundStage::new(Mode::RequiredBranch);
     stage.plain(&["branch", "other", &stage.outside]);
     let refused = push(&stage, &["@", "other"], "");
     assert!(
@@ -396,14 +396,14 @@ fn a_branch_that_is_bound_is_no_matter_for_others_and_required_ones_are_refused(
         &["cherry-pick", &stage.outside][..],
         &["commit", "-q", "--no-verify", "--allow-empty", "-m", "x"],
     ] {
-        let refused = git(&stage.scene, words);
+        let refused = git(&stage.inner, words);
         assert!(
             refused.exit != 0 && refused.stderr.contains("HOOK_UNBOUND"),
             "{refused:?}"
         );
     }
     stage.reset(&stage.base);
-    let again = stage.scene.ask(&["hook", "install", "--no-require"]);
+    let again = stage.inner.ask(&["hook", "install", "--no-require"]);
     assert_eq!(again.exit, 0);
     let passes = push(&stage, &["@", "other"], "");
     assert_eq!(passes.exit, 0, "{passes:?}");
@@ -412,31 +412,31 @@ fn a_branch_that_is_bound_is_no_matter_for_others_and_required_ones_are_refused(
 
 #[test]
 fn another_worktree_and_another_directory_do_not_go_around_a_bound_branch() {
-    let stage = Stage::new(Mode::Checkout);
-    let beside = stage.scene.path("beside").display().to_string();
+    let stage = BoundStage::new(Mode::Checkout);
+    let beside = stage.inner.path("beside").display().to_string();
     stage.plain(&["worktree", "add", "-q", "--detach", &beside]);
-    let git_dir = format!("--git-dir={}", stage.scene.path("repo/.git").display());
+    let git_dir = format!("--git-dir={}", stage.inner.path("repo/.git").display());
     let update = ["update-ref", "refs/heads/main", &stage.outside];
     let from_beside: Vec<&str> = ["-C", &beside].iter().chain(&update).copied().collect();
-    let home = stage.scene.path("home").display().to_string();
+    let home = stage.inner.path("home").display().to_string();
     let from_home: Vec<&str> = ["-C", &home, &git_dir]
         .iter()
         .chain(&update)
         .copied()
         .collect();
     for words in [from_beside, from_home] {
-        check("update-ref", false, &git(&stage.scene, &words));
+        check("update-ref", false, &git(&stage.inner, &words));
         assert_eq!(stage.main(), stage.base);
     }
     stage.reset(&stage.outside);
     let pushed = git(
-        &stage.scene,
+        &stage.inner,
         &["-C", &beside, "push", "-q", &stage.remote, "main"],
     );
     check("push of main", false, &pushed);
     // The worktree itself is bound to nothing.
     let free = git(
-        &stage.scene,
+        &stage.inner,
         &["-C", &beside, "cherry-pick", &stage.outside],
     );
     assert_eq!(free.exit, 0, "{free:?}");

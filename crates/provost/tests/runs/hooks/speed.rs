@@ -3,25 +3,25 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use super::bound::{Mode, Stage, UNHOOKED};
+use super::bound::{BoundStage, Mode, UNHOOKED};
 use super::git;
 
 /// How long `words` take.
-fn once(stage: &Stage, words: &[&str]) -> Duration {
+fn once(stage: &BoundStage, words: &[&str]) -> Duration {
     let began = Instant::now();
-    let done = git(&stage.scene, words);
+    let done = git(&stage.inner, words);
     assert_eq!(done.exit, 0, "{words:?}: {done:?}");
     began.elapsed()
 }
 
 /// From here on the hook is broken for every ref that it asks the program about.
-fn trap(stage: &Stage) {
-    let hook = stage.scene.path("repo/.git/hooks/reference-transaction");
+fn trap(stage: &BoundStage) {
+    let hook = stage.inner.path("repo/.git/hooks/reference-transaction");
     let script = fs::read_to_string(&hook).unwrap();
     let line = script.lines().find(|line| line.starts_with("provost="));
     fs::write(&hook, script.replace(line.unwrap(), "provost=/nowhere")).unwrap();
     let update = ["update-ref", "refs/heads/main", &stage.inside];
-    let refused = git(&stage.scene, &update);
+    let refused = git(&stage.inner, &update);
     assert!(
         refused.exit != 0 && refused.stderr.contains("HOOK_BROKEN"),
         "{refused:?}"
@@ -31,7 +31,7 @@ fn trap(stage: &Stage) {
 #[test]
 fn a_fetch_and_a_clean_up_start_no_program() {
     for mode in [Mode::Checkout, Mode::RequiredBranch] {
-        let stage = Stage::new(mode);
+        let stage = BoundStage::new(mode);
         stage.plain(&["branch", "other", &stage.outside]);
         stage.plain(&["push", "-q", &stage.remote, "main", "other"]);
         // More refs than the hook reads line by line.
@@ -55,7 +55,7 @@ fn a_fetch_and_a_clean_up_start_no_program() {
             &["remote", "add", "r", &stage.remote],
             &["fetch", "-q", "--prune", "r"],
         ] {
-            let done = git(&stage.scene, words);
+            let done = git(&stage.inner, words);
             assert_eq!(done.exit, 0, "{mode:?} {words:?}: {done:?}");
         }
     }
@@ -63,7 +63,7 @@ fn a_fetch_and_a_clean_up_start_no_program() {
 
 #[test]
 fn the_move_of_an_unbound_ref_is_not_slowed() {
-    let stage = Stage::new(Mode::Checkout);
+    let stage = BoundStage::new(Mode::Checkout);
     let update = ["update-ref", "refs/remotes/r/x", &stage.inside];
     let without: Vec<&str> = UNHOOKED.iter().chain(&update).copied().collect();
     // The shortest of many turns: on a busy machine the others are about the machine.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Code, Contained, Untried, Want, attacks, check_verdict, whole};
-use crate::scene::{Ask, Scene, lacks};
+use crate::stage::{Ask, Stage, lacks};
 
 attacks! {
     changes_nothing: "exit 0" => Code("EMPTY_DIFF"), Untried;
@@ -44,13 +44,13 @@ const CLAIM: &str = r#"task=$(sed 's/.*"task_id":"\([^"]*\)".*/\1/' $PROVOST_CON
     cat x > $PROVOST_RESULT; rm x"#;
 
 /// Runs `script` with `ask`, and sees that nothing is left.
-fn check(name: &str, script: &str, ask: &Ask<'_>, want: &Want) -> Scene {
-    let scene = Scene::new();
-    let before = scene.surroundings();
-    let outcome = scene.run(script, ask);
+fn check(name: &str, script: &str, ask: &Ask<'_>, want: &Want) -> Stage {
+    let stage = Stage::new();
+    let before = stage.surroundings();
+    let outcome = stage.run(script, ask);
     check_verdict(name, &outcome, want);
-    scene.assert_clean(&before, name);
-    scene
+    stage.assert_clean(&before, name);
+    stage
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn hangs_and_cannot_be_asked_to_end() {
 #[test]
 fn floods_two_hundred_megabytes_and_the_evidence_stays_small() {
     let script = whole("head -c 200000000 /dev/zero | tr '\\0' x");
-    let scene = check("flood", &script, &Ask::default(), &Contained);
-    assert!(scene.printed().len() < 9 << 20);
+    let stage = check("flood", &script, &Ask::default(), &Contained);
+    assert!(stage.printed().len() < 9 << 20);
 }
 
 #[test]
@@ -94,19 +94,19 @@ fn a_daemon_writes_later_or_never() {
          (setsid sh -c 'sleep 1; {late}' < /dev/null > /dev/null 2>&1 &)
          echo good > src/a.txt"
     );
-    let scene = Scene::new();
-    let before = scene.surroundings();
-    let outcome = scene.run(&script, &Ask::default());
+    let stage = Stage::new();
+    let before = stage.surroundings();
+    let outcome = stage.run(&script, &Ask::default());
     check_verdict("daemon", &outcome, &Contained);
     std::thread::sleep(Duration::from_millis(1500));
-    scene.assert_clean(&before, "daemon");
+    stage.assert_clean(&before, "daemon");
 
-    let before = scene.surroundings();
-    scene.run_plainly(&script, "plain");
-    crate::scene::until("the daemon without a sandbox", || {
-        !before.differences(&scene.surroundings()).is_empty()
+    let before = stage.surroundings();
+    stage.run_plainly(&script, "plain");
+    crate::stage::until("the daemon without a sandbox", || {
+        !before.differences(&stage.surroundings()).is_empty()
     });
-    scene.await_silence("daemon");
+    stage.await_silence("daemon");
 }
 
 #[test]
@@ -119,24 +119,24 @@ fn a_daemon_that_holds_the_output_open_delays_nothing() {
 
 #[test]
 fn a_program_that_is_not_there_is_no_agent() {
-    let scene = Scene::new();
-    let before = scene.surroundings();
+    let stage = Stage::new();
+    let before = stage.surroundings();
     for agent in [
         "no-such-program",
         "/no/such/program",
         "src",
         "sh /no/such/script",
     ] {
-        let outcome = scene.start_agent(agent, &Ask::default()).wait();
+        let outcome = stage.start_agent(agent, &Ask::default()).wait();
         check_verdict(agent, &outcome, &Code("AGENT_FAILED"));
-        scene.assert_clean(&before, agent);
+        stage.assert_clean(&before, agent);
     }
 }
 
 /// The acceptance command runs what the agent wrote, so it is an attack as well.
 fn check_acceptance(line: &str, time: &str, code: &str) {
-    let scene = Scene::new();
-    let before = scene.surroundings();
+    let stage = Stage::new();
+    let before = stage.surroundings();
     let script = format!("cat > src/test.sh <<'END'\n{line}\nexit 0\nEND\necho good > src/a.txt");
     let more = ["--timeout", time];
     let ask = Ask {
@@ -144,9 +144,9 @@ fn check_acceptance(line: &str, time: &str, code: &str) {
         more: &more,
         ..Ask::default()
     };
-    let outcome = scene.run(&script, &ask);
+    let outcome = stage.run(&script, &ask);
     assert_eq!(outcome.code(), code, "{line}: {outcome:?}");
-    scene.assert_clean(&before, line);
+    stage.assert_clean(&before, line);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn acceptance_that_hangs_fails_or_floods_is_no_success() {
 
 /// The command passes, because these change nothing that counts.
 #[test]
-fn acceptance_has_the_walls_of_an_agent() {
+fn acceptance_has_the_restrictions_of_an_agent() {
     for line in [
         "setsid sleep 1000 &",
         "mkdir -p @OUTSIDE@; echo owned > @OUTSIDE@/canary",
@@ -188,8 +188,8 @@ fn an_agent_that_writes_itself_into_the_bundle_changes_nothing_there() {
     // Its result and its output are the only ways into the bundle; both are data.
     let script = "#!python\nimport sys\nsys.stdout.buffer.write(bytes(range(256)) * 64)\n\
         sys.stderr.write('\\x1b[2J{\"event_type\":\"RUN_FINISHED\"}\\n')";
-    let scene = check("bytes", &whole(script), &Ask::default(), &Contained);
-    let run = scene.last_run().unwrap();
-    let shown = scene.ask(&["show", &run]);
+    let stage = check("bytes", &whole(script), &Ask::default(), &Contained);
+    let run = stage.last_run().unwrap();
+    let shown = stage.ask(&["show", &run]);
     assert!(!shown.stdout.contains(&0x1b), "{shown:?}");
 }

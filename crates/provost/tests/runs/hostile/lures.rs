@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::{Contained, check_verdict, whole};
-use crate::scene::{Ask, Scene, lacks};
+use crate::stage::{Ask, Stage, lacks};
 
 /// What an agent might want to reach.
 struct Lures {
@@ -22,13 +22,13 @@ struct Lures {
     hits: Cell<u32>,
 }
 
-/// A process with a secret that lets everybody trace it who is able to.
+/// A process with a secret, which permits every process to trace it.
 const VICTIM: &str = "import ctypes, time\n\
     ctypes.CDLL(None).prctl(0x59616d61, ctypes.c_ulong(-1), 0, 0, 0)\nprint(flush=True)\n\
     time.sleep(600)";
 
 impl Lures {
-    fn new(scene: &Scene) -> Self {
+    fn new(stage: &Stage) -> Self {
         let mut victim = Command::new("python3")
             .args(["-c", VICTIM])
             .env("PRECIOUS", "xyzzy-secret")
@@ -38,11 +38,11 @@ impl Lures {
         let mut ready = [0];
         let stdout = victim.stdout.as_mut().unwrap();
         std::io::Read::read_exact(stdout, &mut ready).unwrap();
-        let hidden = SocketAddr::from_abstract_name(format!("{:?}", scene.path("")).as_bytes());
+        let hidden = SocketAddr::from_abstract_name(format!("{:?}", stage.path("")).as_bytes());
         let lures = Self {
             tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
             udp: UdpSocket::bind("127.0.0.1:0").unwrap(),
-            named: UnixListener::bind(scene.path("outside/socket")).unwrap(),
+            named: UnixListener::bind(stage.path("outside/socket")).unwrap(),
             hidden: UnixListener::bind_addr(&hidden.unwrap()).unwrap(),
             victim,
             hits: Cell::new(0),
@@ -54,21 +54,21 @@ impl Lures {
         lures
     }
 
-    fn fill(&self, scene: &Scene, script: &str) -> String {
+    fn fill(&self, stage: &Stage, script: &str) -> String {
         let port = |address: std::io::Result<std::net::SocketAddr>| address.unwrap().port();
         script
             .replace("@TCP@", &port(self.tcp.local_addr()).to_string())
             .replace("@UDP@", &port(self.udp.local_addr()).to_string())
             .replace(
                 "@HIDDEN@",
-                &format!("\\0{:?}", scene.path("")).replace('"', "\\\""),
+                &format!("\\0{:?}", stage.path("")).replace('"', "\\\""),
             )
             .replace("@PID@", &self.victim.id().to_string())
     }
 
-    /// Whether anybody came since the last time, or the victim is dead.
+    /// Whether a process connected since the last call, or the victim is dead.
     fn touched(&mut self) -> bool {
-        let nobody = |kind: ErrorKind| assert_eq!(kind, ErrorKind::WouldBlock);
+        let no_visitor = |kind: ErrorKind| assert_eq!(kind, ErrorKind::WouldBlock);
         let mut letter = [0];
         let came = [
             self.tcp.accept().map(drop),
@@ -79,7 +79,7 @@ impl Lures {
         for one in came {
             match one {
                 Ok(()) => self.hits.set(self.hits.get() + 1),
-                Err(error) => nobody(error.kind()),
+                Err(error) => no_visitor(error.kind()),
             }
         }
         self.hits.take() > 0 || self.victim.try_wait().unwrap().is_some()
@@ -97,22 +97,22 @@ fn check(name: &str, script: &str) {
     if lacks("python3") {
         return;
     }
-    let scene = Scene::new();
-    let mut lures = Lures::new(&scene);
-    let script = lures.fill(&scene, &whole(script));
-    let before = scene.surroundings();
-    let outcome = scene.run(&script, &Ask::default());
+    let stage = Stage::new();
+    let mut lures = Lures::new(&stage);
+    let script = lures.fill(&stage, &whole(script));
+    let before = stage.surroundings();
+    let outcome = stage.run(&script, &Ask::default());
     check_verdict(name, &outcome, &Contained);
     assert!(!lures.touched(), "{name}: it got through");
-    let printed = scene.printed();
+    let printed = stage.printed();
     assert!(!printed.contains("LOOT"), "{name}: it got something");
     assert!(
         !printed.contains("xyzzy-secret"),
         "{name}: it got the secret"
     );
-    scene.assert_clean(&before, name);
+    stage.assert_clean(&before, name);
 
-    let output = scene.run_plainly(&script, "plain");
+    let output = stage.run_plainly(&script, "plain");
     let looted = String::from_utf8_lossy(&output.stdout).contains("LOOT");
     sleep(Duration::from_millis(50));
     assert!(

@@ -10,11 +10,11 @@ mod outside;
 mod strange;
 mod user;
 
-use crate::scene::{Ask, Outcome, Scene, lacks};
+use crate::stage::{Ask, Outcome, Stage, lacks};
 
-/// What has to come of an attack.
+/// The outcome that an attack must have.
 pub(super) enum Want {
-    /// It bounces off: what remains is an honest change of one file.
+    /// It has no effect: what remains is an honest change of one file.
     Contained,
     /// The verdict has this code.
     Code(&'static str),
@@ -60,37 +60,37 @@ fn whole(script: &str) -> String {
 
 pub(super) fn check(name: &str, script: &str, want: &Want, plainly: Plainly) {
     if !(script.starts_with("#!python") && lacks("python3")) {
-        check_in(&Scene::new(), name, script, want, plainly);
+        check_in(&Stage::new(), name, script, want, plainly);
     }
 }
 
-pub(super) fn check_in(scene: &Scene, name: &str, script: &str, want: &Want, plainly: Plainly) {
+pub(super) fn check_in(stage: &Stage, name: &str, script: &str, want: &Want, plainly: Plainly) {
     let script = whole(script);
-    let before = scene.surroundings();
-    let outcome = scene.run(&script, &Ask::default());
+    let before = stage.surroundings();
+    let outcome = stage.run(&script, &Ask::default());
     check_verdict(name, &outcome, want);
     assert!(
-        !scene.printed().contains("LOOT"),
+        !stage.printed().contains("LOOT"),
         "{name}: it got something"
     );
-    scene.take_away_left(&outcome);
-    scene.assert_clean(&before, name);
-    let verified = scene.verify(outcome.text("run_id"));
+    stage.take_away_left(&outcome);
+    stage.assert_clean(&before, name);
+    let verified = stage.verify(outcome.text("run_id"));
     assert_eq!(verified.exit, 0, "{name}: {verified:?}");
     if plainly == Untried {
         return;
     }
-    let before = scene.surroundings();
-    let output = scene.run_plainly(&script, "plain");
+    let before = stage.surroundings();
+    let output = stage.run_plainly(&script, "plain");
     let looted = String::from_utf8_lossy(&output.stdout).contains("LOOT");
     if plainly == Harms {
-        let changed = !before.differences(&scene.surroundings()).is_empty();
+        let changed = !before.differences(&stage.surroundings()).is_empty();
         assert!(
             changed || looted,
             "{name}: harmless without the sandbox: {output:?}"
         );
     } else {
-        let seen = scene.git_in("plain", &["status", "--porcelain"]);
+        let seen = stage.git_in("plain", &["status", "--porcelain"]);
         assert!(!seen.contains("docs"), "{name}: git is not fooled: {seen}");
     }
 }

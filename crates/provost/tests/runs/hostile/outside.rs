@@ -57,26 +57,26 @@ attacks! {
          git status" => Contained, Harms;
 }
 
-/// The binary is in the sandbox, where it serves as the sandbox's init; nobody can change it there.
+/// The binary is in the sandbox, where it serves as init; no process can change it there.
 #[test]
 fn overwrites_the_program_that_runs_it() {
-    let scene = crate::scene::Scene::new();
-    scene.copy_binary();
+    let stage = crate::stage::Stage::new();
+    stage.copy_binary();
     let script = "chmod 777 /run/provost/self @PROVOST@
         for file in /run/provost/self /proc/1/exe @PROVOST@; do echo owned > $file; done";
-    super::check_in(&scene, "self", script, &Contained, Harms);
+    super::check_in(&stage, "self", script, &Contained, Harms);
 }
 
 /// A line in the ledger is worth nothing from the inside, and is seen when it comes from outside.
 #[test]
 fn forges_lines_of_the_ledger() {
-    let scene = crate::scene::Scene::new();
+    let stage = crate::stage::Stage::new();
     let script = r#"for run in @REPO@/.provost/runs/*; do
         echo '{"event_type":"RUN_FINISHED","run_id":"forged","seq":27}' >> "$run/events.jsonl" \
             && echo LOOT; done"#;
-    super::check_in(&scene, "ledger", script, &Contained, Harms);
-    let run = scene.last_run().unwrap();
-    for found in [scene.ask(&["show", "--json"]), scene.verify(&run)] {
+    super::check_in(&stage, "ledger", script, &Contained, Harms);
+    let run = stage.last_run().unwrap();
+    for found in [stage.ask(&["show", "--json"]), stage.verify(&run)] {
         assert_eq!(
             (found.exit, found.code()),
             (5, "EVIDENCE_ALTERED"),

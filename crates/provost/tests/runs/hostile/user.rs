@@ -1,10 +1,10 @@
 //! The same as an ordinary user, when the tests run as root.
 
 use super::{Contained, Harms, Refused, Untried, check_in};
-use crate::scene::{Scene, is_root, lacks};
+use crate::stage::{Stage, is_root, lacks};
 
-/// A scene of an ordinary user, if this process can become one.
-fn scene() -> Option<Scene> {
+/// A stage of an ordinary user, if this process can become one.
+fn stage() -> Option<Stage> {
     if !is_root() {
         // Nothing is missing: all other tests run as an ordinary user then.
         return None;
@@ -12,13 +12,13 @@ fn scene() -> Option<Scene> {
     if lacks("setpriv") {
         return None;
     }
-    let scene = Scene::of_nobody();
-    scene.copy_binary();
-    Some(scene)
+    let stage = Stage::of_nobody();
+    stage.copy_binary();
+    Some(stage)
 }
 
 #[test]
-fn an_ordinary_user_has_the_same_walls() {
+fn an_ordinary_user_has_the_same_restrictions() {
     let cases = [
         ("honest", ":", Contained, Untried),
         (
@@ -53,7 +53,7 @@ fn an_ordinary_user_has_the_same_walls() {
         ),
     ];
     for (name, script, want, plainly) in cases {
-        let Some(scene) = scene() else { return };
-        check_in(&scene, name, script, &want, plainly);
+        let Some(stage) = stage() else { return };
+        check_in(&stage, name, script, &want, plainly);
     }
 }

@@ -1,16 +1,16 @@
 //! What the commands of real projects do, inside the sandbox that judges them.
 
-use crate::scene::{Ask, Scene, lacks};
+use crate::stage::{Ask, Stage, lacks};
 
 /// Whether `script` passes as an acceptance command under `policy`.
 fn passes(policy: &str, script: &str) -> bool {
-    let scene = Scene::new();
-    scene.commit(&[("provost.toml", policy), ("tests/all.sh", script)]);
+    let stage = Stage::new();
+    stage.commit(&[("provost.toml", policy), ("tests/all.sh", script)]);
     let ask = Ask {
         accept: "sh tests/all.sh",
         ..Ask::default()
     };
-    let outcome = scene.run("echo good > src/a.txt", &ask);
+    let outcome = stage.run("echo good > src/a.txt", &ask);
     let code = outcome.code();
     assert!(["OK", "ACCEPTANCE_FAILED"].contains(&code), "{outcome:?}");
     if code != "OK" {

@@ -1,7 +1,7 @@
 //! Real projects that go green without network once their dependencies are prepared.
 //!
-//! The registries are those that everybody has; whatever their names lead to on this machine is
-//! asked for at run time and granted beside them.
+//! The registries are the public ones; the addresses that their names resolve to on this machine
+//! are looked up at run time and granted beside them.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -12,9 +12,9 @@ use provost_core::net::address::{Reach, reach};
 use provost_testkit::skip;
 
 use super::layers;
-use crate::scene::{Ask, Outcome, Scene, lacks, run_arguments};
+use crate::stage::{Ask, Outcome, Stage, lacks, run_arguments};
 
-/// A project, and what becomes of it.
+/// A project, its policy and the changes that are made to it.
 struct Sample<'a> {
     /// The lines of its policy, without the grants.
     policy: &'a str,
@@ -24,7 +24,7 @@ struct Sample<'a> {
     /// The lock file and what it is changed to.
     lock: &'a str,
     changed: &'a str,
-    /// Variables of whoever runs Provost.
+    /// Variables of the user who runs Provost.
     variables: Vec<(&'a str, String)>,
 }
 
@@ -53,10 +53,10 @@ fn grants(registries: &[&str]) -> Option<String> {
     Some(format!("net = [{}]\n", quoted.join(", ")))
 }
 
-fn ask(scene: &Scene, sample: &Sample<'_>, words: &[&str]) -> Outcome {
-    let mut command = scene.provost(words);
+fn ask(stage: &Stage, sample: &Sample<'_>, words: &[&str]) -> Outcome {
+    let mut command = stage.provost(words);
     command.envs(sample.variables.iter().cloned());
-    scene.spawn(command).wait()
+    stage.spawn(command).wait()
 }
 
 fn check(sample: &Sample<'_>) {
@@ -64,24 +64,24 @@ fn check(sample: &Sample<'_>) {
         skip(&format!("there is no way to {}", sample.registries[0]));
         return;
     };
-    let scene = Scene::new();
+    let stage = Stage::new();
     let policy = format!("{}{net}", sample.policy);
     assert!(policy.lines().count() <= 5, "{policy}");
-    scene.commit(sample.files);
-    let agent = scene.agent("echo good > src/a.txt");
+    stage.commit(sample.files);
+    let agent = stage.agent("echo good > src/a.txt");
     let request = Ask {
         accept: sample.accept,
         ..Ask::default()
     };
-    let run = || ask(&scene, sample, &run_arguments(&agent, &request));
+    let run = || ask(&stage, sample, &run_arguments(&agent, &request));
     let without = run();
     // The test program itself may be among the dependencies.
     let lacking = ["ACCEPTANCE_FAILED", "ACCEPTANCE_UNSTARTABLE"];
     assert!(lacking.contains(&without.code()), "{without:?}");
 
-    scene.commit(&[("provost.toml", &policy)]);
-    scene.agree();
-    let prepare = || ask(&scene, sample, &["prepare", "--json"]);
+    stage.commit(&[("provost.toml", &policy)]);
+    stage.agree();
+    let prepare = || ask(&stage, sample, &["prepare", "--json"]);
     let first = prepare();
     assert_eq!(first.exit, 0, "{first:?}");
     let [(true, key)] = &layers(&first.json)[..] else {
@@ -92,7 +92,7 @@ fn check(sample: &Sample<'_>) {
     assert_eq!((judged.code(), judged.exit), ("OK", 0), "{judged:?}");
     assert_eq!(layers(&judged.json), [(false, key.clone())]);
 
-    scene.commit(&[(sample.lock, sample.changed)]);
+    stage.commit(&[(sample.lock, sample.changed)]);
     let again = prepare();
     let [(true, changed)] = &layers(&again.json)[..] else {
         panic!("{again:?}")
@@ -145,7 +145,7 @@ fn a_project_of_express_with_servers_in_its_tests() {
     let Some(net) = grants(&["registry.npmjs.org"]) else {
         return skip("there is no way to the registry of npm");
     };
-    let scene = Scene::new();
+    let stage = Stage::new();
     let policy = "[[prepare]]\nrun = \"npm install --no-package-lock --no-audit --no-fund\"\n\
         inputs = [\"package.json\"]\noutputs = [\"node_modules\"]\n";
     let tests = "const app = require('express')(), test = require('node:test');\n\
@@ -154,7 +154,7 @@ fn a_project_of_express_with_servers_in_its_tests() {
         test('answers', () => request(app).get('/').expect(200, { word: 'good' }));\n\
         test('listens', (_, done) => {\n  const server = app.listen(0, '127.0.0.1', () =>\n\
         \x20   request(server).get('/none').expect(404, () => server.close(done)));\n});\n";
-    scene.commit(&[
+    stage.commit(&[
         ("provost.toml", &format!("{policy}{net}")),
         ("package.json", EXPRESS),
         ("test/app.test.js", tests),
@@ -164,9 +164,9 @@ fn a_project_of_express_with_servers_in_its_tests() {
         accept: "npm test",
         ..Ask::default()
     };
-    scene.agree();
+    stage.agree();
     // The agent starts one as well.
-    let judged = scene.run("node --test test && echo good > src/a.txt", &request);
+    let judged = stage.run("node --test test && echo good > src/a.txt", &request);
     assert_eq!((judged.code(), judged.exit), ("OK", 0), "{judged:?}");
 }
 
@@ -223,7 +223,7 @@ fn a_project_of_cargo() {
     let path = format!("{cargo}/bin:/usr/local/bin:/usr/bin:/bin");
     let manifest = "[package]\nname = \"sample\"\nversion = \"1.0.0\"\nedition = \"2021\"\n\
         [dependencies]\nvoid = \"=1.0.2\"\n";
-    // A crate that nobody has any more, least of all in the registry of whoever tests this.
+    // A crate that no registry offers, also not the one on this machine.
     let lock = "version = 3\n\n[[package]]\nname = \"sample\"\nversion = \"1.0.0\"\n\
         dependencies = [\n \"void\",\n]\n\n[[package]]\nname = \"void\"\nversion = \"1.0.2\"\n\
         source = \"registry+https://github.com/rust-lang/crates.io-index\"\n\

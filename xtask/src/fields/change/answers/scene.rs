@@ -1,4 +1,4 @@
-//! A checkout, the agents that share it, and what analyses found in it.
+//! A checkout, the agents that share it, and the analyses of it.
 
 use std::collections::BTreeMap;
 
@@ -15,30 +15,30 @@ use provost_core::structure::{Function, REPORT_VERSION, Report, Settings, Source
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// What is made up, or why it cannot be.
+/// A made-up value, or why it cannot be made.
 pub(super) type Answer<T> = Result<T, String>;
 
-/// When everything happens, in milliseconds since 1970.
+/// Time of every event, in milliseconds since 1970.
 pub(super) const NOW: i64 = 1_000_000;
 
-/// What is edited.
+/// The edited file.
 pub(super) const MINE: &str = "src/mine.py";
 
-/// What is in scope, and forgotten.
+/// A file in scope that the agent does not report.
 pub(super) const FORGOTTEN: &str = "src/forgotten.py";
 
-/// What somebody else has declared.
+/// A file in the scope of another agent.
 pub(super) const THEIRS: &str = "src/theirs.py";
 
-/// The dirt before the change: where, and what is on disk, if that can be read.
-pub(super) const DIRT: &[(&str, Option<&str>)] = &[
+/// Dirty files before the change: path, and content on disk if it can be read.
+pub(super) const DIRTY: &[(&str, Option<&str>)] = &[
     ("same", Some("x")),
     ("altered", Some("x")),
     ("unreadable", None),
 ];
 
-/// The dirt after it, beside the change itself.
-pub(super) const DIRT_AFTER: &[(&str, Option<&str>)] = &[
+/// Dirty files after it, beside the change itself.
+pub(super) const DIRTY_AFTER: &[(&str, Option<&str>)] = &[
     ("same", Some("x")),
     ("altered", Some("y")),
     ("unreadable", None),
@@ -46,7 +46,6 @@ pub(super) const DIRT_AFTER: &[(&str, Option<&str>)] = &[
     (THEIRS, Some("x")),
 ];
 
-/// The words of an error.
 pub(super) fn text(why: impl std::fmt::Display) -> String {
     why.to_string()
 }
@@ -55,7 +54,7 @@ fn parse<T: DeserializeOwned>(value: Value) -> Answer<T> {
     serde_json::from_value(value).map_err(text)
 }
 
-/// The analysis of a tree with a function of so many branches, and one that nobody uses in `dead`.
+/// The analysis of a tree with a function of so many branches, and an unused one in `dead`.
 pub(super) fn report(branches: u32, dead: Option<&str>) -> Answer<Report> {
     let parse_of_mine = if branches > 1 { "errors" } else { "clean" };
     let file = |path: &str, parse: &str| {
@@ -75,7 +74,7 @@ pub(super) fn report(branches: u32, dead: Option<&str>) -> Answer<Report> {
             "id": "dead_code:idle", "family": "dead_code", "category": "unused_function",
             "severity": "warning", "confidence": "medium", "symbol": "idle",
             "places": [{ "path": path, "symbol": "idle", "line": 1, "end_line": 2 }],
-            "value": 1, "limit": 0, "message": "nobody uses it",
+            "value": 1, "limit": 0, "message": "`idle` is never used",
         })
     });
     let (files, functions) = (parse::<Vec<_>>(files)?, parse::<Vec<_>>(functions)?);
@@ -105,21 +104,21 @@ pub(super) fn report(branches: u32, dead: Option<&str>) -> Answer<Report> {
     })
 }
 
-/// A checkout with this dirt.
+/// A checkout with these dirty files.
 pub(super) fn workspace(paths: &[(&str, Option<&str>)]) -> Workspace {
     let object = |word: &str| format!("100644 {}", sha256(word.as_bytes()));
-    let dirt = |(path, disk): &(&str, Option<&str>)| {
-        let dirt = DirtyFile {
+    let dirty = |(path, disk): &(&str, Option<&str>)| {
+        let file = DirtyFile {
             letters: " M".to_owned(),
             head: object("committed"),
             staged: object("committed"),
             disk: disk.map(object),
         };
-        (RawPath::new(*path), dirt)
+        (RawPath::new(*path), file)
     };
     Workspace {
         tree: Some(sha256(b"tree")),
-        dirty: paths.iter().map(dirt).collect(),
+        dirty: paths.iter().map(dirty).collect(),
     }
 }
 
@@ -133,7 +132,7 @@ fn owner(pid: u32) -> Owner {
     }
 }
 
-/// What the agent `pid` has declared.
+/// The intent of the agent `pid`.
 pub(super) fn intent(pid: u32, scope: ChangeScope, state: State) -> Answer<Intent> {
     let report = report(1, None)?;
     Ok(Intent {
@@ -157,12 +156,12 @@ pub(super) fn intent(pid: u32, scope: ChangeScope, state: State) -> Answer<Inten
         lease_renewed_at: NOW,
         lease_seconds: 300,
         request_digest: String::new(),
-        workspace_digest: workspace(DIRT).digest(),
+        workspace_digest: workspace(DIRTY).digest(),
         peers_digest: String::new(),
         radius_level: "medium".to_owned(),
         snapshot: Some(Snapshot {
             captured_at: NOW,
-            workspace: workspace(DIRT),
+            workspace: workspace(DIRTY),
         }),
         baseline_sha256: None,
         carried: None,
@@ -178,7 +177,7 @@ pub(super) fn other(pid: u32, allowed: &str, forbidden: &[&str], state: State) -
     intent(pid, scope, state)
 }
 
-/// Sees everybody as the first agent does.
+/// Calls `look` with the view of the first agent.
 pub(super) fn seen<T>(look: impl FnOnce(&Viewer<'_>) -> T) -> T {
     look(&Viewer {
         me: &owner(1),

@@ -1,4 +1,4 @@
-//! The last acts: the evidence of the honest run, and its landing.
+//! The last acts: verifying the evidence of the honest run, and landing it.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Played, text};
 use crate::cli::demo::stage::{Stage, Trouble};
 
-/// The file of the bundle that is tampered with.
+/// The file of the bundle that is altered.
 const VICTIM: &str = "patch.diff";
 
 /// Verifies the bundle of the honest run, and a copy of it that differs in one bit.
@@ -48,7 +48,6 @@ pub(super) fn tampering(stage: &mut Stage) -> Result<Played, Trouble> {
     })
 }
 
-/// One finding in one line.
 fn found(row: Option<&Value>) -> String {
     let Some(row) = row else {
         return format!("names no {VICTIM}");
@@ -79,7 +78,7 @@ fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Lands the honest run, which is the first thing that changes the user's checkout.
+/// Lands the honest run; this is the first change of the user's checkout.
 pub(super) fn landing(stage: &mut Stage) -> Result<Played, Trouble> {
     let untouched = stage.picture()? == stage.before;
     let run_id = text(&stage.honest["run_id"]).to_owned();

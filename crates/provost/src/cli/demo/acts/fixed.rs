@@ -1,4 +1,5 @@
-//! The acts of the second task: a reviewer that refuses, an attempt that fixes, a target that moved.
+//! The acts of the second task: a reviewer that refuses, an attempt that fixes, a target that
+//! moved.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Played, code, text};
 use crate::cli::demo::stage::{Stage, Trouble, WORDS};
 
-/// Lets an agent try again after its reviewer refused the first attempt.
+/// Runs an agent that fixes its work after its reviewer refused the first attempt.
 pub(super) fn fixed(stage: &mut Stage) -> Result<Played, Trouble> {
     let reviewer = stage.shell("reviewer.sh", &[]);
     let more = ["--review-cmd", &reviewer, "--retries", "1"];
@@ -20,7 +21,7 @@ pub(super) fn fixed(stage: &mut Stage) -> Result<Played, Trouble> {
         rows: vec![
             (
                 "attempt 1",
-                format!("{}: {}", text(&first["code"]), told(first)),
+                format!("{}: {}", text(&first["code"]), reviewed(first)),
             ),
             (
                 "attempt 2",
@@ -40,8 +41,8 @@ pub(super) fn fixed(stage: &mut Stage) -> Result<Played, Trouble> {
     Ok(played)
 }
 
-/// What a reviewer said, without the words that are the same each time.
-fn told(refused: &Value) -> &str {
+/// What a reviewer reported, without the constant beginning of the reason.
+fn reviewed(refused: &Value) -> &str {
     let reason = text(&refused["reason"]);
     reason.split_once(": ").map_or(reason, |(_, said)| said)
 }
@@ -82,7 +83,7 @@ pub(super) fn moved(stage: &mut Stage) -> Result<Played, Trouble> {
             (
                 "merged",
                 if is_merge {
-                    "a tree that nobody had tested"
+                    "a tree that was never tested"
                 } else {
                     "nothing"
                 }
@@ -106,7 +107,7 @@ pub(super) fn moved(stage: &mut Stage) -> Result<Played, Trouble> {
     })
 }
 
-/// The records of a chain of JSON lines.
+/// The JSON values of a file of JSON lines.
 fn records(path: &Path) -> Result<Vec<Value>, Trouble> {
     let trouble = |what: &dyn std::fmt::Display| format!("`{}`: {what}", path.display());
     let lines = fs::read_to_string(path).map_err(|error| trouble(&error))?;

@@ -1,4 +1,4 @@
-# An agent that does what the test asks and no more; once a reviewer has told it, it does the task.
+# An agent that does what the test asks and no more; after the reviewer refuses, it does the task.
 if [ -z "$PROVOST_EVIDENCE" ]; then
     cat > src/words.sh <<'PROGRAM'
 # Prints how many words a title has.

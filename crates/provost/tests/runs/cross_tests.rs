@@ -1,12 +1,12 @@
-//! What the tests of a change are worth: old ones with it, new ones without.
+//! Cross-tests: the base's tests on the candidate's code, and the candidate's tests on the base's.
 
 use serde_json::{Value, json};
 
-use crate::scene::{Ask, Outcome, Scene};
+use crate::stage::{Ask, Outcome, Stage};
 
-fn scene() -> Scene {
-    let scene = Scene::new();
-    scene.commit(&[
+fn stage() -> Stage {
+    let stage = Stage::new();
+    stage.commit(&[
         (
             "check.sh",
             "for one in tests/*.sh; do sh $one || exit 1; done\n",
@@ -14,17 +14,17 @@ fn scene() -> Scene {
         ("src/count.sh", "echo 1\n"),
         ("tests/count.sh", "test \"$(sh src/count.sh)\" = 1\n"),
     ]);
-    scene
+    stage
 }
 
-fn run(scene: &Scene, script: &str) -> Outcome {
+fn run(stage: &Stage, script: &str) -> Outcome {
     let ask = Ask {
         allow: &["src", "tests"],
         ..Ask::default()
     };
-    let outcome = scene.run(script, &ask);
+    let outcome = stage.run(script, &ask);
     assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
-    let verified = scene.verify(outcome.text("run_id"));
+    let verified = stage.verify(outcome.text("run_id"));
     assert_eq!(verified.exit, 0, "{verified:?}");
     outcome
 }
@@ -37,7 +37,7 @@ fn passed(outcome: &Outcome) -> [Value; 2] {
 
 #[test]
 fn both_halves_of_a_change_are_tried_alone_and_nothing_follows() {
-    let scene = scene();
+    let stage = stage();
     let honest = "echo 'echo more' > src/more.sh; \
                   echo 'test \"$(sh src/more.sh)\" = more' > tests/more.sh";
     let cases = [
@@ -73,15 +73,15 @@ fn both_halves_of_a_change_are_tried_alone_and_nothing_follows() {
         ),
     ];
     for (name, script, want) in cases {
-        assert_eq!(passed(&run(&scene, script)), want, "{name}");
+        assert_eq!(passed(&run(&stage, script)), want, "{name}");
     }
     // Again, the commands need not run once more.
-    let again = run(&scene, honest);
+    let again = run(&stage, honest);
     let facts = &again.json["tests"]["two_sided"];
     assert_eq!(facts["base_tests_on_candidate"]["cached"], json!(true));
     assert_eq!(facts["test_files"], json!(["tests/more.sh"]));
     let id = again.text("run_id");
-    let shown = scene.ask(&["show", id]);
+    let shown = stage.ask(&["show", id]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     for words in [
         "the tests of the base, with the change, pass",
@@ -89,22 +89,22 @@ fn both_halves_of_a_change_are_tried_alone_and_nothing_follows() {
     ] {
         assert!(shown.contains(words), "{shown}");
     }
-    let report = scene.evidence(id, "reports/test_report.json");
+    let report = stage.evidence(id, "reports/test_report.json");
     let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
     assert_eq!(report["x_provost"]["facts"]["two_sided"], *facts);
-    assert_eq!(scene.ask(&["replay", id, "--json"]).exit, 0);
+    assert_eq!(stage.ask(&["replay", id, "--json"]).exit, 0);
 }
 
 /// The code stays wrong, and its test is bent until it passes: the first thing that is said.
 #[test]
 fn a_test_that_alone_was_weakened_is_said_before_everything_else() {
-    let scene = Scene::new();
-    scene.commit(&[
+    let stage = Stage::new();
+    stage.commit(&[
         ("check.sh", "sh tests/count.sh\n"),
         ("src/count.sh", "echo 2\n"),
         ("tests/count.sh", "test \"$(sh src/count.sh)\" = 1\n"),
     ]);
-    let outcome = run(&scene, "echo true > tests/count.sh");
+    let outcome = run(&stage, "echo true > tests/count.sh");
     assert_eq!(passed(&outcome), [json!(false), json!(true)]);
     assert_eq!(outcome.json["tests"]["compared_with_base"], "red→green");
     let changed = &outcome.json["tests_changed"];
@@ -113,7 +113,7 @@ fn a_test_that_alone_was_weakened_is_said_before_everything_else() {
     assert_eq!(changed["only_tests"], json!(true));
     assert_eq!(changed["base_tests_pass_with_the_change"], json!(false));
     let id = outcome.text("run_id");
-    let shown = scene.ask(&["show", id]);
+    let shown = stage.ask(&["show", id]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     let said = "only tests changed: the tests of the base fail on the same code, and only the \
                 changed ones pass";
@@ -123,16 +123,16 @@ fn a_test_that_alone_was_weakened_is_said_before_everything_else() {
         lines[2].ends_with("test files: changed tests/count.sh"),
         "{shown}"
     );
-    let result = scene.evidence(id, "reports/task_result.json");
+    let result = stage.evidence(id, "reports/task_result.json");
     let result: Value = serde_json::from_slice(&std::fs::read(result).unwrap()).unwrap();
     assert!(
         result["summary"].as_str().unwrap().starts_with(said),
         "{result}"
     );
-    let report = scene.evidence(id, "reports/test_report.json");
+    let report = stage.evidence(id, "reports/test_report.json");
     let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
     assert_eq!(report["x_provost"]["facts"]["tests_changed"], *changed);
-    let landed = scene.ask(&["land", id]);
+    let landed = stage.ask(&["land", id]);
     assert_eq!(landed.exit, 0, "{landed:?}");
     let landed = String::from_utf8_lossy(&landed.stdout).into_owned();
     assert!(landed.contains(said), "{landed}");
