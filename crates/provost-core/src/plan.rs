@@ -179,7 +179,7 @@ impl Asked {
     }
 
     /// The text that the planner left, or why it is not accepted.
-    pub fn heard<'a>(&self, looked: &'a ReviewRun) -> Result<&'a str, Verdict> {
+    pub fn answer_text<'a>(&self, looked: &'a ReviewRun) -> Result<&'a str, Verdict> {
         let planner = ReadOnlyAgent {
             who: "planner",
             leaves: "plan",
@@ -190,7 +190,7 @@ impl Asked {
             let reason = "the planner read another tree than it was given";
             return Err(Verdict::deny(Code::PlanInvalid, reason));
         }
-        planner.heard(looked)
+        planner.report_text(looked)
     }
 }
 

@@ -38,7 +38,7 @@ pub struct ReviewPaths {
 }
 
 /// The same for every review.
-pub const DESK: ReviewPaths = ReviewPaths {
+pub const REVIEW_DIRECTORY: ReviewPaths = ReviewPaths {
     start: "/review",
     tree: "/workspace",
     patch: "/run/provost/review/patch.diff",

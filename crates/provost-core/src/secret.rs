@@ -24,7 +24,7 @@ mod shape;
 
 pub use evident::evident;
 pub use known::{Known, is_secret_variable};
-pub use planted::{Planted, told};
+pub use planted::{Planted, describe};
 pub use scrub::Scrubber;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

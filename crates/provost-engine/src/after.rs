@@ -257,8 +257,8 @@ pub(crate) struct UnleasedWatch<'a>(pub(crate) &'a mut dyn Observer);
 
 impl Watch for UnleasedWatch<'_> {
     fn tick(&mut self, progress: &Progress) -> Control {
-        match self.0.goes_on(progress) {
-            ObserverChoice::GoOn => Control::Continue,
+        match self.0.progressed(progress) {
+            ObserverChoice::Continue => Control::Continue,
             ObserverChoice::Cancel => Control::Cancel,
         }
     }

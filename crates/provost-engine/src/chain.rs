@@ -47,7 +47,7 @@ pub trait PartRunner {
     fn ended(&mut self) -> Result<Came, PortError>;
 
     /// Shows `line` to the user; the answer says whether the user cancels the chain.
-    fn tell(&mut self, line: &str) -> ObserverChoice;
+    fn report(&mut self, line: &str) -> ObserverChoice;
 }
 
 /// Result of a merge.
@@ -96,7 +96,7 @@ pub enum Came {
 
 /// The ports that a chain is driven through.
 pub struct Ports<'a> {
-    pub crew: &'a mut dyn PartRunner,
+    pub runner: &'a mut dyn PartRunner,
     pub ledger: &'a mut dyn Ledger,
     /// The directory of the chain, which also holds its report.
     pub bundle: &'a mut dyn Bundle,
@@ -142,27 +142,27 @@ pub fn drive(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError>
             Next::Start(at) => start(ports, task, &mut state, at)?,
             Next::TakeUp(at, run_id) => {
                 let node = &task.chain.nodes[at].id;
-                ports.crew.tell(&format!("{node}: taking up {run_id}"));
+                ports.runner.report(&format!("{node}: taking up {run_id}"));
                 // The run counts as running from here on.
                 let running = Standing::Running {
                     run_id: run_id.clone(),
                 };
                 state.nodes.insert(node.clone(), running);
-                ports.crew.take_up(node, &run_id)?;
+                ports.runner.take_up(node, &run_id)?;
             }
             Next::PassOver(at, verdict) => {
                 let node = task.chain.nodes[at].id.clone();
                 ports
-                    .crew
-                    .tell(&format!("{node}: not run, {}", verdict.reason));
+                    .runner
+                    .report(&format!("{node}: not run, {}", verdict.reason));
                 record(ports, task, &mut state, Fact::NotRun { node, verdict })?;
             }
             Next::Wait => {
-                let fact = match ports.crew.ended()? {
+                let fact = match ports.runner.ended()? {
                     Came::Ended { node, end } => {
                         let (mark, verdict) = (report::word(&end.verdict), &end.verdict);
                         let line = format!("{node}: {mark}, {}: {}", end.run_id, verdict.reason);
-                        ports.crew.tell(&line);
+                        ports.runner.report(&line);
                         Fact::Ended { node, end }
                     }
                     Came::Nothing { node } => Fact::Lost { node },
@@ -238,20 +238,20 @@ fn test(ports: &mut Ports<'_>, task: &Task<'_>, state: &mut State) -> Result<(),
     let whole = task.chain.whole.clone();
     let mut contract = whole.ok_or_else(|| bug("nothing was divided"))?;
     contract.rollback.baseline_ref = task.base.to_string();
-    let run_id = ports.crew.name()?;
-    if ports.crew.tell("testing all results together") == ObserverChoice::Cancel {
+    let run_id = ports.runner.name()?;
+    if ports.runner.report("testing all results together") == ObserverChoice::Cancel {
         let verdict = Verdict::deny(Code::Cancelled, "was not tested: the chain was cancelled");
         let commit = None;
         return record(ports, task, state, Fact::Tested { commit, verdict });
     }
-    let (commit, verdict) = match ports.crew.join(&run_id, &merge)? {
+    let (commit, verdict) = match ports.runner.join(&run_id, &merge)? {
         MergedNeeds::Clean(commit) => {
             let order = CombinedResults {
                 run_id,
                 contract,
                 commit: commit.clone(),
             };
-            (Some(commit), ports.crew.test(&order)?)
+            (Some(commit), ports.runner.test(&order)?)
         }
         MergedNeeds::Conflict(paths) => {
             let reason = format!(
@@ -266,8 +266,8 @@ fn test(ports: &mut Ports<'_>, task: &Task<'_>, state: &mut State) -> Result<(),
     };
     let mark = report::word(&verdict);
     ports
-        .crew
-        .tell(&format!("together: {mark}, {}", verdict.reason));
+        .runner
+        .report(&format!("together: {mark}, {}", verdict.reason));
     record(ports, task, state, Fact::Tested { commit, verdict })
 }
 
@@ -282,12 +282,12 @@ fn start(
     let node = checked.id.clone();
     let merge = state.base(task.chain, at);
     let merge = merge.ok_or_else(|| PortError::new(Code::Bug, "a need has no result"))?;
-    let run_id = ports.crew.name()?;
-    if ports.crew.tell(&format!("{node}: {run_id} begins")) == ObserverChoice::Cancel {
+    let run_id = ports.runner.name()?;
+    if ports.runner.report(&format!("{node}: {run_id} begins")) == ObserverChoice::Cancel {
         let verdict = Verdict::deny(Code::Cancelled, "the chain was cancelled");
         return record(ports, task, state, Fact::NotRun { node, verdict });
     }
-    let base_commit = match ports.crew.join(&run_id, &merge)? {
+    let base_commit = match ports.runner.join(&run_id, &merge)? {
         MergedNeeds::Clean(commit) => commit,
         MergedNeeds::Conflict(paths) => {
             let reason = format!(
@@ -298,8 +298,8 @@ fn start(
             let verdict = Verdict::deny(Code::ChainConflict, reason);
             let verdict = verdict.with(serde_json::json!({ "paths": paths }));
             ports
-                .crew
-                .tell(&format!("{node}: not run, {}", verdict.reason));
+                .runner
+                .report(&format!("{node}: not run, {}", verdict.reason));
             return record(ports, task, state, Fact::NotRun { node, verdict });
         }
     };
@@ -319,7 +319,7 @@ fn start(
         chain: task.id.to_owned(),
         node: node.clone(),
     });
-    ports.crew.begin(NodeStart {
+    ports.runner.begin(NodeStart {
         part,
         node,
         run_id,

@@ -66,8 +66,8 @@ pub struct Ports<'a> {
     /// Analyses the structure of the code.
     pub lens: &'a dyn Lens,
     /// The analysis runs of the session.
-    pub shelf: &'a mut dyn AnalysisStore,
-    pub chronicle: &'a mut dyn ChangeEvidence,
+    pub analyses: &'a mut dyn AnalysisStore,
+    pub evidence: &'a mut dyn ChangeEvidence,
     pub signer: &'a dyn Signer,
     pub clock: &'a dyn Clock,
     pub names: &'a dyn FreshNames,
@@ -175,7 +175,7 @@ impl Ports<'_> {
     /// Whether the chain of an intent has a first record. Its seal is looked up, which is written
     /// last.
     fn is_begun(&self, intent_id: &str) -> Result<bool, PortError> {
-        Ok(self.chronicle.get(intent_id, ATTESTATION)?.is_some())
+        Ok(self.evidence.get(intent_id, ATTESTATION)?.is_some())
     }
 
     fn append(
@@ -192,7 +192,7 @@ impl Ports<'_> {
             let statement = evidence::state(records).ok_or_else(|| altered("the chain"))?;
             signer.sign(evidence::spelled(&statement).as_bytes())
         };
-        let head = self.chronicle.append(intent_id, event, &seal)?;
+        let head = self.evidence.append(intent_id, event, &seal)?;
         self.registry.pin_chain(intent_id, &head)
     }
 
@@ -212,7 +212,7 @@ impl Ports<'_> {
         name: &'static str,
         document: &Value,
     ) -> Result<(&'static str, String), PortError> {
-        self.chronicle.put(intent_id, name, &bytes(document))?;
+        self.evidence.put(intent_id, name, &bytes(document))?;
         Ok((name, evidence::digest(document)))
     }
 }

@@ -103,7 +103,9 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
                     ObserverChoice::Cancel if !matches!(step, Step::Capture | Step::Clean) => {
                         cancelled(step)
                     }
-                    ObserverChoice::Cancel | ObserverChoice::GoOn => perform(ports, &state, step)?,
+                    ObserverChoice::Cancel | ObserverChoice::Continue => {
+                        perform(ports, &state, step)?
+                    }
                 }
             }
             Next::Ask => state.ask(),
@@ -295,7 +297,7 @@ struct LeaseWatch<'a> {
 
 impl Watch for LeaseWatch<'_> {
     fn tick(&mut self, progress: &Progress) -> Control {
-        if self.observer.goes_on(progress) == ObserverChoice::Cancel {
+        if self.observer.progressed(progress) == ObserverChoice::Cancel {
             return Control::Cancel;
         }
         let now = self.clock.millis();

@@ -94,7 +94,7 @@ pub fn open(origin: &dyn Origin, clock: &dyn Clock, request: Request) -> Result<
 /// The ports that a plan is made through.
 pub struct Ports<'a> {
     /// Runs the planner.
-    pub desk: &'a mut dyn PlannerHost,
+    pub host: &'a mut dyn PlannerHost,
     /// The directory of the plan.
     pub bundle: &'a mut dyn Bundle,
     pub signer: &'a dyn Signer,
@@ -129,7 +129,7 @@ pub fn plan(ports: &mut Ports<'_>, opened: &Opened) -> Result<Planned, PortError
     let input = paper.bytes.clone();
     let mut order = asked.look(limits);
     order.loopback = !opened.policy.loopback_off;
-    let looked = ports.desk.look(&order, &[paper], &input, ports.watch);
+    let looked = ports.host.look(&order, &[paper], &input, ports.watch);
     let planned = match looked {
         Err(error) => Planned {
             verdict: error.verdict(),
@@ -141,7 +141,7 @@ pub fn plan(ports: &mut Ports<'_>, opened: &Opened) -> Result<Planned, PortError
             if let ResultFile::Text(text) = &looked.run.result {
                 ports.bundle.put(layout::ANSWER, text.as_bytes())?;
             }
-            let answered = asked.heard(&looked);
+            let answered = asked.answer_text(&looked);
             let now = ports.clock.millis();
             let made = answered.and_then(|text| make(opened, text, now));
             let (verdict, made) = match made {

@@ -288,12 +288,12 @@ pub trait Observer {
     fn judged(&mut self, gate: Gate, verdict: &Verdict);
 
     /// A long effect is still active; the answer says whether the user cancels it.
-    fn goes_on(&mut self, progress: &Progress) -> ObserverChoice;
+    fn progressed(&mut self, progress: &Progress) -> ObserverChoice;
 }
 
 /// The choice of the user who watches a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObserverChoice {
-    GoOn,
+    Continue,
     Cancel,
 }

@@ -174,7 +174,7 @@ impl Observer for SimObserver {
         if self.cancels == Some(step) {
             ObserverChoice::Cancel
         } else {
-            ObserverChoice::GoOn
+            ObserverChoice::Continue
         }
     }
 
@@ -186,7 +186,7 @@ impl Observer for SimObserver {
         self.gates.borrow_mut().push((gate, verdict.allow));
     }
 
-    fn goes_on(&mut self, _: &Progress) -> ObserverChoice {
-        ObserverChoice::GoOn
+    fn progressed(&mut self, _: &Progress) -> ObserverChoice {
+        ObserverChoice::Continue
     }
 }

@@ -87,11 +87,11 @@ impl PartRunner for SimPartRunner {
         Ok(Came::Ended { node, end })
     }
 
-    fn tell(&mut self, _: &str) -> ObserverChoice {
+    fn report(&mut self, _: &str) -> ObserverChoice {
         if self.cancelled {
             ObserverChoice::Cancel
         } else {
-            ObserverChoice::GoOn
+            ObserverChoice::Continue
         }
     }
 }
@@ -189,7 +189,7 @@ impl Ground {
             hands: &self.hands,
         };
         let mut ports = Ports {
-            crew: &mut self.runner,
+            runner: &mut self.runner,
             ledger: &mut self.ledger,
             bundle: &mut self.bundle,
             signer: &SimSigner,

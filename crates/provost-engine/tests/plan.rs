@@ -71,7 +71,7 @@ mod tests {
                         result: ResultFile::Text(answer.to_string()),
                         redacted: 0,
                         network: Vec::new(),
-                        told: None,
+                        claims: None,
                         model: None,
                     },
                 }
@@ -139,7 +139,7 @@ mod tests {
     fn attempt(task: &str, power: &Power) -> (Result<Planned, PortError>, SimBundle, u32) {
         let (task, answer) = asked(task);
         let opened = opened(task);
-        let mut desk = SimPlannerHost {
+        let mut host = SimPlannerHost {
             power: power.clone(),
             answer,
             looked: 0,
@@ -147,7 +147,7 @@ mod tests {
         let mut bundle = SimBundle::new(power);
         let planned = plan(
             &mut Ports {
-                desk: &mut desk,
+                host: &mut desk,
                 bundle: &mut bundle,
                 signer: &SimSigner,
                 clock: &SimClock::striding(1_000_000_000),
@@ -155,7 +155,7 @@ mod tests {
             },
             &opened,
         );
-        (planned, bundle, desk.looked)
+        (planned, bundle, host.looked)
     }
 
     /// A sealed plan is whole: every file, unchanged, with the verdict that was given.

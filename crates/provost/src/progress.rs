@@ -70,7 +70,7 @@ impl ProgressObserver {
         if requested || self.cancelled.load(Ordering::Relaxed) {
             ObserverChoice::Cancel
         } else {
-            ObserverChoice::GoOn
+            ObserverChoice::Continue
         }
     }
 
@@ -194,7 +194,7 @@ impl Observer for ProgressObserver {
         self.line(&format!("{mark} {}: {}", gate.name(), verdict.reason));
     }
 
-    fn goes_on(&mut self, progress: &Progress) -> ObserverChoice {
+    fn progressed(&mut self, progress: &Progress) -> ObserverChoice {
         let seconds = progress.elapsed_ms / 1000;
         let total = self.began.elapsed().as_secs();
         let line = line::printable(&progress.last_line);

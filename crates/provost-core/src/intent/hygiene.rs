@@ -139,7 +139,7 @@ pub enum Strictness {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtFinish {
     /// Every dirty path.
-    pub dirt: Vec<Attribution>,
+    pub dirty: Vec<Attribution>,
     /// Those that other agents have declared, too.
     pub overlaps: Vec<Overlap>,
     /// Paths that the agent says it touched and that did not change: reported, never blocking.
@@ -167,7 +167,7 @@ pub struct Finishing<'a> {
 
 impl AtFinish {
     pub fn look(at: &Finishing<'_>) -> Self {
-        let dirt: Vec<Attribution> = at
+        let dirty: Vec<Attribution> = at
             .now
             .dirty
             .keys()
@@ -175,7 +175,7 @@ impl AtFinish {
             .collect();
         let overlaps = overlaps(at.scope, at.now, at.peers);
         let strict = at.strictness == Strictness::Strict;
-        let some = |is: fn(Class) -> bool| dirt.iter().any(|one| is(one.class));
+        let some = |is: fn(Class) -> bool| dirty.iter().any(|one| is(one.class));
         let block = if some(|class| class == Class::MissingEvidence) {
             Some(Block::MissingEvidence)
         } else if !overlaps.is_empty() {
@@ -196,7 +196,7 @@ impl AtFinish {
             gone && at.scope.relation(path) == Relation::Outside
         };
         Self {
-            dirt,
+            dirty,
             overlaps,
             not_changed: at.evidence.iter().filter(untouched).cloned().collect(),
             committed: at.moved.keys().filter(committed).cloned().collect(),
@@ -205,7 +205,7 @@ impl AtFinish {
     }
 
     pub fn of(&self, is: impl Fn(Class) -> bool) -> Vec<&RawPath> {
-        let found = self.dirt.iter().filter(|one| is(one.class));
+        let found = self.dirty.iter().filter(|one| is(one.class));
         found.map(|one| &one.path).collect()
     }
 
@@ -216,7 +216,7 @@ impl AtFinish {
 
     /// All dirty paths that are not in scope.
     pub fn outside(&self) -> Vec<&RawPath> {
-        let found = self.dirt.iter();
+        let found = self.dirty.iter();
         found
             .filter(|one| one.relation == Relation::Outside)
             .map(|one| &one.path)
@@ -355,7 +355,7 @@ mod tests {
         let peers = others(&[("p", 2, &["theirs"]), ("d", 9, &["dead"])]);
         let found = finish(&["a", "b"], Strictness::Lenient, &peers);
         let classes: Vec<(String, &str)> = found
-            .dirt
+            .dirty
             .iter()
             .map(|one| (one.path.to_string(), one.class.name()))
             .collect();

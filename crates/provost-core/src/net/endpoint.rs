@@ -59,7 +59,7 @@ pub enum EndpointError {
     Bracket,
     /// The unspecified address, or a multicast address.
     #[error("is an address that stands for no single host")]
-    Nobody,
+    NoHost,
     /// An IPv4 address in an IPv6 form.
     #[error("is an IPv4 address written as IPv6; write it as IPv4")]
     Disguised,
@@ -122,7 +122,7 @@ impl Host {
     /// The host at `address`, if the address belongs to a single host.
     fn of(address: IpAddr) -> Result<Self, EndpointError> {
         match address::reach(address) {
-            Reach::Unspecified | Reach::Multicast => Err(EndpointError::Nobody),
+            Reach::Unspecified | Reach::Multicast => Err(EndpointError::NoHost),
             Reach::Disguised => Err(EndpointError::Disguised),
             Reach::Public
             | Reach::Loopback
@@ -283,11 +283,11 @@ mod tests {
             ("[127.0.0.1]:80", E::Bracket),
             ("[fe80::1%eth0]:80", E::Bracket),
             ("[::1:80", E::Bracket),
-            ("0.0.0.0:80", E::Nobody),
-            ("[::]:80", E::Nobody),
-            ("224.0.0.1:80", E::Nobody),
-            ("255.255.255.255:80", E::Nobody),
-            ("[ff02::1]:80", E::Nobody),
+            ("0.0.0.0:80", E::NoHost),
+            ("[::]:80", E::NoHost),
+            ("224.0.0.1:80", E::NoHost),
+            ("255.255.255.255:80", E::NoHost),
+            ("[ff02::1]:80", E::NoHost),
             ("[::ffff:127.0.0.1]:80", E::Disguised),
             ("[64:ff9b::a9fe:a9fe]:80", E::Disguised),
         ];

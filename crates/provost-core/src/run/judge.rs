@@ -299,7 +299,11 @@ fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Ve
             if let Some(reason) = spent {
                 return Verdict::deny(Code::TokenLimit, reason);
             }
-            let words = match agent.told.as_ref().and_then(|told| told.sum.end.as_ref()) {
+            let words = match agent
+                .claims
+                .as_ref()
+                .and_then(|claims| claims.sum.end.as_ref())
+            {
                 Some(End::GaveUp(words)) => format!(": {words}"),
                 Some(End::Broken(words)) => return broken(words),
                 Some(End::Done) | None => String::new(),
@@ -391,7 +395,11 @@ fn judge_words(agent: &AgentRun, adapted: &Adapted) -> Verdict {
     if let Some(reason) = overspent(agent, adapted) {
         return Verdict::deny(Code::TokenLimit, reason);
     }
-    match agent.told.as_ref().and_then(|told| told.sum.end.as_ref()) {
+    match agent
+        .claims
+        .as_ref()
+        .and_then(|claims| claims.sum.end.as_ref())
+    {
         Some(End::Done) => finished(agent),
         Some(End::GaveUp(words)) => {
             Verdict::deny(Code::AgentFailed, format!("the agent gave up: {words}"))

@@ -75,7 +75,7 @@ fn claimed(adapter: Adapter, before: Option<&AgentRun>, run: &AgentRun) -> Usage
         return Usage::default();
     };
     let thread = |run: &AgentRun| {
-        run.told
+        run.claims
             .as_ref()
             .and_then(|claims| claims.sum.thread.clone())
     };

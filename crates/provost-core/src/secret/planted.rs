@@ -58,7 +58,7 @@ impl Known {
 const MOST_REPORTED: usize = 5;
 
 /// The secrets of one file, as text.
-pub fn told(planted: &[&Planted]) -> String {
+pub fn describe(planted: &[&Planted]) -> String {
     let row = |one: &&Planted| format!("line {}, {}", one.line, one.what);
     let rows: Vec<String> = planted.iter().take(MOST_REPORTED).map(row).collect();
     match planted.len().saturating_sub(MOST_REPORTED) {
@@ -77,7 +77,7 @@ mod tests {
         let text = "a = 1\nurl = \"x\"\npassword = \"tr0ub4dor&3\"\n\
                     t = \"ghp_q7Zp2Lx9Vb4Nw8Rt1Ks6Jd3Fg5Hj0Cm\"\n";
         let found = known.planted(text.as_bytes());
-        let text = told(&found.iter().collect::<Vec<_>>());
+        let text = describe(&found.iter().collect::<Vec<_>>());
         assert_eq!(text, "line 3, the value of `DB_PASSWORD`; line 4, a token");
         assert_eq!(&text[found[0].range.clone()], "tr0ub4dor&3");
         assert!(found[0].is_known && !found[1].is_known);

@@ -193,7 +193,7 @@ impl Seen {
     }
 
     /// A summary for payloads.
-    pub fn told(&self, report: &Report) -> Value {
+    pub fn describe(&self, report: &Report) -> Value {
         let new = self.new_in(report).len();
         let gating = report.findings.iter().filter(|one| one.gates()).count();
         let mut summary = json!({

@@ -172,7 +172,7 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
             result: ResultFile::Absent,
             redacted: 0,
             network: Vec::new(),
-            told: None,
+            claims: None,
             model: None,
         }),
         Step::Capture => Fact::Captured(captured(draft)),
@@ -217,7 +217,7 @@ fn review(state: &State) -> ReviewRun {
             result: ResultFile::Text(report.to_string()),
             redacted: 0,
             network: Vec::new(),
-            told: None,
+            claims: None,
             model: None,
         },
     }

@@ -47,7 +47,7 @@ pub fn analyse(
             return wrong(format!("there is no baseline `{path}`"));
         }
         let head = RunHead::of(&report, root, after, seen, ports.clock.millis());
-        ports.shelf.put(head.clone(), &report)?;
+        ports.analyses.put(head.clone(), &report)?;
         let known = ports.registry.look(None)?;
         let pinned: Vec<String> = known
             .intents
@@ -55,8 +55,8 @@ pub fn analyse(
             .filter(|intent| intent.owner == session.me && intent.state == State::Active)
             .map(|intent| intent.run_id.clone())
             .collect();
-        let gone = evicted(&ports.shelf.heads()?, &pinned);
-        ports.shelf.drop(&gone)?;
+        let gone = evicted(&ports.analyses.heads()?, &pinned);
+        ports.analyses.drop(&gone)?;
         return Ok((head, report));
     }
     let reason = "the checkout changes faster than it can be analysed; try again when it is quiet";

@@ -234,7 +234,7 @@ fn look(
 
 /// The analysis from before the change, if it still has the digest that was declared.
 pub(super) fn before(ports: &Ports<'_>, intent: &Intent) -> Result<Option<Report>, ChangeError> {
-    let Some(kept) = ports.chronicle.get(&intent.intent_id, BEFORE)? else {
+    let Some(kept) = ports.evidence.get(&intent.intent_id, BEFORE)? else {
         return Ok(None);
     };
     if sha256(&kept) != intent.report_digest {
@@ -248,7 +248,7 @@ pub(super) fn baseline(ports: &Ports<'_>, intent: &Intent) -> Result<Seen, Chang
     let Some(digest) = &intent.baseline_sha256 else {
         return Ok(Seen::Missing);
     };
-    let kept = ports.chronicle.get(&intent.intent_id, BASELINE)?;
+    let kept = ports.evidence.get(&intent.intent_id, BASELINE)?;
     let kept = kept.filter(|kept| sha256(kept) == *digest);
     let seen = kept.and_then(|kept| serde_json::from_slice(&kept).ok());
     Ok(seen.ok_or_else(|| altered("the baseline from before"))?)
@@ -261,13 +261,13 @@ fn verify(
     evidence: &BTreeSet<RawPath>,
     done: &mut Finished,
 ) -> Result<Option<RunHead>, ChangeError> {
-    let heads = ports.shelf.heads()?;
+    let heads = ports.analyses.heads()?;
     let head = match &request.after_run {
         Some(name) => find(&heads, name).ok().cloned(),
         None => None,
     };
     let after = match &head {
-        Some(head) => Some((head.clone(), ports.shelf.report(head)?)),
+        Some(head) => Some((head.clone(), ports.analyses.report(head)?)),
         None => None,
     };
     let stale = match (&head, &done.workspace) {

@@ -28,7 +28,7 @@ pub fn list(ports: &mut Ports<'_>, session: &Session) -> Result<Listed, ChangeEr
     let now = ports.clock.millis();
     super::start::close_what_is_over(ports, session, now)?;
     let known = ports.registry.look(None)?;
-    let has_run = !ports.shelf.heads()?.is_empty();
+    let has_run = !ports.analyses.heads()?.is_empty();
     let viewer = ports.viewer(session, now);
     let intents = known
         .intents
@@ -290,7 +290,7 @@ pub fn promote(
             intent.state.name()
         ));
     }
-    let heads = ports.shelf.heads()?;
+    let heads = ports.analyses.heads()?;
     let head = heads.iter().find(|head| head.run_id == intent.run_id);
     if head.is_none() && intent.carried.is_none() {
         return Ok(Promoted::RunEvicted(Box::new(intent)));
@@ -308,7 +308,7 @@ pub fn promote(
     };
     match (&carry, head) {
         (Some(carry), _) => carry.keep(ports, intent_id)?,
-        (None, Some(head)) => ports.chronicle.put_report(intent_id, BEFORE, head)?,
+        (None, Some(head)) => ports.evidence.put_report(intent_id, BEFORE, head)?,
         (None, None) => {}
     }
     let alive = ports.alive;
@@ -343,7 +343,7 @@ pub fn promote(
         ports.begin(&intent)?;
         note_promoted(ports, promoted, carry.is_some())?;
     } else if let (Some(_), Some(head)) = (&carry, head) {
-        ports.chronicle.put_report(intent_id, BEFORE, head)?;
+        ports.evidence.put_report(intent_id, BEFORE, head)?;
     }
     Ok(answer)
 }

@@ -54,13 +54,13 @@ pub fn budget(
     }
     let named = run.or(intent.as_ref().map(|intent| intent.run_id.as_str()));
     let head = pick(ports, named)?;
-    let report = ports.shelf.report(&head)?;
+    let report = ports.analyses.report(&head)?;
     Ok((head.run_id, budget_of(&report, strictness), intent))
 }
 
 /// The run called `name`, or the newest.
 fn pick(ports: &Ports<'_>, name: Option<&str>) -> Result<RunHead, ChangeError> {
-    let heads = ports.shelf.heads()?;
+    let heads = ports.analyses.heads()?;
     match name {
         Some(name) => Ok(find(&heads, name)?.clone()),
         None => match heads.iter().max_by_key(|head| head.taken_at) {
@@ -91,10 +91,10 @@ pub fn gates(
     switches: &Switches,
 ) -> Result<Gated, ChangeError> {
     let head = pick(ports, run)?;
-    let report = ports.shelf.report(&head)?;
+    let report = ports.analyses.report(&head)?;
     Ok(Gated {
         gate: evaluate(&report, &head.baseline, switches),
-        baseline: head.baseline.told(&report),
+        baseline: head.baseline.describe(&report),
         run_id: head.run_id,
     })
 }
@@ -107,7 +107,7 @@ pub fn blast(
     depth: Depth,
 ) -> Result<(String, Blast), ChangeError> {
     let head = pick(ports, run)?;
-    let report = ports.shelf.report(&head)?;
+    let report = ports.analyses.report(&head)?;
     let entries = provost_core::intent::scope::normalise("files", files, "")?;
     let entries: Vec<&str> = entries.iter().map(RepoPath::as_str).collect();
     Ok((head.run_id, radius(&report, &entries, depth)))
@@ -137,11 +137,14 @@ pub fn compare(
     let after = if after.is_some() {
         pick(ports, after)?
     } else {
-        let heads = ports.shelf.heads()?;
+        let heads = ports.analyses.heads()?;
         let newest = newest(&heads, &before.root).cloned();
         newest.unwrap_or(before.clone())
     };
-    let mut delta = structure::compare(&ports.shelf.report(&before)?, &ports.shelf.report(&after)?);
+    let mut delta = structure::compare(
+        &ports.analyses.report(&before)?,
+        &ports.analyses.report(&after)?,
+    );
     if before.root != after.root {
         delta.comparable = false;
         delta.verdict = structure::DeltaVerdict::Incomparable;
@@ -164,7 +167,7 @@ pub fn claims(
 ) -> Result<Judged, ChangeError> {
     let text = ClaimText::try_from(text)?;
     let head = pick(ports, run)?;
-    let report = ports.shelf.report(&head)?;
+    let report = ports.analyses.report(&head)?;
     Ok(claims::judge(
         &text,
         &claims::Known {
@@ -261,9 +264,9 @@ fn not_active(intent: &Intent, strictness: Strictness) -> Looked {
 
 /// The analysis from after the change, if this session has it.
 fn last(ports: &Ports<'_>, name: Option<&str>) -> Result<Option<(RunHead, Report)>, ChangeError> {
-    let heads = ports.shelf.heads()?;
+    let heads = ports.analyses.heads()?;
     match name.and_then(|name| find(&heads, name).ok()) {
-        Some(head) => Ok(Some((head.clone(), ports.shelf.report(head)?))),
+        Some(head) => Ok(Some((head.clone(), ports.analyses.report(head)?))),
         None => Ok(None),
     }
 }
@@ -320,7 +323,7 @@ fn first(
     match &request.before_run {
         Some(name) => {
             let head = pick(ports, Some(name))?;
-            let report = ports.shelf.report(&head)?;
+            let report = ports.analyses.report(&head)?;
             Ok(Some(First {
                 run_id: head.run_id,
                 root: head.root,

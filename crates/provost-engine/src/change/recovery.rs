@@ -20,7 +20,7 @@ pub fn recover(
     run: &str,
 ) -> Result<Recovered, ChangeError> {
     let now = ports.clock.millis();
-    let heads = ports.shelf.heads()?;
+    let heads = ports.analyses.heads()?;
     let has_run = find(&heads, run).is_ok();
     let alive = ports.alive;
     let mut answer = Recovered::No(Refusal::NotFound);

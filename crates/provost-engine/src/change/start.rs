@@ -36,7 +36,7 @@ pub fn start(
 ) -> Result<Started, ChangeError> {
     let now = ports.clock.millis();
     close_what_is_over(ports, session, now)?;
-    let Some(head) = newest(&ports.shelf.heads()?, &request.root).cloned() else {
+    let Some(head) = newest(&ports.analyses.heads()?, &request.root).cloned() else {
         return Ok(Started::needs_analysis(Vec::new()));
     };
     refuse_links(ports, request)?;
@@ -66,7 +66,7 @@ pub fn start(
         None => draft,
     };
     let mut answer = Started::needs_analysis(Vec::new());
-    let report = ports.shelf.report(&head)?;
+    let report = ports.analyses.report(&head)?;
     let paths = super::queries::root_relative(&request.root, &request.scope);
     let blast = radius(&report, &paths, request.depth);
     let level = super::queries::level_word(blast.radius_level);
@@ -127,7 +127,7 @@ fn keep_before(
     if let Some(carry) = carry {
         return Ok(carry.keep(ports, id)?);
     }
-    ports.chronicle.put_report(id, BEFORE, head)?;
+    ports.evidence.put_report(id, BEFORE, head)?;
     if draft.baseline_sha256.is_some() {
         ports.keep(id, BASELINE, &accepted(head))?;
     }
@@ -430,7 +430,7 @@ pub(super) fn begin(ports: &mut Ports<'_>, intent: &Intent) -> Result<(), PortEr
         state,
         ..intent.clone()
     };
-    let blast = ports.chronicle.get(&intent.intent_id, BLAST)?;
+    let blast = ports.evidence.get(&intent.intent_id, BLAST)?;
     let blast = blast.map(|kept| (BLAST, sha256(&kept)));
     declare(ports, &declared, status, &[], blast)
 }

@@ -36,9 +36,9 @@ impl UnfinishedWork {
 
     /// Stores the state that the work began from with the evidence of `intent_id`.
     pub(super) fn keep(&self, ports: &mut Ports<'_>, intent_id: &str) -> Result<(), PortError> {
-        ports.chronicle.put(intent_id, BEFORE, &self.before)?;
+        ports.evidence.put(intent_id, BEFORE, &self.before)?;
         match &self.baseline {
-            Some(baseline) => ports.chronicle.put(intent_id, BASELINE, baseline),
+            Some(baseline) => ports.evidence.put(intent_id, BASELINE, baseline),
             None => Ok(()),
         }
     }
@@ -135,7 +135,7 @@ fn read(
     let baseline = match &first.baseline_sha256 {
         None => None,
         Some(digest) => {
-            let kept = ports.chronicle.get(id, BASELINE)?;
+            let kept = ports.evidence.get(id, BASELINE)?;
             let kept = kept.filter(|kept| sha256(kept) == *digest);
             Some(kept.ok_or_else(|| super::altered("the baseline from before"))?)
         }
@@ -150,15 +150,15 @@ fn read(
 /// The analysis that an intent began from: from its evidence, or from the runs of this session.
 fn report(ports: &Ports<'_>, intent: &Intent) -> Result<Option<Vec<u8>>, ChangeError> {
     let fits = |bytes: &Vec<u8>| sha256(bytes) == intent.report_digest;
-    let kept = ports.chronicle.get(&intent.intent_id, BEFORE)?;
+    let kept = ports.evidence.get(&intent.intent_id, BEFORE)?;
     if let Some(kept) = kept.filter(fits) {
         return Ok(Some(kept));
     }
-    let heads = ports.shelf.heads()?;
+    let heads = ports.analyses.heads()?;
     let same = heads
         .iter()
         .find(|head| head.report_digest == intent.report_digest);
     let Some(head) = same else { return Ok(None) };
-    let report = serde_json::to_value(ports.shelf.report(head)?).unwrap_or_default();
+    let report = serde_json::to_value(ports.analyses.report(head)?).unwrap_or_default();
     Ok(Some(super::bytes(&report)).filter(fits))
 }

@@ -252,7 +252,7 @@ impl Host for SimHost {
                 result: result.clone(),
                 redacted: 0,
                 network: Vec::new(),
-                told: None,
+                claims: None,
                 model: None,
             }
         })
@@ -336,7 +336,7 @@ impl Host for SimHost {
                 result,
                 redacted: 0,
                 network: Vec::new(),
-                told: None,
+                claims: None,
                 model: None,
             },
         })

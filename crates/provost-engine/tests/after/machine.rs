@@ -275,7 +275,7 @@ impl Target for SimTarget {
                     result: ResultFile::Text(report.to_string()),
                     redacted: 0,
                     network: Vec::new(),
-                    told: None,
+                    claims: None,
                     model: None,
                 },
             }

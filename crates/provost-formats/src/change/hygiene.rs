@@ -29,8 +29,8 @@ pub(super) fn after(done: &Finished, detail: Detail) -> Option<Value> {
     let mut fields = summary(done, found);
     if detail == Detail::Full {
         paths(done, found, &mut fields);
-        if !found.dirt.is_empty() {
-            let rows = found.dirt.iter().map(|one| attribution(one, root));
+        if !found.dirty.is_empty() {
+            let rows = found.dirty.iter().map(|one| attribution(one, root));
             fields.insert("dirty_attribution".to_owned(), rows.collect());
         }
     }
@@ -65,7 +65,7 @@ fn summary(done: &Finished, found: &AtFinish) -> Map<String, Value> {
     let root = &done.intent.root;
     let count = |is: fn(Class) -> bool| found.of(is).len();
     let outside = found.outside().len();
-    let all = found.dirt.iter().map(|one| &one.path);
+    let all = found.dirty.iter().map(|one| &one.path);
     let status = match &done.intent.snapshot {
         Some(_) => "available",
         None => "missing_legacy_conservative",
@@ -73,7 +73,7 @@ fn summary(done: &Finished, found: &AtFinish) -> Map<String, Value> {
     let value = json!({
         "git_available": true,
         "counts": {
-            "in_scope": found.dirt.len() - outside,
+            "in_scope": found.dirty.len() - outside,
             "outside_scope": outside,
             "missing_evidence": count(|class| class == Class::MissingEvidence),
             "preexisting_unscoped": count(|class| class == Class::Preexisting),
@@ -87,9 +87,9 @@ fn summary(done: &Finished, found: &AtFinish) -> Map<String, Value> {
         "dirty_snapshot_status": status,
         "workspace_dirty_summary": {
             "git_available": true,
-            "dirty_paths_count": found.dirt.len(),
+            "dirty_paths_count": found.dirty.len(),
             "dirty_paths_sample": raw(root, all.take(SAMPLE)),
-            "sample_truncated": found.dirt.len() > SAMPLE,
+            "sample_truncated": found.dirty.len() > SAMPLE,
         },
     });
     let mut fields = match value {
@@ -106,7 +106,7 @@ fn summary(done: &Finished, found: &AtFinish) -> Map<String, Value> {
 fn paths(done: &Finished, found: &AtFinish, fields: &mut Map<String, Value>) {
     let root = &done.intent.root;
     let inside = found
-        .dirt
+        .dirty
         .iter()
         .filter(|one| one.relation != Relation::Outside);
     let inside: Vec<&RawPath> = inside.map(|one| &one.path).collect();

@@ -34,7 +34,7 @@ pub fn analysed(head: &RunHead, report: &Report, root: &str, ignored: &[String])
         "health": report.health.as_ref().map(|health| health.points.number()),
         "grade": report.health.as_ref().map(|health| &health.grade),
         "dirty_paths": head.workspace.dirty.len(),
-        "baseline": head.baseline.told(report),
+        "baseline": head.baseline.describe(report),
     });
     if !ignored.is_empty() {
         value["ignored_options"] = json!(ignored);

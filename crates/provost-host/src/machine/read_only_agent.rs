@@ -12,7 +12,7 @@ use std::path::Path;
 use provost_core::code::Code;
 use provost_core::net::credential::DUMMY;
 use provost_core::path::RawPath;
-use provost_core::review::{DESK, LOG, Worker};
+use provost_core::review::{LOG, REVIEW_DIRECTORY, Worker};
 use provost_core::run::effect::{InputFile, ReadOnlyRun, Review};
 use provost_core::run::fact::ReviewRun;
 use provost_engine::plan::PlannerHost;
@@ -64,19 +64,23 @@ impl Machine {
             bytes,
         };
         let papers = [
-            paper(DESK.patch, "PROVOST_PATCH", patch),
+            paper(REVIEW_DIRECTORY.patch, "PROVOST_PATCH", patch),
             paper(
-                DESK.changed,
+                REVIEW_DIRECTORY.changed,
                 "PROVOST_CHANGED",
                 order.changed.clone().into(),
             ),
-            paper(DESK.contract, "PROVOST_CONTRACT", contract),
+            paper(REVIEW_DIRECTORY.contract, "PROVOST_CONTRACT", contract),
             paper(
-                DESK.worker,
+                REVIEW_DIRECTORY.worker,
                 "PROVOST_WORKER",
                 format!("{:#}\n", order.worker.facts).into_bytes(),
             ),
-            paper(DESK.output, "PROVOST_OUTPUT", self.printed(&order.worker)?),
+            paper(
+                REVIEW_DIRECTORY.output,
+                "PROVOST_OUTPUT",
+                self.printed(&order.worker)?,
+            ),
         ];
         self.run_read_only(&order.look, &papers, &input, watch)
     }

@@ -64,7 +64,7 @@ impl Ended {
             result,
             redacted,
             network: self.network,
-            told: claims.map(Box::new),
+            claims: claims.map(Box::new),
             model: self.model.map(Box::new),
         }
     }

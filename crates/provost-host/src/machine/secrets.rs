@@ -118,7 +118,7 @@ impl Machine {
             let fresh = found.iter().filter(|(_, value)| new.contains(value));
             let fresh: Vec<&Planted> = fresh.map(|(planted, _)| planted).collect();
             if !fresh.is_empty() {
-                let note = secret::told(&fresh);
+                let note = secret::describe(&fresh);
                 captured.findings.push(finding(&change.path, note));
             }
             if held_one || !fresh.is_empty() || found.iter().any(|(planted, _)| planted.is_known) {

@@ -108,7 +108,7 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
-    pub fn goes_on(&mut self) -> bool {
+    pub fn progressed(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
@@ -125,7 +125,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.goes_on() {
+        if self.progressed() {
             self.signal_all(Signal::KILL);
             let _ = self.child.wait();
         }

@@ -28,7 +28,7 @@ impl Running {
             // Both only grow, so no more than the last moment can be missed.
             work = work.max(ticks(&process));
             peak = peak.max(high_water(&process));
-            if !self.goes_on() {
+            if !self.progressed() {
                 break;
             }
             assert!(since.elapsed() < HANGS, "{what}: hangs");

@@ -24,7 +24,7 @@ pub(crate) struct ChangeService {
     place: Places,
     checkout: SharedCheckout,
     registry: Registry,
-    shelf: AnalysisFiles,
+    analyses: AnalysisFiles,
     files: ChangeFiles,
     lens: Box<dyn Lens + Send>,
     /// Made on first use: most requests sign nothing.
@@ -100,7 +100,7 @@ impl ChangeService {
             };
             return known.intents.iter().any(mine);
         }
-        let heads = self.shelf.heads().unwrap_or_default();
+        let heads = self.analyses.heads().unwrap_or_default();
         run.is_some_and(|run| find(&heads, run).is_ok())
     }
 
@@ -117,8 +117,8 @@ impl ChangeService {
             registry: &mut self.registry,
             checkout: &self.checkout,
             lens: self.lens.as_ref(),
-            shelf: &mut self.shelf,
-            chronicle: &mut self.files,
+            analyses: &mut self.analyses,
+            evidence: &mut self.files,
             signer,
             clock: &SystemClock,
             names: &RandomNames,
@@ -184,9 +184,9 @@ impl ChangeService {
 
     /// Drops all analyses of the session.
     pub(crate) fn forget_runs(&mut self) -> Result<usize, Trouble> {
-        let heads = self.shelf.heads()?;
+        let heads = self.analyses.heads()?;
         let ids: Vec<String> = heads.into_iter().map(|head| head.run_id).collect();
-        self.shelf.drop(&ids)?;
+        self.analyses.drop(&ids)?;
         Ok(ids.len())
     }
 

@@ -126,7 +126,7 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
         let seen = baseline(path, &report)?;
         let new = seen.new_in(&report);
         text += &novel(&new);
-        json["baseline"] = seen.told(&report);
+        json["baseline"] = seen.describe(&report);
         json["new_findings"] = json!(new.iter().map(|one| &one.id).collect::<Vec<_>>());
         if !new.is_empty() {
             exit = Exit::No;

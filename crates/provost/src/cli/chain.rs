@@ -129,7 +129,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let mut runner = PartThreads::new(place, directory.clone(), run.agents(), reader);
     let state = provost_engine::chain::drive(
         &mut Ports {
-            crew: &mut runner,
+            runner: &mut runner,
             ledger: &mut session::ledger(&directory.join(LEDGER), Head::genesis(), Some(secret))?,
             bundle: &mut bundle,
             signer: &signer,

@@ -105,8 +105,8 @@ pub(super) fn run(convert: &Convert, reader: Reader) -> Outcome {
 fn answer(made: &Converted, to: Dialect, out: Option<&Path>, reader: Reader) -> Outcome {
     let text = to.render(&made.document);
     if reader == Reader::Person {
-        tell("not carried", &made.lost);
-        tell("added", &made.given);
+        print_notes("not carried", &made.lost);
+        print_notes("added", &made.given);
     }
     let words = format!("converted to {}", to.words());
     let verdict = Verdict::allow(words).with(json!({
@@ -132,7 +132,7 @@ fn refused(verdict: Verdict, reader: Reader) -> Answer {
     answer
 }
 
-fn tell(what: &str, notes: &[Note]) {
+fn print_notes(what: &str, notes: &[Note]) {
     for note in notes {
         let line = format!("note: {what}: {}: {}", note.path, note.reason);
         show::print_message(&show::neutralise(&line));

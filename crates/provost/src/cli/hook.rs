@@ -294,7 +294,7 @@ fn status(place: &Places) -> Outcome {
             Standing::Absent => "not installed",
             Standing::Ours => "installed",
             Standing::OursChained => "installed, calls the one that was there",
-            Standing::Foreign => "somebody else's",
+            Standing::Foreign => "foreign",
         };
         text += &format!("  {name:21} {word}\n");
         rows.push(json!({ "hook": name, "standing": word }));

@@ -243,7 +243,7 @@ fn sealed(
     progress.0.follow_other("planner at work");
     let planned = plan::plan(
         &mut plan::Ports {
-            desk: &mut machine,
+            host: &mut machine,
             bundle: &mut RunBundle::new(record),
             signer: &signer,
             clock: &SystemClock,
@@ -369,8 +369,8 @@ struct PlannerProgress(ProgressObserver);
 
 impl Watch for PlannerProgress {
     fn tick(&mut self, progress: &Progress) -> Control {
-        match self.0.goes_on(progress) {
-            ObserverChoice::GoOn => Control::Continue,
+        match self.0.progressed(progress) {
+            ObserverChoice::Continue => Control::Continue,
             ObserverChoice::Cancel => Control::Cancel,
         }
     }

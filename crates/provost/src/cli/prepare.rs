@@ -94,8 +94,8 @@ impl PrepareProgress {
 
 impl Watch for PrepareProgress {
     fn tick(&mut self, progress: &Progress) -> Control {
-        match self.0.goes_on(progress) {
-            ObserverChoice::GoOn => Control::Continue,
+        match self.0.progressed(progress) {
+            ObserverChoice::Continue => Control::Continue,
             ObserverChoice::Cancel => Control::Cancel,
         }
     }

@@ -80,7 +80,7 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
         trace_id: ids::trace_id().map_err(no_randomness)?,
     };
     let observer = ProgressObserver::new(reader == Reader::Program);
-    start::tell_interrupted(&place, &observer)?;
+    start::report_interrupted(&place, &observer)?;
     start::start(place, &names, opened, None, observer)
 }
 

@@ -185,7 +185,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         trace_id: ids::trace_id().map_err(no_randomness)?,
     };
     let observer = ProgressObserver::new(reader == Reader::Program);
-    start::tell_interrupted(&place, &observer)?;
+    start::report_interrupted(&place, &observer)?;
     let advice = check::advice(&opened.contract).into_iter();
     for advice in advice.filter(|_| source.is_some()) {
         observer.line(&format!("note: {}: {}", advice.path, advice.problem));

@@ -220,7 +220,7 @@ fn signed(signer: &Signer, names: &[&NamedKey]) -> String {
         Signer::Trusted(key) => format!("signed by {}", called(key)),
         Signer::Another(key) => format!("signed by {}, not by the key asked for", called(key)),
         Signer::Unknown(_) => "signed by a key that is not trusted here".into(),
-        Signer::Nobody => "there is no signature that holds".into(),
+        Signer::Unsigned => "there is no signature that holds".into(),
     }
 }
 

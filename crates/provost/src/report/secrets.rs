@@ -10,7 +10,7 @@ use crate::show::neutralise;
 
 /// The files from which secrets were removed, and how many.
 fn removed(state: &State) -> Vec<(&str, u64)> {
-    let reports = workers(state).filter_map(|agent| agent.told.as_ref());
+    let reports = workers(state).filter_map(|agent| agent.claims.as_ref());
     let events = reports.map(|report| &report.events);
     let some = |stream: &&Stream| stream.redacted > 0;
     let streams = logs(state).chain(events).filter(some);

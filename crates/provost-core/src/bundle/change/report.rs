@@ -52,7 +52,7 @@ impl ChangeReport {
         };
         let anchored = match (&signer, said.stated) {
             (Signer::Trusted(_) | Signer::Another(_), true) => Answer::Yes,
-            (Signer::Unknown(_) | Signer::Nobody, _) | (_, false) => Answer::Open,
+            (Signer::Unknown(_) | Signer::Unsigned, _) | (_, false) => Answer::Open,
         };
         let ended = if said.ended {
             Answer::Yes
@@ -61,7 +61,7 @@ impl ChangeReport {
         };
         let vouched = match &signer {
             Signer::Trusted(_) => Answer::Yes,
-            Signer::Another(_) | Signer::Unknown(_) | Signer::Nobody => Answer::No,
+            Signer::Another(_) | Signer::Unknown(_) | Signer::Unsigned => Answer::No,
         };
         Self {
             intact: unless(Question::Intact, anchored),
@@ -86,7 +86,7 @@ impl ChangeReport {
             return Code::EvidenceIncomplete;
         }
         match (&self.signer, self.authentic) {
-            (Signer::Nobody, _) | (Signer::Trusted(_), Answer::No | Answer::Open) => {
+            (Signer::Unsigned, _) | (Signer::Trusted(_), Answer::No | Answer::Open) => {
                 Code::SignatureInvalid
             }
             (Signer::Another(_) | Signer::Unknown(_), _) => Code::KeyUnknown,

@@ -210,11 +210,11 @@ impl Evidence<'_> {
             None => {
                 let problem = "is missing: this change is not signed";
                 findings.push(Finding::unsigned(ATTESTATION, problem));
-                return (Signer::Nobody, None);
+                return (Signer::Unsigned, None);
             }
             Some(Err(problem)) => {
                 findings.push(Finding::unsigned(ATTESTATION, problem));
-                return (Signer::Nobody, None);
+                return (Signer::Unsigned, None);
             }
             Some(Ok(bytes)) => bytes,
         };
@@ -222,7 +222,7 @@ impl Evidence<'_> {
             Ok(envelope) => envelope,
             Err(error) => {
                 findings.push(Finding::unsigned(ATTESTATION, words(&error)));
-                return (Signer::Nobody, None);
+                return (Signer::Unsigned, None);
             }
         };
         if envelope.render().as_bytes() != bytes.as_slice() {
@@ -241,7 +241,7 @@ impl Evidence<'_> {
                     && spelled(statement).as_bytes() == payload.as_slice()
             })
         });
-        if statement.is_none() && !matches!(signer, Signer::Nobody) {
+        if statement.is_none() && !matches!(signer, Signer::Unsigned) {
             let problem = "the statement is not one about a change";
             findings.push(Finding::altered(ATTESTATION, problem));
         }

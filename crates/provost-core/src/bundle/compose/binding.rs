@@ -108,7 +108,7 @@ pub(super) fn forbidden(state: &State) -> Option<Value> {
     let past = state.past.iter().filter_map(|past| past.agent.as_ref());
     let claims = past
         .chain(&state.agent)
-        .filter_map(|agent| agent.told.as_ref());
+        .filter_map(|agent| agent.claims.as_ref());
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     for (action, count) in claims.flat_map(|claims| &claims.sum.forbidden) {
         *seen.entry(action).or_default() += count;

@@ -97,14 +97,14 @@ impl Composer<'_> {
 /// The files of the bundle that document a review.
 fn looked_at(reviewed: &ReviewRun) -> Vec<&str> {
     let run = &reviewed.run;
-    let events = run.told.iter().map(|claims| &claims.events);
+    let events = run.claims.iter().map(|claims| &claims.events);
     let streams = [&run.stdout, &run.stderr].into_iter().chain(events);
     streams.map(|stream| stream.file.as_str()).collect()
 }
 
 fn thread(state: &State, reviewed: &ReviewRun) -> Option<String> {
     let known = state.opened.review.as_ref()?.adapted.as_ref()?;
-    let thread = reviewed.run.told.as_ref()?.sum.thread.clone();
+    let thread = reviewed.run.claims.as_ref()?.sum.thread.clone();
     thread.filter(|_| known.adapter == Adapter::Codex)
 }
 

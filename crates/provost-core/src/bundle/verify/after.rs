@@ -213,7 +213,7 @@ impl Reader<'_> {
         let examined = seal::examine(&envelope, self.bundle.trusted, self.bundle.want_key);
         // A key that is not trusted here only counts if it sealed the run.
         let sealed_too = match &examined.signer {
-            Signer::Trusted(_) | Signer::Nobody => false,
+            Signer::Trusted(_) | Signer::Unsigned => false,
             Signer::Another(_) | Signer::Unknown(_) => examined.signer == self.bundle.signer,
         };
         if let Some(finding) = examined.finding.filter(|_| !sealed_too) {

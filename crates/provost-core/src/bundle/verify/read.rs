@@ -94,7 +94,7 @@ impl<'a> Bundle<'a> {
         let mut bundle = Self {
             files: hash_all(files),
             envelope: None,
-            signer: Signer::Nobody,
+            signer: Signer::Unsigned,
             statement: None,
             manifest: None,
             ledger: None,

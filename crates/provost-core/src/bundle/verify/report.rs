@@ -92,7 +92,7 @@ pub enum Signer {
     /// An unknown key, so nothing it signed was checked.
     Unknown(String),
     /// No valid signature.
-    Nobody,
+    Unsigned,
 }
 
 /// The result of verification.
@@ -141,7 +141,7 @@ impl Report {
             }
             // A statement with an unchecked signature may itself have been changed, and without one
             // the files can only be compared with each other.
-            (_, Signer::Unknown(_) | Signer::Nobody, _) | (_, _, None) => Answer::Open,
+            (_, Signer::Unknown(_) | Signer::Unsigned, _) | (_, _, None) => Answer::Open,
         };
         let ended = match state {
             State::Running => Answer::Open,
@@ -151,7 +151,7 @@ impl Report {
         let signed = match (state, &bundle.signer) {
             (State::Running, _) => Answer::Open,
             (_, Signer::Trusted(_)) => Answer::Yes,
-            (_, Signer::Another(_) | Signer::Unknown(_) | Signer::Nobody) => Answer::No,
+            (_, Signer::Another(_) | Signer::Unknown(_) | Signer::Unsigned) => Answer::No,
         };
         Self {
             run_id: bundle.run_id(),
@@ -180,7 +180,7 @@ impl Report {
             Code::RunUnfinished
         } else {
             match self.signer {
-                Signer::Nobody => Code::SignatureInvalid,
+                Signer::Unsigned => Code::SignatureInvalid,
                 Signer::Another(_) | Signer::Unknown(_) => Code::KeyUnknown,
                 Signer::Trusted(_) => {
                     let holds = [self.intact, self.complete, self.authentic];
@@ -271,7 +271,7 @@ impl Signer {
             Self::Trusted(key) => ("trusted", Some(key.id())),
             Self::Another(key) => ("another", Some(key.id())),
             Self::Unknown(id) => ("unknown", Some(id.clone())),
-            Self::Nobody => ("nobody", None),
+            Self::Unsigned => ("nobody", None),
         }
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn examine(
             let payload = envelope.unverified_payload().ok();
             refused(Signer::Unknown(keyid), payload, problem)
         }
-        Err(error) => refused(Signer::Nobody, None, words(&error)),
+        Err(error) => refused(Signer::Unsigned, None, words(&error)),
     }
 }
 

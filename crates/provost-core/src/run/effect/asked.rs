@@ -237,7 +237,7 @@ impl State {
     /// The program's name for the conversation of the attempt to be fixed.
     fn thread(&self) -> Option<&str> {
         let fixed = self.past.last()?.agent.as_ref()?;
-        fixed.told.as_ref()?.sum.thread.as_deref()
+        fixed.claims.as_ref()?.sum.thread.as_deref()
     }
 
     fn review_effect(&self) -> Result<Review, NoEffect> {
@@ -310,7 +310,7 @@ impl State {
                 base,
                 tree: tree.clone(),
                 choice: self.opened.workspace,
-                start: review::DESK.start,
+                start: review::REVIEW_DIRECTORY.start,
                 argv: reviewer.argv,
                 named_by: NamedBy::of(reviewer.typed),
                 adaptation,

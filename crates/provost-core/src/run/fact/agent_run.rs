@@ -22,8 +22,8 @@ pub struct AgentRun {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub network: Vec<Traffic>,
     /// What it reported while it worked, if it is a known program.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<Box<AgentClaims>>,
+    #[serde(rename = "told", default, skip_serializing_if = "Option::is_none")]
+    pub claims: Option<Box<AgentClaims>>,
     /// Its traffic with its model, if the proxy could read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<Box<Passed>>,
@@ -44,7 +44,7 @@ impl AgentRun {
 
     /// What it claims to have spent.
     pub fn claimed(&self) -> Option<&Usage> {
-        self.told.as_ref().map(|claims| &claims.sum.usage)
+        self.claims.as_ref().map(|claims| &claims.sum.usage)
     }
 
     /// Why its model did not work.
@@ -54,7 +54,7 @@ impl AgentRun {
 
     /// All files with its output.
     pub fn streams(&self) -> impl Iterator<Item = &Stream> {
-        let events = self.told.iter().map(|claims| &claims.events);
+        let events = self.claims.iter().map(|claims| &claims.events);
         [&self.stdout, &self.stderr].into_iter().chain(events)
     }
 }

@@ -10,7 +10,7 @@ use crate::run::fact::{AgentRun, Ending, ResultFile, ReviewRun};
 use crate::verdict::Verdict;
 use crate::wording::counted;
 
-/// Somebody who looked at a tree.
+/// An agent that reads a tree: reviewer or planner.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOnlyAgent<'a> {
     /// What it is called.
@@ -24,7 +24,7 @@ pub struct ReadOnlyAgent<'a> {
 
 impl ReadOnlyAgent<'_> {
     /// The text that it left, or why its word cannot be taken.
-    pub fn heard<'a>(&self, looked: &'a ReviewRun) -> Result<&'a str, Verdict> {
+    pub fn report_text<'a>(&self, looked: &'a ReviewRun) -> Result<&'a str, Verdict> {
         if let Some(refusal) = self.ended_badly(&looked.run) {
             return Err(refusal);
         }
@@ -75,7 +75,7 @@ impl ReadOnlyAgent<'_> {
         }
         // What a program that is known says about its own end: without a good word there was none.
         let adapted = self.adapted?;
-        let sum = run.told.as_ref().map(|told| &told.sum);
+        let sum = run.claims.as_ref().map(|claims| &claims.sum);
         let spent = run.spent();
         let beyond = spent.and_then(|spent| adapted.budget.exceeded(&spent));
         let refused = run.model.as_ref().is_some_and(|model| model.refused > 0);
@@ -87,7 +87,7 @@ impl ReadOnlyAgent<'_> {
             Some(End::Done) => None,
             Some(End::GaveUp(words)) => Some(self.invalid(format!("gave up: {words}"))),
             Some(End::Broken(words)) => Some(self.invalid(words.clone())),
-            None => Some(self.invalid("ended without saying that it came to its end")),
+            None => Some(self.invalid("ended without reporting that it was done")),
         }
     }
 

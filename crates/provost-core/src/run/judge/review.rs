@@ -1,4 +1,4 @@
-//! Judges what a reviewer said, and how it came to say it.
+//! Judges the report of a reviewer, and whether the reviewer ran as it must.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ const SUMMARY: usize = 200;
 
 impl State {
     pub(super) fn judge_review(&self) -> Verdict {
-        judge(self.heard())
+        judge(self.report())
     }
 
     /// What follows from `reviewed`, which is to be about the merge `tree`.
@@ -28,11 +28,11 @@ impl State {
 
     /// What the reviewer reported, if its word can be taken.
     pub fn review_report(&self) -> Option<Report> {
-        self.heard().ok()
+        self.report().ok()
     }
 
     /// The report of a review whose word can be taken, or why there is none.
-    fn heard(&self) -> Result<Report, Verdict> {
+    fn report(&self) -> Result<Report, Verdict> {
         let (Some(captured), Some(reviewed)) = (&self.captured, &self.reviewed) else {
             return Err(invalid("the candidate was not reviewed"));
         };
@@ -53,7 +53,7 @@ impl State {
             code: Code::ReviewInvalid,
             adapted: known.and_then(|reviewer| reviewer.adapted.as_ref()),
         };
-        let text = looker.heard(reviewed)?;
+        let text = looker.report_text(reviewed)?;
         review::parse(text).map_err(|error| invalid(format!("the reviewer's report {error}")))
     }
 }
@@ -80,9 +80,9 @@ impl State {
     }
 }
 
-/// What follows from what was heard.
-fn judge(heard: Result<Report, Verdict>) -> Verdict {
-    let report = match heard {
+/// The verdict that follows from a report.
+fn judge(report: Result<Report, Verdict>) -> Verdict {
+    let report = match report {
         Ok(report) => report,
         Err(refusal) => return refusal,
     };

@@ -79,7 +79,7 @@ fn a_scope_shrinks_to_what_was_touched_and_unused_permissions_go() {
             sent: 1,
             received: 1,
         }],
-        told: None,
+        claims: None,
         model: None,
     });
     state.opened.contract.timeout_retry.timeout_sec = 1200;

@@ -16,7 +16,7 @@ pub(super) fn agent(ending: Ending, result: ResultFile) -> Vec<Fact> {
         result,
         redacted: 0,
         network: Vec::new(),
-        told: None,
+        claims: None,
         model: None,
     };
     vec![started(Step::Agent), Fact::AgentEnded(run)]
@@ -32,7 +32,7 @@ fn run(ending: Ending, model: Passed, claimed: Usage, thread: &str) -> AgentRun 
         ..Sum::default()
     };
     AgentRun {
-        told: Some(Box::new(AgentClaims {
+        claims: Some(Box::new(AgentClaims {
             events: stream(),
             sum,
         })),

@@ -34,7 +34,7 @@ pub(super) fn review(
             result,
             redacted: 0,
             network: Vec::new(),
-            told: None,
+            claims: None,
             model: None,
         },
     };

@@ -78,7 +78,7 @@ pub(super) fn write_down(
     let mut files: Kept = files.to_vec();
     if let Some(head) = after {
         let intent_id = &done.intent.intent_id;
-        ports.chronicle.put_report(intent_id, AFTER, head)?;
+        ports.evidence.put_report(intent_id, AFTER, head)?;
         files.push((AFTER, head.report_digest.clone()));
     }
     ports.note(Happening::Judged, &done.intent, facts, &files)?;

@@ -108,8 +108,8 @@ struct Looking<'a>(&'a mut ProgressObserver);
 
 impl Watch for Looking<'_> {
     fn tick(&mut self, progress: &Progress) -> Control {
-        match self.0.goes_on(progress) {
-            ObserverChoice::GoOn => Control::Continue,
+        match self.0.progressed(progress) {
+            ObserverChoice::Continue => Control::Continue,
             ObserverChoice::Cancel => Control::Cancel,
         }
     }

@@ -185,7 +185,7 @@ impl PartRunner for PartThreads {
         came.map_err(|error| PortError::of(Code::Bug, error))
     }
 
-    fn tell(&mut self, line: &str) -> ObserverChoice {
+    fn report(&mut self, line: &str) -> ObserverChoice {
         self.observer.line(line);
         self.observer.choice()
     }

@@ -38,7 +38,7 @@ pub(in crate::cli) fn refuse_secrets(opened: &Opened, written: &[u8]) -> Result<
 }
 
 /// Notes runs whose driver died, and those that were approved and have not begun.
-pub(in crate::cli) fn tell_interrupted(
+pub(in crate::cli) fn report_interrupted(
     place: &Places,
     observer: &ProgressObserver,
 ) -> Result<(), Failure> {
