@@ -55,16 +55,10 @@ pub enum KeysError {
     },
     /// Another user owns the file, and could read the secret or change the list of trusted keys.
     #[error("`{}` belongs to the user {owner}, not to you", path.display())]
-    Foreign {
-        path: PathBuf,
-        owner: u32,
-    },
+    Foreign { path: PathBuf, owner: u32 },
     /// A link, fifo or directory in place of a file, or a file in place of the directory.
     #[error("`{}` is not a regular {wanted}", path.display())]
-    NotRegular {
-        path: PathBuf,
-        wanted: &'static str,
-    },
+    NotRegular { path: PathBuf, wanted: &'static str },
     /// A line that is no key.
     #[error("line {line} of `{}` is no key", path.display())]
     Line {
@@ -75,9 +69,7 @@ pub enum KeysError {
     },
     /// There is a key already, and keys are never replaced.
     #[error("there is a signing key already: `{}`", path.display())]
-    Exists {
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// The name cannot be that of a key.
     #[error("the key cannot be made")]
     Name(#[source] key::KeyError),
@@ -86,10 +78,7 @@ pub enum KeysError {
     Random(getrandom::Error),
     /// A file cannot be read or written.
     #[error("`{}` cannot be read or written", path.display())]
-    Io {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 fn io_error(path: &Path) -> impl Fn(io::Error) -> KeysError + use<> {

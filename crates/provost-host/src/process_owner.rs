@@ -26,9 +26,7 @@ pub enum OwnerError {
     },
     /// A file of `/proc` or `/etc` does not have the expected content.
     #[error("{path} does not say what it should")]
-    Unknown {
-        path: &'static str,
-    },
+    Unknown { path: &'static str },
 }
 
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";

@@ -26,14 +26,10 @@ pub enum UserStateError {
     NoPlace,
     /// An agent could reach the state.
     #[error("the state directory `{}` lies in the repository", directory.display())]
-    InsideRepository {
-        directory: PathBuf,
-    },
+    InsideRepository { directory: PathBuf },
     /// The file holds no secret.
     #[error("`{}` holds no secret of Provost", path.display())]
-    Secret {
-        path: PathBuf,
-    },
+    Secret { path: PathBuf },
     /// The directory or a file in it cannot be used.
     #[error(transparent)]
     Files(#[from] KeysError),

@@ -28,10 +28,7 @@ pub enum SandboxError {
     Profile(#[source] serde_json::Error),
     /// The launcher does not exist or does not run.
     #[error("the launcher `{}` does not run", exe.display())]
-    Launcher {
-        exe: PathBuf,
-        source: io::Error,
-    },
+    Launcher { exe: PathBuf, source: io::Error },
     /// The launcher ended without a report how the sandbox ended.
     #[error("the launcher was lost before it said how the sandbox ended")]
     LauncherLost,
@@ -40,10 +37,7 @@ pub enum SandboxError {
     Birth(#[source] io::Error),
     /// The file of a stream cannot be written.
     #[error("the output file `{}` cannot be written", path.display())]
-    Output {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Output { path: PathBuf, source: io::Error },
     /// A pipe, socket or process of the driver failed.
     #[error("the machine refused {what}")]
     Machine {
@@ -217,7 +211,7 @@ pub(crate) fn remedy(stage: &str, errno: i32) -> String {
             "no network namespace is left: raise the sysctl user.max_net_namespaces"
         }
         ("network", Errno::OPNOTSUPP) => {
-            "tier `landlock` has no network of its own, and cannot hold a grant to its letter: use \
+            "tier `landlock` has no network of its own, and cannot enforce a grant: use \
              tier `namespaces`, or no network"
         }
         ("network", Errno::PERM | Errno::ACCESS | Errno::NOSYS) => {

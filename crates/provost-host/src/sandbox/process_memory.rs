@@ -48,8 +48,8 @@ impl ProcessList {
         Ok(processes)
     }
 
-    /// Bytes that the processes have mapped, with what is swapped out. Shared memory counts for each
-    /// process.
+    /// Bytes that the processes have mapped, with what is swapped out. Shared memory counts for
+    /// each process.
     pub(crate) fn mapped(&self) -> u64 {
         self.pids.iter().map(|pid| mapped(*pid)).sum()
     }
@@ -121,7 +121,10 @@ mod tests {
             }
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        let memory = (processes.mapped(), processes.shared(&KernelMemory::default()));
+        let memory = (
+            processes.mapped(),
+            processes.shared(&KernelMemory::default()),
+        );
         for pid in processes.pids.iter().rev() {
             let pid = rustix::process::Pid::from_raw(*pid).unwrap();
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);

@@ -148,6 +148,9 @@ fn a_killed_fork_server_is_replaced_and_its_sandboxes_stay_alive() {
             assert_eq!(fs::read_to_string(file).unwrap(), out);
         }
         let remains = fs::read_to_string(format!("/proc/{server}/stat"));
-        assert!(remains.is_err(), "the fork server was not reaped: {remains:?}");
+        assert!(
+            remains.is_err(),
+            "the fork server was not reaped: {remains:?}"
+        );
     });
 }
