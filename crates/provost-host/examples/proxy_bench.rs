@@ -1,7 +1,7 @@
 //! Measures a request through the proxy against the same request made directly.
 //!
-//! Prints one line a measure: its name and the median in microseconds. Both ways take turns, each on
-//! a connection that stays, and each on a new one. The argument is the number of turns.
+//! Prints one line a measure: its name and the median in microseconds. Both ways take turns, each
+//! on a connection that stays, and each on a new one. The argument is the number of turns.
 
 use std::error::Error;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

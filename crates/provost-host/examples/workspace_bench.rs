@@ -2,7 +2,8 @@
 //! costs after twenty edits against `git status`.
 //!
 //! Prints one line a measure: its name and the median in microseconds. The arguments are a clean
-//! checkout, whose `HEAD` is the base, a scratch directory on the same disk, and the number of turns.
+//! checkout, whose `HEAD` is the base, a scratch directory on the same disk, and the number of
+//! turns.
 
 use std::error::Error;
 use std::fs;

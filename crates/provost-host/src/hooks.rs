@@ -83,7 +83,7 @@ pub fn standing(directory: &Path, name: &str) -> io::Result<Standing> {
     }
 }
 
-/// Whether the hook `name` is ours and refuses changes without a change session.
+/// Whether the hook `name` is ours and refuses changes that have no binding.
 pub fn requires(directory: &Path, name: &str) -> io::Result<bool> {
     let text = read(&directory.join(name))?.unwrap_or_default();
     Ok(text.starts_with(MARK) && text.lines().any(|line| line == "require='--require'"))

@@ -90,7 +90,8 @@ pub(crate) struct AgentStream {
 }
 
 impl AgentStream {
-    /// Opens the stream that a program writes to `source`; returns the program's standard input too.
+    /// Opens the stream that a program writes to `source`; returns the program's standard input
+    /// too.
     pub(crate) fn open(
         known: &Adaptation,
         source: PathBuf,
@@ -238,8 +239,8 @@ impl AgentStream {
         })
     }
 
-    /// The sum of all events. Text that was escaped in the stream is decoded here, so it is scrubbed
-    /// again.
+    /// The sum of all events. Text that was escaped in the stream is decoded here, so it is
+    /// scrubbed again.
     fn sum(&self) -> Sum {
         let mut sum = self.reader.sum().clone();
         let clean = |text: &mut String| *text = self.known.scrub_text(std::mem::take(text)).0;

@@ -100,8 +100,8 @@ impl Machine {
 }
 
 impl Machine {
-    /// A round of the same tree, commands, sandbox and layers that the ledgers of the run vouch for,
-    /// if its logs still exist.
+    /// A round of the same tree, commands, sandbox and layers that the ledgers of the run vouch
+    /// for, if its logs still exist.
     fn vouched(&self, order: &Accept, profile: &str, ready: &Ready) -> Option<TestRun> {
         let keys = |layers: &[Layered]| -> Vec<(String, String)> {
             let key = |layer: &Layered| (layer.key.clone(), layer.sha256.clone());

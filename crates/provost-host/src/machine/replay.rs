@@ -21,12 +21,13 @@ impl ReplayHost for Machine {
         if there(self) {
             return Ok(());
         }
-        // Refs that kept them may have been swept; the bundle has the objects that only the run had.
+        // Refs that kept them may have been swept; the bundle has the objects that only the run
+        // had.
         self.repo.write_pack(pack).map_err(git)?;
         if there(self) {
             return Ok(());
         }
-        let reason = format!("the base {base} is not in this repository any more");
+        let reason = format!("the base {base} is not in this repository");
         Err(PortError::new(Code::NotFound, reason))
     }
 

@@ -33,8 +33,8 @@ impl SandboxShell {
 }
 
 impl Machine {
-    /// Makes a fresh workspace as for the round `order`, calls `enter` with its sandbox, and removes
-    /// the workspace.
+    /// Makes a fresh workspace as for the round `order`, calls `enter` with its sandbox, and
+    /// removes the workspace.
     pub fn visit<T>(
         &self,
         order: &Accept,

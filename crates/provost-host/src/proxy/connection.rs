@@ -234,8 +234,8 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Whether the proxy reads a tunnel to `target`: the place has a secret, and the client does not
-    /// begin to encrypt.
+    /// Whether the proxy reads a tunnel to `target`: the place has a secret, and the client does
+    /// not begin to encrypt.
     fn opens(&mut self, target: &Endpoint) -> bool {
         let granted = decide::granted(target, &self.shared.grants).is_ok();
         if !granted || (self.secret(target).is_none() && !self.is_watched(target)) {
@@ -274,8 +274,8 @@ impl<'a> Connection<'a> {
         gauge.is_some_and(|gauge| gauge.reads(target))
     }
 
-    /// What counts the reply to `request`, if it is counted; or why the request is refused. It waits
-    /// while the remaining tokens are reserved for another request.
+    /// What counts the reply to `request`, if it is counted; or why the request is refused. It
+    /// waits while the remaining tokens are reserved for another request.
     fn admit(&self, request: &Request) -> Result<Admitted<'a>, Refusal> {
         let shared = self.shared;
         // At any place: a model is recognised by the form of the request.
@@ -346,7 +346,9 @@ impl<'a> Connection<'a> {
         let made = dialled.and_then(|stream| self.greet(request, stream));
         made.map_err(|broken| match broken {
             Broken::Late => Refusal::unreachable(target, 504, "did not answer in time"),
-            Broken::Stopped => Refusal::unreachable(target, 502, "was not reached any more"),
+            Broken::Stopped => {
+                Refusal::unreachable(target, 502, "was not reached before the proxy stopped")
+            }
             Broken::Failed(error) => {
                 let what = match error.kind() {
                     io::ErrorKind::ConnectionRefused => "refused the connection".to_owned(),

@@ -35,8 +35,8 @@ pub(crate) fn keyctl() -> Result<(), Errno> {
 /// Sets up a ring that would make calls past the filter.
 pub(crate) fn io_uring() -> Result<(), Errno> {
     let mut parameters = [0u8; 120];
-    // SAFETY: the parameters are as large as the kernel's structure and outlive the call; the ring's
-    // descriptor, if there is one, ends with the process.
+    // SAFETY: the parameters are as large as the kernel's structure and outlive the call; the
+    // ring's descriptor, if there is one, ends with the process.
     answer(unsafe { libc::syscall(libc::SYS_io_uring_setup, 4, parameters.as_mut_ptr()) })
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn open_by_handle() -> Result<(), Errno> {
     handle[0] = 128;
     let mut mount = 0;
     let here = libc::AT_FDCWD;
-    // SAFETY: the path ends with a null byte; handle and number outlive the call and are as large as
-    // they say.
+    // SAFETY: the path ends with a null byte; handle and number outlive the call and are as large
+    // as they say.
     answer(unsafe {
         libc::syscall(
             libc::SYS_name_to_handle_at,

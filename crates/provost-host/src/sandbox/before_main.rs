@@ -19,7 +19,8 @@ extern "C" fn before_main(count: c_int, arguments: *const *const c_char) {
     if count < 2 {
         return;
     }
-    // SAFETY: `arguments` has as many strings as `count` says, and they live as long as the process.
+    // SAFETY: `arguments` has as many strings as `count` says, and they live as long as the
+    // process.
     let first = unsafe { CStr::from_ptr(*arguments.add(1)) };
     if first.to_bytes() == launcher::LAUNCHER.as_bytes() {
         launcher::become_launcher();

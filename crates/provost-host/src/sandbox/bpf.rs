@@ -1,7 +1,7 @@
 //! Writes seccomp programs, which the kernel runs for every system call.
 //!
-//! The kernel walks a new program once for each call it knows, so a chain of comparisons costs every
-//! sandbox a good part of its start. Here a binary search finds the number.
+//! The kernel walks a new program once for each call it knows, so a chain of comparisons costs
+//! every sandbox a good part of its start. Here a binary search finds the number.
 //!
 //! # Invariants
 //!
@@ -58,8 +58,8 @@ const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
 
-/// The program that decides by `rules`, allows every other call, and takes `beyond` for numbers from
-/// `end` on.
+/// The program that decides by `rules`, allows every other call, and takes `beyond` for numbers
+/// from `end` on.
 pub(crate) fn program(rules: &BTreeMap<u32, Decision>, end: u32, beyond: &Decision) -> Vec<Step> {
     let mut steps = vec![
         step(LOAD, ARCHITECTURE),

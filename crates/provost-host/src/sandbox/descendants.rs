@@ -2,7 +2,8 @@
 //!
 //! A subreaper adopts the orphans among its descendants. Killing its children makes their children
 //! its own, and so on until none is left. A process that forks all the time loses this race,
-//! because a round costs the reaper less than a fork costs the process. A time limit applies anyway.
+//! because a round costs the reaper less than a fork costs the process. A time limit applies
+//! anyway.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -110,7 +110,7 @@ impl Launcher {
     ) -> Result<(Running, ProcessIdentity), SandboxError> {
         let running = self.spawn(profile, command)?;
         let birth = match running.next_message(PATIENCE)? {
-            Some(Message::Born(pid)) => ProcessIdentity::of(pid),
+            Some(Message::InitStarted(pid)) => ProcessIdentity::of(pid),
             other => return Err(refusal(other)),
         };
         match birth {
@@ -201,7 +201,7 @@ fn refusal(message: Option<Message>) -> SandboxError {
     match message {
         Some(Message::Failed(failure)) => failure.into(),
         Some(
-            Message::Born(_)
+            Message::InitStarted(_)
             | Message::Exited(_)
             | Message::Signalled(_)
             | Message::UsedUp

@@ -211,7 +211,7 @@ pub(crate) fn remedy(stage: &str, errno: i32) -> String {
             "no network namespace is left: raise the sysctl user.max_net_namespaces"
         }
         ("network", Errno::OPNOTSUPP) => {
-            "tier `landlock` has no network of its own, and cannot hold a grant to its letter: use \
+            "tier `landlock` has no network of its own, and cannot enforce a grant: use \
              tier `namespaces`, or no network"
         }
         ("network", Errno::PERM | Errno::ACCESS | Errno::NOSYS) => {

@@ -1,4 +1,5 @@
-//! Fork server: one pre-executed process for each driver thread, which forks a launcher per sandbox.
+//! Fork server: one pre-executed process for each driver thread, which forks a launcher per
+//! sandbox.
 //!
 //! It is a re-exec of the program itself, so that the fork happens in a process with one thread and
 //! an empty environment. Executing a program takes longer than everything else a launcher does. The

@@ -157,8 +157,8 @@ fn accompany(pid: i32, control: &OwnedFd, status: &File) -> Result<(), Errno> {
     let init = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
     // Held until after the last message, so that init need not unmount them before it is dead.
     let _mounts = sys::mounts_of(init.as_fd());
-    let born = Message::Born(pid.as_raw_nonzero().into());
-    messages::send(control, &born.render(), &[])?;
+    let started = Message::InitStarted(pid.as_raw_nonzero().into());
+    messages::send(control, &started.render(), &[])?;
     release_streams()?;
     follow(&init, control, || {
         rustix::process::pidfd_send_signal(&init, Signal::KILL)

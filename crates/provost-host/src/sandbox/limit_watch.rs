@@ -110,8 +110,8 @@ impl LimitWatch {
         self.group.as_ref().is_some_and(Group::ran_out_of_memory)
     }
 
-    /// The limit that the sandbox of `init` has exceeded, if any. It began at `since`; `said` counts
-    /// its output. The first call starts the watch.
+    /// The limit that the sandbox of `init` has exceeded, if any. It began at `since`; `said`
+    /// counts its output. The first call starts the watch.
     pub(crate) fn breach(
         &mut self,
         init: i32,

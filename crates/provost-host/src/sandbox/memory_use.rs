@@ -133,8 +133,8 @@ impl MemoryUse {
             return false;
         }
         let counted = processes.shared(&held).saturating_add(beside);
-        // Hidden memory is at most what the machine has lost. Other programs may have taken that, so
-        // it counts only as far as memory can be hidden, and only while it can.
+        // Hidden memory is at most what the machine has lost. Other programs may have taken that,
+        // so it counts only as far as memory can be hidden, and only while it can.
         let hidden = || held.most_beside(&processes.pids);
         let suspected = lost > most && counted.saturating_add(hidden()) > most;
         self.suspicions = if suspected { self.suspicions + 1 } else { 0 };

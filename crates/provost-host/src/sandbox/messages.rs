@@ -1,9 +1,9 @@
 //! The messages between driver, fork server, launcher and init.
 //!
-//! The fork server gets one packet for each sandbox, with descriptors: the spec, the payload's three
-//! streams, the go socket and the launcher's control socket. It answers with the launcher's pid.
-//! The launcher sends [`Message`]s through the control socket. When the driver's end closes, every
-//! process of the sandbox is killed. The go socket connects the driver directly to init.
+//! The fork server gets one packet for each sandbox, with descriptors: the spec, the payload's
+//! three streams, the go socket and the launcher's control socket. It answers with the launcher's
+//! pid. The launcher sends [`Message`]s through the control socket. When the driver's end closes,
+//! every process of the sandbox is killed. The go socket connects the driver directly to init.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -47,7 +47,7 @@ pub(crate) struct Spec {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
     /// Init exists, with this pid on the host.
-    Born(i32),
+    InitStarted(i32),
     /// A step of the set-up was refused; nothing ran.
     Failed(Failure),
     /// The payload returned this code.

@@ -59,8 +59,8 @@ impl Profile {
         }
     }
 
-    /// The minimal root: no workspace, no network but a loopback of its own, default limits, started
-    /// in the private home.
+    /// The minimal root: no workspace, no network but a loopback of its own, default limits,
+    /// started in the private home.
     pub fn minimal() -> Self {
         let mut mounts = system();
         mounts.extend(etc());

@@ -93,8 +93,8 @@ fn drop_capabilities(profile: &Profile) -> Result<(), Errno> {
             match rustix::thread::remove_capability_from_bounding_set(capability) {
                 // The kernel does not know this one.
                 Ok(()) | Err(Errno::INVAL) => {}
-                // Outside a user namespace of ours only root may drop it. Another user cannot gain a
-                // capability from it, because of `no_new_privs`.
+                // Outside a user namespace of ours only root may drop it. Another user cannot gain
+                // a capability from it, because of `no_new_privs`.
                 Err(Errno::PERM) if profile.tier == Tier::Landlock && !is_root() => break,
                 Err(errno) => return Err(errno),
             }
@@ -119,10 +119,10 @@ fn execute(spec: &Spec) -> Failure {
         return Failure::at(format!("{EXEC} nothing"))(Errno::INVAL);
     };
     let failed = |errno| Failure::at(format!("{EXEC} {program}"))(errno);
-    let stray = lacks!(spec.profile, Environment).then(|| "STRAY=1".to_owned());
+    let extra = lacks!(spec.profile, Environment).then(|| "STRAY=1".to_owned());
     let env = spec.profile.env.iter();
     let env = env.map(|(name, value)| format!("{name}={value}"));
-    let env = strings(env.chain(stray));
+    let env = strings(env.chain(extra));
     let (Some(argv), Some(env)) = (strings(spec.argv.iter().cloned()), env) else {
         return failed(Errno::INVAL);
     };

@@ -48,8 +48,8 @@ impl ProcessList {
         Ok(processes)
     }
 
-    /// Bytes that the processes have mapped, with what is swapped out. Shared memory counts for each
-    /// process.
+    /// Bytes that the processes have mapped, with what is swapped out. Shared memory counts for
+    /// each process.
     pub(crate) fn mapped(&self) -> u64 {
         self.pids.iter().map(|pid| mapped(*pid)).sum()
     }

@@ -35,7 +35,8 @@ const VARIABLES: [&str; 6] = [
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 impl Profile {
-    /// Lets the sandbox reach `places`, and nothing else, through a proxy that its environment names.
+    /// Lets the sandbox reach `places`, and nothing else, through a proxy that its environment
+    /// names.
     pub fn grant(&mut self, places: Vec<Endpoint>) {
         let proxy = format!("http://{PROXY}");
         for name in VARIABLES {

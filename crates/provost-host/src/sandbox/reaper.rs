@@ -83,8 +83,8 @@ fn begin(
             let control = control.as_ref().ok_or(Errno::BADF)?;
             let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
             let init = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-            let born = Message::Born(pid.as_raw_nonzero().into());
-            messages::send(control, &born.render(), &[])?;
+            let started = Message::InitStarted(pid.as_raw_nonzero().into());
+            messages::send(control, &started.render(), &[])?;
             launcher::release_streams()?;
             follow(&init, control, File::from(status))
         }

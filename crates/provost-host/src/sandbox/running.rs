@@ -2,7 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - When [`Running::wait`] returns, or a [`Running`] is dropped, every process of the sandbox is dead.
+//! - When [`Running::wait`] returns, or a [`Running`] is dropped, every process of the sandbox is
+//!   dead.
 //! - Nothing waits without a limit.
 //! - The driver does not wait for a launcher that is still exiting: a later sandbox, or the end of
 //!   the driver, reaps it.
@@ -187,7 +188,7 @@ impl Running {
             (None, Some(Message::Exited(code))) => How::Exited(code),
             (None, Some(Message::Signalled(signal))) => How::Signalled(signal),
             (None, Some(Message::UsedUp)) => How::ProcessLimit,
-            (None, Some(Message::Born(_) | Message::Killed) | None) => {
+            (None, Some(Message::InitStarted(_) | Message::Killed) | None) => {
                 return Err(SandboxError::LauncherLost);
             }
         };

@@ -37,8 +37,8 @@ pub(crate) fn open() -> Result<OwnedFd, Errno> {
     )
 }
 
-/// Bytes that wait in the sockets of the namespace, or only in those of `only`; `None` if the kernel
-/// does not say.
+/// Bytes that wait in the sockets of the namespace, or only in those of `only`; `None` if the
+/// kernel does not say.
 pub(crate) fn waiting(socket: &OwnedFd, only: Option<&BTreeSet<u64>>) -> Option<u64> {
     rustix::net::sockopt::set_socket_timeout(socket, Timeout::Recv, Some(PATIENCE)).ok()?;
     let mut sum = dump(socket, &unix_request(), &UNIX, only)?;

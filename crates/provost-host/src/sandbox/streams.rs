@@ -53,7 +53,8 @@ pub(crate) struct Stream {
     scrubber: Option<Scrubbed>,
 }
 
-/// A stream without secrets. Bytes that are not kept are not searched: a flood must be read quickly.
+/// A stream without secrets. Bytes that are not kept are not searched: a flood must be read
+/// quickly.
 #[derive(Debug)]
 struct Scrubbed {
     known: Known,

@@ -1,7 +1,7 @@
 //! The system calls that have no safe wrapper.
 //!
-//! Launcher, init and payload have one thread whenever they fork, so a forked child may allocate and
-//! use everything its parent could.
+//! Launcher, init and payload have one thread whenever they fork, so a forked child may allocate
+//! and use everything its parent could.
 
 #![expect(unsafe_code, reason = "these calls have no safe wrapper")]
 
@@ -54,9 +54,9 @@ pub(crate) fn spawn(mut life: &mut dyn FnMut() -> i32) -> Result<i32, Errno> {
     const STACK: usize = 512 << 10;
     let mut stack: Vec<u128> = vec![0; STACK / size_of::<u128>()];
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: the child has a stack of its own that grows down from its aligned end and outlives it,
-    // because this process is suspended until the child has left this memory. There is one thread,
-    // so nothing else runs in it meanwhile.
+    // SAFETY: the child has a stack of its own that grows down from its aligned end and outlives
+    // it, because this process is suspended until the child has left this memory. There is one
+    // thread, so nothing else runs in it meanwhile.
     let pid = unsafe {
         let top = stack.as_mut_ptr_range().end;
         libc::clone(begin, top.cast(), flags, (&raw mut life).cast())

@@ -145,7 +145,7 @@ impl Settled<'_> {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "map_err hands it over so")]
+#[expect(clippy::needless_pass_by_value, reason = "map_err passes it by value")]
 fn errno(error: std::io::Error) -> Errno {
     Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }

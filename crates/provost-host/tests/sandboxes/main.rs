@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod death;
 #[cfg(test)]
+mod fork_server;
+#[cfg(test)]
 mod held;
 #[cfg(test)]
 mod landlock;
@@ -13,8 +15,6 @@ mod life;
 mod limits;
 #[cfg(test)]
 mod network;
-#[cfg(test)]
-mod nursery;
 #[cfg(test)]
 mod selftest;
 #[cfg(test)]

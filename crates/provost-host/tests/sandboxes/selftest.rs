@@ -1,4 +1,4 @@
-//! The self-test holds, and notices each wall that is missing.
+//! The self-test holds, and notices each missing restriction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ fn leaks(stage: &Stage, profile: &Profile) -> BTreeSet<String> {
         ..Request::default()
     };
     let answer = stage.ask(profile, &request);
-    // The filter cannot stand alone, and nobody gets out of a sandbox that is not there.
+    // The filter cannot be installed alone, and without a sandbox there is nothing to escape from.
     if answer.value["stage"] == "seccomp" && profile.holes.contains(&Wall::NoNewPrivileges) {
         return BTreeSet::new();
     }
@@ -35,7 +35,7 @@ fn leaks(stage: &Stage, profile: &Profile) -> BTreeSet<String> {
     leaks
 }
 
-/// A profile with something of every kind in it.
+/// A profile with a mount of every kind.
 fn profile(stage: &Stage, network: Network) -> Profile {
     stage.write("protected", "\n");
     let mut profile = stage.profile();
@@ -60,11 +60,11 @@ fn the_sandbox_holds() {
     });
 }
 
-/// Walls that stand behind each other, and what gets through when none of them is there.
+/// Restrictions that each stop one probe, which gets out only without all of them.
 struct Case {
     network: Network,
     walls: &'static [Wall],
-    /// Left out all along: the attempt is about what these stop before.
+    /// Always left out: these would stop the probe before it reaches the others.
     also: &'static [Wall],
     probe: &'static str,
     who: Who,
@@ -72,8 +72,8 @@ struct Case {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Who {
-    Everybody,
-    /// Only root can make such a sandbox, or has anything to lose in it.
+    AllUsers,
+    /// Only root can make such a sandbox, or has rights to lose in it.
     Root,
 }
 
@@ -83,7 +83,7 @@ fn case(probe: &'static str, walls: &'static [Wall]) -> Case {
         walls,
         also: &[],
         probe,
-        who: Who::Everybody,
+        who: Who::AllUsers,
     }
 }
 
@@ -102,7 +102,7 @@ impl Case {
     }
 }
 
-/// Each wall alone keeps the probe in, and without all of them it gets out.
+/// Each restriction alone stops the probe, and without all of them it gets out.
 fn check(cases: &[Case]) {
     for_each_user(|stage| {
         let mut known: BTreeMap<(String, BTreeSet<Wall>), BTreeSet<String>> = BTreeMap::new();
@@ -118,10 +118,7 @@ fn check(cases: &[Case]) {
                 .clone()
         };
         let is_root = stage.user.is_none() && rustix::process::geteuid().is_root();
-        for case in cases
-            .iter()
-            .filter(|it| it.who == Who::Everybody || is_root)
-        {
+        for case in cases.iter().filter(|it| it.who == Who::AllUsers || is_root) {
             let all: BTreeSet<Wall> = case.walls.iter().chain(case.also).copied().collect();
             let open = leaks(&case.network, all.clone());
             assert!(
@@ -151,7 +148,7 @@ fn a_sandbox_without_namespaces_holds_but_for_what_its_tier_declares() {
         let leaks = leaks(stage, &profile);
         let declared = |leak: &String| profile.tier.excuses(profile.processes, leak);
         assert!(leaks.iter().all(declared), "{leaks:?}");
-        // A hole that is not there would be declared in vain.
+        // A declared hole must exist.
         for name in [
             "processes_hidden",
             "secret_chmod",
@@ -164,7 +161,7 @@ fn a_sandbox_without_namespaces_holds_but_for_what_its_tier_declares() {
 }
 
 #[test]
-fn each_wall_of_a_sandbox_without_namespaces_is_needed() {
+fn each_restriction_of_tier_landlock_is_needed() {
     let cases: [(Wall, &[&str]); 2] = [
         (
             Wall::Landlock,
@@ -186,7 +183,7 @@ fn each_wall_of_a_sandbox_without_namespaces_is_needed() {
 }
 
 #[test]
-fn a_missing_wall_of_the_file_system_is_noticed() {
+fn a_missing_restriction_of_files_is_noticed() {
     check(&[
         case("secret_read", &[Wall::Root]),
         case("host_hidden", &[Wall::Root]),
@@ -199,7 +196,7 @@ fn a_missing_wall_of_the_file_system_is_noticed() {
 }
 
 #[test]
-fn a_missing_wall_of_the_network_is_noticed() {
+fn a_missing_restriction_of_the_network_is_noticed() {
     check(&[
         case("tcp_connect", &[Wall::Network]).with(Network::Loopback),
         case("udp_send", &[Wall::Network]).with(Network::Loopback),
@@ -218,7 +215,7 @@ fn a_missing_wall_of_the_network_is_noticed() {
 }
 
 #[test]
-fn a_missing_wall_around_processes_is_noticed() {
+fn a_missing_restriction_of_processes_is_noticed() {
     const OTHERS: &[Wall] = &[
         Wall::Processes,
         Wall::Landlock,
@@ -247,7 +244,7 @@ fn a_missing_wall_around_processes_is_noticed() {
             .for_root(),
         case("ipc_host", &[Wall::Ipc]),
         case("host_name", &[Wall::HostName]),
-        // Without the rest the payload has every right that init has.
+        // Without the others the payload has every right that init has.
         case("init_hidden", &[Wall::Init])
             .without(&[
                 Wall::Ids,
@@ -261,10 +258,10 @@ fn a_missing_wall_around_processes_is_noticed() {
 }
 
 #[test]
-fn a_missing_wall_around_rights_is_noticed() {
+fn a_missing_restriction_of_rights_is_noticed() {
     check(&[
         case("capabilities", &[Wall::Capabilities]),
-        // The other two need it and see to it themselves.
+        // The other two need it and set it themselves.
         case("no_new_privileges", &[Wall::NoNewPrivileges])
             .without(&[Wall::Landlock, Wall::Seccomp]),
         case("ids", &[Wall::Ids]),

@@ -46,7 +46,8 @@ const ATTRIBUTES: &[i64] = &[
 ];
 
 /// Requests that change flags of a file that is only open for reading; the last one forbids writing
-/// it for ever. The numbers are from the kernel's headers, and the same on all 64-bit architectures.
+/// it for ever. The numbers are from the kernel's headers, and the same on all 64-bit
+/// architectures.
 const FLAGS: [u32; 4] = [
     0x4008_6602, // FS_IOC_SETFLAGS
     0x4008_7602, // FS_IOC_SETVERSION

@@ -217,7 +217,8 @@ fn place(mount: &Mount, tier: Tier) -> Option<&Path> {
     }
 }
 
-/// The directory for temporary files, or the usual one where the path of a socket would be too long.
+/// The directory for temporary files, or the usual one where the path of a socket would be too
+/// long.
 fn temporary() -> PathBuf {
     const LONGEST: usize = 40;
     let asked = std::env::temp_dir();

@@ -45,7 +45,8 @@ pub(super) fn write(place: &Path, bytes: &[u8]) -> io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(directory)?;
-    // A draft of this writer alone: another thread, or another process of the same pid, has its own.
+    // A draft of this writer alone: another thread, or another process of the same pid, has its
+    // own.
     let mut number = [0; 8];
     getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
     let beside = place.with_extension(format!("{}.new", hex(&number)));
