@@ -42,7 +42,7 @@ impl ChangeService {
         })?;
         place.prepare_changes()?;
         let files = ChangeFiles::open(&place.changes()).map_err(Failure::from)?;
-        let shelf = match session {
+        let analyses = match session {
             Some(name) => AnalysisFiles::of_session(files.clone(), name),
             None => AnalysisFiles::of_process(files.clone()),
         };
@@ -52,7 +52,7 @@ impl ChangeService {
             place,
             checkout,
             registry,
-            shelf,
+            analyses,
             files,
             lens,
             signer: None,
