@@ -147,7 +147,7 @@ mod tests {
         let mut bundle = SimBundle::new(power);
         let planned = plan(
             &mut Ports {
-                host: &mut desk,
+                host: &mut host,
                 bundle: &mut bundle,
                 signer: &SimSigner,
                 clock: &SimClock::striding(1_000_000_000),
