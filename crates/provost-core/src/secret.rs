@@ -5,7 +5,7 @@
 //! `password` or `api_key`. Text that only mentions secrets is left alone, and so are placeholders,
 //! variables and calls. A secret without such a shape is not found, unless it is [`Known`].
 //!
-//! Where a false alarm costs more than a miss (logs, source code) only [`evident`] secrets count.
+//! Where a false alarm costs more than a miss (logs, source code) only [`evident()`] secrets count.
 //!
 //! # Invariants
 //!

@@ -2,7 +2,7 @@
 //!
 //! The format, its checks and its hashes are fixed by others and kept to the byte, holes included:
 //! `read_only` removes nothing, because a capability does not say what it does. The model without
-//! those holes is [`provost_core::package`]; [`convert`] reads this format into it. See
+//! those holes is [`provost_core::package`]; [`convert()`] reads this format into it. See
 //! `docs/PACKAGES.md`.
 //!
 //! # Invariants

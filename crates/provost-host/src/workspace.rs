@@ -170,7 +170,7 @@ fn system<E: Into<std::io::Error>>(
 
 /// Makes the workspace `dir`, which must not exist, with a checkout of `tree`.
 ///
-/// On failure, what was written stays there until [`remove`].
+/// On failure, what was written stays there until [`remove()`].
 pub fn create(
     repo: &Repository,
     tree: &Oid,

@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! - An object exists whole or not at all: it is written beside its place, synced, then renamed.
-//! - When [`write`] returns, the objects and their names are on disk.
+//! - When [`write()`] returns, the objects and their names are on disk.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
