@@ -145,14 +145,14 @@ fn what_cannot_begin_is_refused_with_what_to_do() {
             None,
         ),
         (
-            "no such branch",
+            "no branch",
             request(to("gone"), mine()),
             Some((Code::NotFound, "")),
         ),
         (
             "no such agent",
             request(typed(), Agent::Named("default".to_owned())),
-            Some((Code::NotFound, "give a command with --agent-cmd")),
+            Some((Code::NotFound, "give a command")),
         ),
         (
             "half an agent",
@@ -176,16 +176,21 @@ fn what_cannot_begin_is_refused_with_what_to_do() {
         ),
     ];
     for (name, request, want) in cases {
-        match (open(request), want) {
-            (Ok(_), None) => {}
-            (Err(error), Some((code, hint))) => {
-                assert_eq!(error.code, code, "{name}: {error}");
-                let said = error.hint.unwrap_or_default();
-                assert!(said.starts_with(hint), "{name}: {said}");
-                assert_eq!(said.is_empty(), hint.is_empty(), "{name}: {said}");
-            }
-            (answer, want) => panic!("{name}: {answer:?}, wanted {want:?}"),
+        check_refusal(name, request, want);
+    }
+}
+
+/// Opens `request`, which is refused by the code and a hint that begins so, or not at all.
+fn check_refusal(name: &str, request: Request, want: Option<(Code, &str)>) {
+    match (open(request), want) {
+        (Ok(_), None) => {}
+        (Err(error), Some((code, hint))) => {
+            assert_eq!(error.code, code, "{name}: {error}");
+            let said = error.hint.unwrap_or_default();
+            assert!(said.starts_with(hint), "{name}: {said}");
+            assert_eq!(said.is_empty(), hint.is_empty(), "{name}: {said}");
         }
+        (answer, want) => panic!("{name}: {answer:?}, wanted {want:?}"),
     }
 }
 

@@ -233,18 +233,7 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     {
         text += &format!("  network  {}\n", neutralise(&line));
     }
-    if let Some(test) = state.tested.as_ref().filter(|test| !test.holes.is_empty()) {
-        text += &format!(
-            "  sandbox      tier {}, which does not stop all\n",
-            test.tier
-        );
-        for hole in test.holes.iter().filter(|_| beside.closer.is_some()) {
-            text += &format!("           {}\n", neutralise(hole));
-        }
-    }
-    if is_loopback_off(state) {
-        text += "  sandbox  loopback off\n";
-    }
+    text += &sandbox(state, beside);
     for tail in output {
         text += &format!("  output   {}\n", tail.log.display());
         for line in &tail.last_lines {
@@ -275,6 +264,21 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     }
     text += &secrets::text(state);
     text + &ending(state, beside)
+}
+
+/// In what the sandbox of the run differs from the default.
+fn sandbox(state: &State, beside: &Beside) -> String {
+    let mut text = String::new();
+    if let Some(test) = state.tested.as_ref().filter(|test| !test.holes.is_empty()) {
+        text += &format!("  sandbox  tier {}, which does not stop all\n", test.tier);
+        for hole in test.holes.iter().filter(|_| beside.closer.is_some()) {
+            text += &format!("           {}\n", neutralise(hole));
+        }
+    }
+    if is_loopback_off(state) {
+        text += "  sandbox  loopback off\n";
+    }
+    text
 }
 
 /// Notes that decide nothing.

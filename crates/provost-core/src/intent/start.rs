@@ -149,14 +149,7 @@ mod tests {
             ),
             ("dirty", &[], &dirty, Block, Refuse, Status::Blocked),
             ("own work", &[], &dirty, Block, Continue, Status::Active),
-            (
-                "uncommitted changes beside",
-                &[],
-                &beside,
-                Block,
-                Refuse,
-                Status::Active,
-            ),
+            ("dirty beside", &[], &beside, Block, Refuse, Status::Active),
             ("others", &["a"], &clean, Block, Refuse, Status::Blocked),
             (
                 "others, waiting",
@@ -167,7 +160,7 @@ mod tests {
                 Status::Queued,
             ),
             (
-                "others and uncommitted changes",
+                "others, dirty",
                 &["a"],
                 &dirty,
                 Block,
@@ -175,7 +168,7 @@ mod tests {
                 Status::Blocked,
             ),
             (
-                "others and uncommitted changes, waiting",
+                "others, dirty, waiting",
                 &["a"],
                 &dirty,
                 Queue,

@@ -271,7 +271,7 @@ fn with_flags(error: PortError) -> Failure {
     failure
 }
 
-/// The workspace kind that PROVOST_WORKSPACE asks for.
+/// The workspace kind that `PROVOST_WORKSPACE` asks for.
 pub(super) fn workspace() -> Result<Option<WorkspaceChoice>, Failure> {
     let wrong = |error: &dyn std::fmt::Display| {
         Failure::new(Code::InputInvalid, format!("PROVOST_WORKSPACE: {error}"))
