@@ -17,7 +17,7 @@ use provost_host::keys::{Keys, KeysError};
 use super::key;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Evidence;
-use crate::show::neutralise;
+use crate::show::{neutralise, one_line};
 
 /// The most findings that the text output lists; JSON has all of them.
 const MOST_SHOWN: usize = 50;
@@ -240,7 +240,7 @@ fn rows(findings: &[Finding], question: Question) -> String {
     for finding in of_question().take(MOST_SHOWN) {
         let row = format!("{}: {}", finding.path, finding.problem);
         // One line for each finding, whatever the file contains.
-        text += &format!("  {}\n", neutralise(&row).replace(['\n', '\t'], " "));
+        text += &format!("  {}\n", one_line(&row));
     }
     let more = of_question().count().saturating_sub(MOST_SHOWN);
     if more > 0 {
@@ -291,7 +291,7 @@ fn unvouched(report: &Report) -> String {
     }
     let mut text = "after the seal, not signed, and nothing follows from it:\n".to_owned();
     for line in lines.iter().take(MOST_SHOWN) {
-        text += &format!("  {}\n", neutralise(line).replace(['\n', '\t'], " "));
+        text += &format!("  {}\n", one_line(line));
     }
     let more = lines.len().saturating_sub(MOST_SHOWN);
     if more > 0 {
