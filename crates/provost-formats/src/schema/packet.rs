@@ -90,6 +90,6 @@ pub(super) fn log_row() -> Value {
             "ended_at",
             json!({ "type": "string", "format": "date-time" }),
         ),
-        may("stdout_tail", json!({})),
+        may("stdout_tail", json!({ "type": ["string", "null"] })),
     ])
 }
