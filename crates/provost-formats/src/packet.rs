@@ -125,6 +125,19 @@ pub struct Packet<'a> {
     pub seal: Option<seal::Sealed>,
 }
 
+impl Packet<'_> {
+    /// Whether Provost made the evidence itself: a valid seal of any stage covers it.
+    fn is_measured(&self, card: &Card) -> bool {
+        let stages = [
+            seal::Stage::Published,
+            seal::Stage::Reported,
+            seal::Stage::Sealed,
+        ];
+        let sealed = self.seal.as_ref().filter(|_| card.sealed);
+        sealed.is_some_and(|sealed| seal::verify(sealed, self.phase_id, &stages).is_ok())
+    }
+}
+
 /// The evidence that a task card names, as far as it can be read; the caller looks for it.
 pub fn wanted(task_card: &Source) -> Vec<(Evidence, RepoPath)> {
     let mut nothing = Findings::default();
@@ -168,6 +181,7 @@ pub fn judge(packet: &Packet<'_>, profile: Profile, gate: Option<&Gate>) -> Verd
                 findings: &mut findings,
                 effort: &mut effort,
                 ephemeral: &evidence::ephemeral(),
+                measured: packet.is_measured(&card),
             };
             actual = bench.judge(reported);
             if let Some(summary) = report.as_ref().and_then(|report| report.summary.as_ref()) {
@@ -190,15 +204,32 @@ pub fn judge(packet: &Packet<'_>, profile: Profile, gate: Option<&Gate>) -> Verd
         }
         None => {}
     }
+    let statuses = (
+        report.as_ref().and_then(|report| report.completed),
+        conclusion.passed,
+    );
     let accepted = gate.map(|gate| {
-        let statuses = (
-            report.as_ref().and_then(|report| report.completed),
-            conclusion.passed,
-        );
         let reported = report.as_ref().map(|report| &report.changed);
         gate.judge(phase_id, &card, actual.as_ref(), (statuses, reported))
     });
-    verdict(findings, profile, &card, actual.as_ref(), accepted)
+    let failed = failed(statuses);
+    verdict(
+        findings,
+        profile,
+        (&card, failed),
+        actual.as_ref(),
+        accepted,
+    )
+}
+
+/// Why the phase failed, if the worker or the validator says so.
+fn failed(statuses: gate::Statuses) -> Option<&'static str> {
+    match statuses {
+        (Some(false), Some(false)) => Some("the worker and the validator say that it failed"),
+        (Some(false), _) => Some("the worker says that it failed"),
+        (_, Some(false)) => Some("the validator says that it failed"),
+        _ => None,
+    }
 }
 
 /// Checks the seal of a packet that Provost made.
@@ -247,7 +278,7 @@ struct Accepted {
 fn verdict(
     mut findings: Findings,
     profile: Profile,
-    card: &Card,
+    (card, failed): (&Card, Option<&str>),
     actual: Option<&evidence::Changes>,
     accepted: Option<Accepted>,
 ) -> Verdict {
@@ -272,12 +303,21 @@ fn verdict(
         findings.append(gate.findings);
     }
     if findings.holds(profile) {
-        let reason = match docs {
-            "not_checked" => "the packet holds; docs and black-box checks were not looked at",
-            _ => "the packet holds, the docs were updated, the black-box checks pass",
+        let holds = "the packet holds; docs and black-box checks were not looked at";
+        let reason = match (failed, docs) {
+            (Some(why), _) => {
+                details["phase"] = json!("failed");
+                format!("the files are well formed, but the phase is not accepted: {why}")
+            }
+            (None, "not_checked") => holds.to_owned(),
+            (None, _) => {
+                "the packet holds, the docs were updated, the black-box checks pass".to_owned()
+            }
         };
         let warnings = findings.warnings();
         if !warnings.is_empty() {
+            let note = |row: &Value| format!("with --strict this is refused: {}", describe(row));
+            details["notes"] = warnings.iter().map(note).collect();
             details["warnings"] = json!(warnings);
         }
         return Verdict::allow(reason).with(details);
@@ -285,12 +325,14 @@ fn verdict(
     refuse(&findings, profile, details)
 }
 
+/// A finding as one text.
+fn describe(row: &Value) -> String {
+    let text = |key: &str| row[key].as_str().unwrap_or_default();
+    format!("{}: {}", text("path"), text("problem"))
+}
+
 fn refuse(findings: &Findings, profile: Profile, mut details: Value) -> Verdict {
     let rows = findings.rows(profile);
-    let describe = |row: &Value| {
-        let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
-        format!("{}: {}", text("path"), text("problem"))
-    };
     let first = rows.first().map(describe).unwrap_or_default();
     let reason = match findings.count(profile) {
         0 | 1 => first,

@@ -5,7 +5,7 @@ use provost_core::run::State;
 
 use crate::history::{Beside, go_on};
 use crate::report::short;
-use crate::show::{headline, neutralise};
+use crate::show::{headline, neutralise, one_line};
 
 /// The question of `state` as text: everything that its digest covers.
 pub(crate) fn question(state: &State) -> String {
@@ -39,7 +39,7 @@ pub(crate) fn given(state: &State) -> String {
     };
     let mut text = format!("  approved by {}\n", neutralise(&approval.by.to_string()));
     for one in &state.opened.widenings {
-        let row = neutralise(&format!("{}: {}", one.path, one.problem));
+        let row = one_line(&format!("{}: {}", one.path, one.problem));
         text += &format!("           {row}\n");
     }
     text

@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::Answer;
 use crate::history::{Beside, Closer, Landed, Stage};
-use crate::show::{findings, headline, neutralise, notes};
+use crate::show::{findings, headline, neutralise, notes, one_line};
 use crate::tail::{self, Tail};
 use crate::{approval_text, times, traffic};
 
@@ -209,15 +209,11 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
         None => format!("run {run} has not ended\n"),
         Some(verdict) if verdict.allow => format!("accepted: {run}\n"),
         Some(verdict) => {
-            format!(
-                "refused[{}]: {}\n",
-                verdict.code,
-                neutralise(&verdict.reason)
-            )
+            format!("refused[{}]: {}\n", verdict.code, one_line(&verdict.reason))
         }
     };
     for row in state.finished.iter().flat_map(findings) {
-        text += &format!("  {}\n", neutralise(&row));
+        text += &format!("  {}\n", one_line(&row));
     }
     text += &tested::lead(state);
     text += &beginning(state, beside);
@@ -243,7 +239,7 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     for (gate, verdict) in state.gates.iter().filter(|it| is_further(state, it.1)) {
         text += &format!("  also     {} gate: {}\n", gate.name(), verdict.code);
         for row in findings(verdict) {
-            text += &format!("           {}\n", neutralise(&row));
+            text += &format!("           {}\n", one_line(&row));
         }
     }
     text += &remarks(state);
@@ -357,7 +353,7 @@ fn said_by_reviewer(state: &State) -> String {
     // Findings of a refusal are shown with the refusal.
     let passed = report.verdict == ReviewVerdict::Pass;
     for Remark { path, problem } in report.findings.iter().filter(|_| passed) {
-        let row = neutralise(&format!("{path}: {problem}"));
+        let row = one_line(&format!("{path}: {problem}"));
         text += &format!("           {}\n", row.replace('\n', " "));
     }
     text
@@ -381,7 +377,7 @@ fn changes(captured: &Capture, closer: &Closer) -> String {
         };
         format!(
             "           {what} {}{lines}\n",
-            neutralise(&change.path.to_string())
+            one_line(&change.path.to_string())
         )
     };
     let rows: String = captured

@@ -1,7 +1,8 @@
 //! Prints answers: as text for people, as JSON for programs.
 //!
 //! Text that agents or repositories influence may carry terminal escapes; [`neutralise`] removes
-//! them from everything that is printed for a person.
+//! them from everything that is printed for a person. Where the text is a part of one line,
+//! [`one_line`] also escapes line ends, so that it cannot add a line of its own.
 
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
@@ -70,12 +71,12 @@ pub(crate) fn print_message(text: &str) {
 }
 
 fn render_failure(failure: &Failure) -> String {
-    let mut text = format!("error[{}]: {}\n", failure.code, neutralise(&failure.reason));
+    let mut text = format!("error[{}]: {}\n", failure.code, one_line(&failure.reason));
     for cause in &failure.causes {
-        text += &format!("  because: {}\n", neutralise(cause));
+        text += &format!("  because: {}\n", one_line(cause));
     }
     for row in findings(&failure.verdict()) {
-        text += &format!("  {}\n", neutralise(&row));
+        text += &format!("  {}\n", one_line(&row));
     }
     match &failure.hint {
         Some(hint) => text += &format!("hint: {}\n", neutralise(hint)),
@@ -89,15 +90,15 @@ fn render_failure(failure: &Failure) -> String {
 
 fn render_verdict(verdict: &Verdict) -> String {
     if verdict.allow {
-        let mut text = format!("ok: {}\n", neutralise(&verdict.reason));
+        let mut text = format!("ok: {}\n", one_line(&verdict.reason));
         for note in notes(verdict) {
-            text += &format!("  note: {}\n", neutralise(note));
+            text += &format!("  note: {}\n", one_line(note));
         }
         return text;
     }
-    let mut text = format!("error[{}]: {}\n", verdict.code, neutralise(&verdict.reason));
+    let mut text = format!("error[{}]: {}\n", verdict.code, one_line(&verdict.reason));
     for row in findings(verdict) {
-        text += &format!("  {}\n", neutralise(&row));
+        text += &format!("  {}\n", one_line(&row));
     }
     let hint = verdict.details.as_ref();
     let hint = hint.and_then(|details| details.get("hint")?.as_str());
@@ -169,6 +170,11 @@ pub(crate) fn neutralise(text: &str) -> String {
     text.chars().map(safe).collect()
 }
 
+/// `text` as a part of one line: neutralised, with its line ends and tabs escaped.
+pub(crate) fn one_line(text: &str) -> String {
+    neutralise(&text.replace('\n', "\\n").replace('\t', "\\t"))
+}
+
 /// The first line of `text`, cut at the end of the terminal if it begins at `column`.
 pub(crate) fn headline(text: &str, column: usize) -> String {
     let first = neutralise(text.trim().lines().next().unwrap_or_default()).replace('\t', " ");
@@ -231,5 +237,22 @@ mod tests {
             neutralise("a\x1b[31mb\u{9b}c\u{202e}d\n"),
             "a\u{fffd}[31mb\u{fffd}c\u{fffd}d\n"
         );
+    }
+
+    #[test]
+    fn foreign_text_adds_no_line() {
+        let forged = "`a\nok: the packet holds\t`";
+        assert_eq!(one_line(forged), "`a\\nok: the packet holds\\t`");
+        let rows = serde_json::json!([
+            { "path": forged, "problem": forged },
+            { "path": "b", "problem": forged },
+        ]);
+        let code = provost_core::code::Code::PacketRefused;
+        let verdict = Verdict::deny(code, forged);
+        let verdict = verdict.with(serde_json::json!({ "findings": rows }));
+        let text = render_verdict(&verdict);
+        assert_eq!(text.lines().count(), 4, "{text}");
+        let failure = Failure::new(code, forged);
+        assert_eq!(render_failure(&failure).lines().count(), 2);
     }
 }

@@ -174,6 +174,13 @@ mod tests {
         assert_eq!(seal(&stage).0, 1);
         let text = fs::read_to_string(stage.path(PACKET).join("validator_report.yaml")).unwrap();
         assert!(text.contains("status: \"fail\""), "{text}");
+        // A packet that failed is not final.
+        work(&stage);
+        assert_eq!(report(&stage).0, 0);
+        let (exit, answer) = seal(&stage);
+        assert_eq!(exit, 0, "{answer}");
+        let text = fs::read_to_string(stage.path(PACKET).join("executor_report.yaml")).unwrap();
+        assert!(text.contains("evidence_summary"), "{text}");
 
         let Some(stage) = published() else { return };
         work(&stage);
@@ -186,6 +193,31 @@ mod tests {
         assert_eq!(exit, 1);
         assert!(answer.to_string().contains("check.sh"), "{answer}");
         assert_eq!(check(&stage).0, 1);
+    }
+
+    #[test]
+    fn a_second_phase_does_not_disturb_the_first() {
+        let Some(stage) = published() else { return };
+        let other: Vec<&str> =
+            "packet publish --phase-id p2 --goal G2 --allow src/** --accept ./check.sh"
+                .split(' ')
+                .collect();
+        assert_eq!(call(&stage, &other).0, 0);
+        work(&stage);
+        let (exit, answer) = report(&stage);
+        assert_eq!(exit, 0, "{answer}");
+        assert_eq!(answer["out_of_scope"], serde_json::json!([]));
+        let (exit, answer) = call(&stage, &["packet", "report", "--phase-id", "p2"]);
+        assert_eq!(exit, 0, "{answer}");
+        let (exit, answer) = seal(&stage);
+        assert_eq!(exit, 0, "{answer}");
+        // Other files there count.
+        stage.write("repo/artifacts/subagent_control/p3/more", "");
+        let (_, answer) = call(&stage, &["packet", "report", "--phase-id", "p2"]);
+        assert!(
+            answer["out_of_scope"].to_string().contains("p3/more"),
+            "{answer}"
+        );
     }
 
     #[test]

@@ -15,14 +15,16 @@ use serde_json::json;
 
 use super::dsse::{Envelope, OpenError};
 use super::key::PublicKey;
-use super::layout::DRIVER_LOCK;
+use super::layout::{ATTESTATION, DRIVER_LOCK, LEDGER, MANIFEST};
 use super::report::{Sha256, Time};
 use super::statement::{PredicateType, SealedVerdict, Statement, StatementKind, Subject};
-use super::verify::Files;
+use super::verify::{FIRST_EVENT, Files};
 use crate::code::Code;
 use crate::json;
 use crate::object::sha256;
 use crate::path::RawPath;
+use crate::plan::layout::REQUEST;
+use crate::record::{self, Head};
 use crate::verdict::Verdict;
 
 pub const SEAL: &str = "record.dsse.json";
@@ -88,9 +90,25 @@ fn is_outside(name: &str) -> bool {
     name == SEAL || name == DRIVER_LOCK
 }
 
-/// Whether `files` are a sealed directory of this kind.
+/// Whether `files` are a directory of this kind, with its seal or without.
+///
+/// Without the seal, the files decide: a request, or a ledger that does not begin as that of a run.
 pub fn is_one(files: &dyn Files) -> bool {
-    files.names().contains(&RawPath::new(SEAL))
+    let names = files.names();
+    let has = |name: &str| names.contains(&RawPath::new(name));
+    if has(SEAL) {
+        return true;
+    }
+    if [MANIFEST, ATTESTATION].into_iter().any(has) {
+        return false;
+    }
+    let ledger = files.read(&RawPath::new(LEDGER)).unwrap_or_default();
+    let first = record::read(&ledger, Head::genesis()).ok();
+    let first = first.and_then(|chain| chain.records.into_iter().next());
+    match first {
+        Some(first) => first.event.event_type != FIRST_EVENT,
+        None => has(REQUEST),
+    }
 }
 
 /// Verifies that `files` are exactly what one of `keys` signed.
@@ -98,7 +116,10 @@ pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
     let deny = Verdict::deny;
     let envelope = match files.read(&RawPath::new(SEAL)) {
         Ok(envelope) => envelope,
-        Err(why) => return deny(Code::EvidenceIncomplete, format!("`{SEAL}` {why}")),
+        Err(why) => {
+            let reason = format!("`{SEAL}` {why}, so it is unknown whether the files are intact");
+            return deny(Code::EvidenceIncomplete, reason);
+        }
     };
     let Seal {
         payload,
@@ -297,6 +318,36 @@ mod tests {
             );
         }
         assert_eq!(verify(&whole, &[]).code, Code::KeyUnknown);
+    }
+
+    #[test]
+    fn a_directory_of_this_kind_is_known_without_its_seal() {
+        let ledger = |kind: &str| {
+            let event = record::Event {
+                ts: "2026-01-01T00:00:00Z".to_owned(),
+                level: record::Level::Info,
+                event_type: kind.to_owned(),
+                run_id: "run_1".to_owned(),
+                task_id: None,
+                attempt: None,
+                payload: serde_json::Map::new(),
+                trace_id: "trace".to_owned(),
+            };
+            let line = Head::genesis().append(event).line() + "\n";
+            BTreeMap::from([(RawPath::new(LEDGER), line.into_bytes())])
+        };
+        let mut plan = sealed();
+        plan.remove(&RawPath::new(SEAL));
+        assert!(is_one(&plan));
+        let verdict = verify(&plan, &[key().public()]);
+        assert_eq!(verdict.code, Code::EvidenceIncomplete);
+        assert!(verdict.reason.contains("unknown"), "{verdict:?}");
+        assert!(is_one(&ledger("CHAIN_OPENED")));
+        let mut run = ledger(FIRST_EVENT);
+        assert!(!is_one(&run));
+        run.insert(RawPath::new(REQUEST), Vec::new());
+        assert!(!is_one(&run));
+        assert!(!is_one(&BTreeMap::new()));
     }
 
     #[test]

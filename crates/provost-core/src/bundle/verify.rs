@@ -38,6 +38,9 @@ use super::key::PublicKey;
 use crate::path::RawPath;
 use crate::record::Head;
 
+/// The `event_type` of the first record of every run's ledger.
+pub const FIRST_EVENT: &str = "RUN_OPENED";
+
 /// The `event_type` of the last record of every finished ledger.
 pub const FINAL_EVENT: &str = "RUN_FINISHED";
 

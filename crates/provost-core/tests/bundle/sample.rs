@@ -46,6 +46,8 @@ pub(crate) struct Draft {
     pub(crate) foreign_run_at: Option<usize>,
     /// The record that is of another task.
     pub(crate) foreign_task_at: Option<usize>,
+    /// The bundle format in the first event, if it is another than the newest.
+    pub(crate) format: Option<u32>,
     /// The bytes after the last line.
     pub(crate) torn_line: &'static str,
     /// Fields of the manifest to change before it is sealed.
@@ -144,6 +146,7 @@ impl Draft {
             foreign_run_at: None,
             foreign_task_at: None,
             torn_line: "",
+            format: None,
             patches: Vec::new(),
         }
     }
@@ -172,6 +175,9 @@ impl Draft {
                 .collect(),
         };
         let one = |(at, mut event): (usize, Event)| {
+            if let (0, Some(format)) = (at, self.format) {
+                event.payload.insert("format".into(), format.into());
+            }
             if self.foreign_run_at == Some(at) {
                 event.run_id = "run_00000009".into();
             }

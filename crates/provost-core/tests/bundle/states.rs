@@ -156,3 +156,26 @@ fn a_running_run_may_be_in_the_middle_of_a_line() {
     let report = verify(&bundle, &[], &Pins::default(), None);
     assert_eq!(report.verdict().code, Code::EvidenceAltered);
 }
+
+#[test]
+fn a_bundle_of_a_newer_format_is_not_called_altered() {
+    let bundle = Draft {
+        format: Some(3),
+        ..Draft::new("run_00000001")
+    };
+    let mut bundle = bundle.seal(&key(1));
+    let judged = |bundle: &Bundle| verify(bundle, &[key(1).public()], &Pins::default(), None);
+    let report = judged(&bundle);
+    let verdict = report.verdict();
+    assert_eq!(verdict.code, Code::UnknownSchemaVersion, "{report:?}");
+    assert_eq!(verdict.reason, "bundle format 3 is newer than this program");
+    assert_eq!(
+        (report.intact, report.complete, report.authentic),
+        (Answer::Yes, Answer::Open, Answer::Yes)
+    );
+    bundle
+        .get_mut(&RawPath::new("meta.json"))
+        .unwrap()
+        .push(b' ');
+    assert_eq!(judged(&bundle).verdict().code, EvidenceAltered);
+}

@@ -72,7 +72,13 @@ pub fn compose(
         (LOG, compose::log(&rows)),
     ]);
     let changed = compose::changed_files(&packet(phase_id, &files, None))?;
-    let report = compose::executor_report(phase_id, &changed, &rows, &state.latest);
+    let report = compose::executor_report(
+        phase_id,
+        &Source::Bytes(files[TASK_CARD].clone().into_bytes()),
+        &changed,
+        &rows,
+        &state.latest,
+    );
     files.insert(EXECUTOR_REPORT, report);
     let conclusion =
         compose::validator_report(&packet(phase_id, &files, None), &docs, &state.latest);

@@ -91,7 +91,19 @@ fn goals(fields: &mut Fields<'_, '_>) -> Vec<String> {
         fields.refuse("goal_ids", "names no goal");
     }
     let goals = goals.unwrap_or_default().into_iter();
-    goals.map(|goal| goal.trim().to_owned()).collect()
+    let goals: Vec<String> = goals.map(|goal| goal.trim().to_owned()).collect();
+    // Provost may publish the id of a contract as the goal, and seals the card.
+    let ours = fields.entries.contains_key("x_provost");
+    for goal in goals.iter().filter(|goal| !ours && !is_goal(goal)) {
+        fields.doubt("goal_ids", format!("`{goal}` is no goal id such as G15"));
+    }
+    goals
+}
+
+/// Whether `text` is `G` and a number.
+fn is_goal(text: &str) -> bool {
+    let number = text.strip_prefix('G').unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A list of rules with at least one that is not blank.

@@ -12,7 +12,7 @@ use super::finding::Findings;
 use super::rule::Effort;
 use super::seal::{AFTER, BEFORE, LOG};
 use super::validator::CHECKS;
-use super::{Document, Packet, Profile, Source, executor, gate, refuse};
+use super::{Document, Packet, Profile, Source, describe, executor, gate, refuse};
 use crate::yaml;
 
 /// The task that a planner publishes.
@@ -138,6 +138,7 @@ pub fn changed_files(packet: &Packet<'_>) -> Result<BTreeSet<String>, Verdict> {
         findings: &mut findings,
         effort: &mut Effort::default(),
         ephemeral: &evidence::ephemeral(),
+        measured: true,
     };
     match bench.snapshots() {
         Some(changes) if findings.holds(Profile::Literal) => Ok(changes.counted),
@@ -165,12 +166,17 @@ pub fn out_of_scope(task_card: &Source, phase_id: &str, changed: &BTreeSet<Strin
 /// The executor report: what changed by the snapshots, and which commands were run.
 pub fn executor_report(
     phase_id: &str,
+    task_card: &Source,
     changed: &BTreeSet<String>,
     rows: &[Ran],
     reported_at: &str,
 ) -> String {
     let commands: Vec<&str> = rows.iter().map(|row| row.command.as_str()).collect();
     let passed = rows.iter().all(|row| row.exit_code == 0);
+    let evidence = super::wanted(task_card).into_iter();
+    let summary: Map<String, Value> = evidence
+        .map(|(evidence, path)| (evidence.key().to_owned(), json!(path.as_str())))
+        .collect();
     yaml::render(&json!({
         "schema_version": "subagent_executor_report_v1",
         "phase_id": phase_id.trim(),
@@ -178,9 +184,17 @@ pub fn executor_report(
         "status": if passed { "completed" } else { "failed" },
         "changed_files": changed,
         "commands_run": commands,
+        "evidence_summary": summary,
         "reported_at": reported_at,
         "notes": "changed_files and commands_run were measured by provost, not reported",
     }))
+}
+
+/// Whether the report is readable and names the executor; a failed command says nothing about that.
+fn identity(executor: &Findings) -> Result<(), String> {
+    let rows = executor.rows(Profile::Strict);
+    let of_identity = rows.iter().find(|row| row["field"] != "status");
+    of_identity.map_or(Ok(()), |row| Err(describe(row)))
 }
 
 /// The validator report: each check with its result.
@@ -200,6 +214,7 @@ pub fn validator_report(packet: &Packet<'_>, docs: &[Document], reported_at: &st
         findings: &mut log,
         effort: &mut effort,
         ephemeral: &ephemeral,
+        measured: true,
     };
     bench.log();
     bench.findings = &mut scope;
@@ -219,10 +234,11 @@ pub fn validator_report(packet: &Packet<'_>, docs: &[Document], reported_at: &st
     };
     let held = |findings: &Findings| match findings.rows(Profile::Strict).first() {
         None => Ok(()),
-        Some(row) => Err(format!("{}: {}", row["path"], row["problem"]).replace('"', "")),
+        Some(row) => Err(describe(row)),
     };
-    let results = [held(&all), held(&executor), held(&scope), held(&log), ssot];
-    let passed = results.iter().all(Result::is_ok);
+    let identity = identity(&executor);
+    let results = [held(&all), identity, held(&scope), held(&log), ssot];
+    let passed = results.iter().all(Result::is_ok) && executor.holds(Profile::Strict);
     let check = |(name, result): (&&str, &Result<(), String>)| {
         let seen = match *name {
             // Provost did not observe the work, and the report must not claim that it did.

@@ -44,6 +44,8 @@ pub(super) struct Bench<'a> {
     pub(super) findings: &'a mut Findings,
     pub(super) effort: &'a mut Effort,
     pub(super) ephemeral: &'a [Rule],
+    /// Whether Provost took the snapshots itself, so that they hold every file.
+    pub(super) measured: bool,
 }
 
 /// The rules for what tools leave behind.
@@ -112,7 +114,7 @@ impl Bench<'_> {
                 if !inside {
                     let field = format!("evidence_files.{key}");
                     let problem = "lies outside the packet";
-                    self.findings.doubt(TASK_CARD, &field, problem);
+                    self.findings.add(TASK_CARD, &field, problem);
                 }
                 source
             }
@@ -178,7 +180,7 @@ impl Bench<'_> {
                 changes.counted.insert(path.clone());
             }
         }
-        if witnesses == 0 {
+        if witnesses == 0 && !self.measured {
             let problem = "holds no file beside those that changed, so it can show nothing";
             self.findings.doubt("workspace_before", "files", problem);
         }
@@ -310,6 +312,12 @@ fn row(fields: &mut Fields<'_, '_>, published: Option<i64>) -> Option<Row> {
     for (name, time) in [("started_at", started), ("ended_at", ended)] {
         if time == Some(None) {
             fields.doubt(name, "is not a time");
+        }
+    }
+    for name in ["stdout_tail", "stderr_tail"] {
+        let value = fields.entries.get(name);
+        if value.is_some_and(|value| !value.is_string() && !value.is_null()) {
+            fields.doubt(name, "is not text");
         }
     }
     let (started, ended) = (started.flatten(), ended.flatten());

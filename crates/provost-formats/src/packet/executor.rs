@@ -65,7 +65,11 @@ pub(super) fn read(source: &Source, phase_id: &str, findings: &mut Findings) -> 
     }
     let commands = fields.texts("commands_run").unwrap_or_default().into_iter();
     let commands = commands.map(|command| command.trim().to_owned()).collect();
-    let summary = entries.get("evidence_summary").and_then(Value::as_object);
+    let summary = entries.get("evidence_summary");
+    if summary.is_some_and(|value| !value.is_object() && !value.is_null()) {
+        fields.doubt("evidence_summary", "is not a mapping");
+    }
+    let summary = summary.and_then(Value::as_object);
     Some(Report {
         changed,
         commands,

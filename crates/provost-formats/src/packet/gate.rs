@@ -33,7 +33,8 @@ pub struct Gate {
     pub blackbox: Document,
 }
 
-type Statuses = (Option<bool>, Option<bool>);
+/// Whether the worker completed, and whether the validator passed it.
+pub(super) type Statuses = (Option<bool>, Option<bool>);
 
 impl Gate {
     pub(super) fn judge(

@@ -1,7 +1,8 @@
 //! Decides which paths a rule of a task card covers.
 //!
-//! A rule with `*`, `?` or `[` is a glob over the whole path, in which `*` also matches `/` and
-//! `**/` may match no directory at all; a path that is spelled like the rule is covered as well.
+//! A rule with `*`, `?` or `[` is a glob over the whole path. `**` matches anything, and `**/` may
+//! match no directory at all; `*`, `?` and `[]` match within one name. A path that is spelled like
+//! the rule is covered as well.
 //! Any other rule is a path that covers itself and everything below it. Case counts.
 
 use provost_core::path::{PathError, RepoPath};
@@ -76,6 +77,9 @@ pub(super) enum Token {
         inverted: bool,
         ranges: Vec<(char, char)>,
     },
+    /// Any characters of one name.
+    Name,
+    /// Any characters.
     Many,
     /// The next two tokens may be left out.
     Maybe,
@@ -148,7 +152,12 @@ fn tokens(pattern: &str) -> Vec<Token> {
                 at += 3;
                 continue;
             }
-            '*' => tokens.push(Token::Many),
+            '*' => {
+                let stars = letters[at..].iter().take_while(|it| **it == '*').count();
+                tokens.push(if stars > 1 { Token::Many } else { Token::Name });
+                at += stars;
+                continue;
+            }
             '?' => tokens.push(Token::Any),
             '[' => {
                 if let Some((set, length)) = set(&letters[at..]) {
@@ -196,13 +205,14 @@ fn fits(tokens: &[Token], path: &str) -> bool {
         for (at, token) in tokens.iter().enumerate().filter(|(at, _)| here[*at]) {
             match token {
                 Token::One(wanted) => next[at + 1] |= *wanted == letter,
-                Token::Any => next[at + 1] = true,
+                Token::Any => next[at + 1] |= letter != '/',
                 Token::Set { inverted, ranges } => {
                     let inside = ranges
                         .iter()
                         .any(|(from, to)| (*from..=*to).contains(&letter));
-                    next[at + 1] |= inside != *inverted;
+                    next[at + 1] |= letter != '/' && inside != *inverted;
                 }
+                Token::Name => next[at] |= letter != '/',
                 Token::Many => next[at] = true,
                 Token::Maybe => {}
             }
@@ -217,7 +227,7 @@ fn fits(tokens: &[Token], path: &str) -> bool {
 fn skip(tokens: &[Token], here: &mut [bool]) {
     for (at, token) in tokens.iter().enumerate() {
         match token {
-            Token::Many if here[at] => here[at + 1] = true,
+            Token::Many | Token::Name if here[at] => here[at + 1] = true,
             Token::Maybe if here[at] => {
                 here[at + 1] = true;
                 here[at + 3] = true;
@@ -244,7 +254,16 @@ mod tests {
             ("src/**", "src/a/b.rs", true),
             ("src/**", "src", false),
             ("src/**", "src2/a", false),
-            ("src/*.rs", "src/a/b.rs", true),
+            ("src/*.rs", "src/a/b.rs", false),
+            ("src/*.rs", "src/a.rs", true),
+            ("src/*", "src/a", true),
+            ("src/*", "src/a/b", false),
+            ("src/?b", "src/ab", true),
+            ("src?b", "src/b", false),
+            ("src[!a]b", "src/b", false),
+            ("*/x", "a/x", true),
+            ("*/x", "a/b/x", false),
+            ("src/**.rs", "src/a/b.rs", true),
             ("src/*.rs", "src/a.py", false),
             ("src/?/x.rs", "src/a/x.rs", true),
             ("src/?/x.rs", "src/ab/x.rs", false),

@@ -1,3 +1,5 @@
+mod phase;
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

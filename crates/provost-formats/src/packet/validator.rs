@@ -58,43 +58,87 @@ pub(super) fn read(source: &Source, phase_id: &str, findings: &mut Findings) -> 
 }
 
 /// Checks that all five checks are listed and, if the report says `pass`, that none has failed.
+///
+/// The format does not say how they are written: a list of mappings with `name` and `pass`, or a
+/// mapping from each name to its result, or to a mapping with `pass`.
 fn checks(fields: &mut Fields<'_, '_>, pass: bool) {
-    let Some(value) = fields.required("checks") else {
-        return;
-    };
-    let Value::Array(rows) = value else {
-        fields.refuse("checks", "is not a list");
-        return;
-    };
-    let mut names = Vec::new();
-    for (at, row) in rows.iter().enumerate() {
-        let prefix = format!("checks[{at}].");
-        let Value::Object(entries) = row else {
-            fields.refuse(&format!("checks[{at}]"), "is not a mapping");
-            continue;
-        };
-        let mut inner = Fields {
-            file: VALIDATOR_REPORT,
-            prefix: &prefix,
-            entries,
-            findings: &mut *fields.findings,
-        };
-        let name = inner.text("name").map(str::trim);
-        let shown = name.unwrap_or("without a name");
-        match inner.entries.get("pass") {
-            Some(Value::Bool(false)) if pass => {
-                let problem = format!("status is pass with the failed check `{shown}`");
-                inner.refuse("pass", problem);
-            }
-            Some(Value::Bool(_)) => {}
-            Some(_) => inner.refuse("pass", format!("of `{shown}` is not a boolean")),
-            None => inner.refuse("pass", format!("of `{shown}` is missing")),
+    let names: Vec<&str> = match fields.required("checks") {
+        None => return,
+        Some(Value::Array(rows)) => {
+            let rows = rows.iter().enumerate();
+            rows.filter_map(|(at, row)| listed(fields, at, row, pass))
+                .collect()
         }
-        names.extend(name);
-    }
+        Some(Value::Object(results)) => {
+            for (name, result) in results {
+                let value = match result {
+                    Value::Object(row) => row.get("pass"),
+                    other => Some(other),
+                };
+                let detail = result.get("detail").and_then(Value::as_str);
+                let place = format!("checks.{name}");
+                passes(fields, &place, (name.trim(), value, detail), pass);
+            }
+            results.keys().map(|name| name.trim()).collect()
+        }
+        Some(_) => {
+            fields.refuse("checks", "is neither a list nor a mapping");
+            return;
+        }
+    };
     for check in CHECKS {
         if !names.contains(&check) {
             fields.refuse("checks", format!("the check `{check}` is missing"));
         }
+    }
+}
+
+/// Judges one check of a list; gives its name.
+fn listed<'a>(
+    fields: &mut Fields<'a, '_>,
+    at: usize,
+    row: &'a Value,
+    pass: bool,
+) -> Option<&'a str> {
+    let Value::Object(entries) = row else {
+        fields.refuse(&format!("checks[{at}]"), "is not a mapping");
+        return None;
+    };
+    let prefix = format!("checks[{at}].");
+    let mut inner = Fields {
+        file: VALIDATOR_REPORT,
+        prefix: &prefix,
+        entries,
+        findings: &mut *fields.findings,
+    };
+    let name = inner.text("name").map(str::trim);
+    let shown = name.unwrap_or("without a name");
+    let detail = entries.get("detail").and_then(Value::as_str);
+    let result = (shown, entries.get("pass"), detail);
+    passes(&mut inner, "pass", result, pass);
+    name
+}
+
+/// Judges the result of one check: its name, its value and its detail.
+fn passes(
+    fields: &mut Fields<'_, '_>,
+    place: &str,
+    (name, value, detail): (&str, Option<&Value>, Option<&str>),
+    pass: bool,
+) {
+    match value {
+        Some(Value::Bool(false)) if pass => {
+            fields.refuse(
+                place,
+                format!("status is pass with the failed check `{name}`"),
+            );
+        }
+        Some(Value::Bool(false)) => {
+            let why = detail.unwrap_or("no detail");
+            fields.doubt(place, format!("the check `{name}` failed: {why}"));
+        }
+        Some(Value::Bool(true)) => {}
+        Some(_) => fields.refuse(place, format!("of `{name}` is not a boolean")),
+        None => fields.refuse(place, format!("of `{name}` is missing")),
     }
 }

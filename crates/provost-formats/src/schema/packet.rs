@@ -47,8 +47,8 @@ pub(super) fn executor_report() -> Value {
         must("changed_files", list(&filled())),
         must("commands_run", list(&filled())),
         must("reported_at", moment()),
-        // Compared with the card in a whole packet, and free otherwise.
-        may("evidence_summary", json!({})),
+        // Its paths are compared with the card in a whole packet.
+        may("evidence_summary", json!({ "type": ["object", "null"] })),
     ])
 }
 
@@ -90,6 +90,6 @@ pub(super) fn log_row() -> Value {
             "ended_at",
             json!({ "type": "string", "format": "date-time" }),
         ),
-        may("stdout_tail", json!({})),
+        may("stdout_tail", json!({ "type": ["string", "null"] })),
     ])
 }

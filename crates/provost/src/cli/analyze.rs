@@ -18,7 +18,7 @@ use crate::input;
 use crate::lens;
 use crate::output;
 use crate::places::Places;
-use crate::show::{Reader, neutralise};
+use crate::show::{Reader, neutralise, one_line};
 
 /// How many findings the text output lists.
 const SHOWN: usize = 20;
@@ -192,8 +192,8 @@ fn novel(new: &[&Finding]) -> String {
     for finding in new.iter().take(SHOWN) {
         text += &format!(
             "  {}: {}\n",
-            neutralise(&finding.id),
-            neutralise(&finding.message)
+            one_line(&finding.id),
+            one_line(&finding.message)
         );
     }
     text
@@ -254,13 +254,13 @@ fn findings(report: &Summary, all: bool) -> String {
     for finding in shown.iter().take(most) {
         text += &format!(
             "  {}: {}\n",
-            neutralise(&finding.id),
-            neutralise(&finding.message)
+            one_line(&finding.id),
+            one_line(&finding.message)
         );
         for spot in finding.places.iter().take(PLACES) {
             text += &format!(
                 "      {}:{} {}\n",
-                neutralise(spot.path.as_str()),
+                one_line(spot.path.as_str()),
                 spot.line,
                 neutralise(&spot.symbol)
             );

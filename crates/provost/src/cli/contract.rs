@@ -27,7 +27,7 @@ use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::output;
 use crate::places::Places;
-use crate::show::neutralise;
+use crate::show::{neutralise, one_line};
 use crate::{history, input};
 
 #[derive(Subcommand)]
@@ -218,7 +218,7 @@ pub(super) fn with_advice(looked: &Looked, words: &str, mut json: Value) -> Answ
     if !looked.verdict.allow {
         text += &format!(
             "note: this contract would be refused: {}\n",
-            neutralise(&looked.verdict.reason)
+            one_line(&looked.verdict.reason)
         );
     }
     json["verdict"] = json!(looked.verdict);

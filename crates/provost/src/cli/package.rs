@@ -86,10 +86,10 @@ fn refused(refusal: &Refusal, algorithm: Algorithm) -> Answer {
     let place = field
         .map(|field| format!("`{field}`: "))
         .unwrap_or_default();
-    let reason = show::neutralise(&format!("{place}{}", refusal.reason));
+    let reason = show::one_line(&format!("{place}{}", refusal.reason));
     let mut text = format!("error[{}]: {reason}\n", refusal.code);
     for finding in &refusal.findings {
-        text += &format!("  {}\n", show::neutralise(finding));
+        text += &format!("  {}\n", show::one_line(finding));
     }
     text += &format!("hint: provost explain {}\n", refusal.code);
     Answer {

@@ -17,7 +17,7 @@ use provost_core::path::RepoPath;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 use provost_formats::packet::compose::{self, Ran, Task};
-use provost_formats::packet::seal::{self, AFTER, BEFORE, LOG, SEAL, Stage};
+use provost_formats::packet::seal::{self, AFTER, BEFORE, LOG, SEAL, Sealed, Stage};
 use provost_formats::packet::{
     self, EXECUTOR_REPORT, Profile, Snapshot, Source, TASK_CARD, VALIDATOR_REPORT,
 };
@@ -221,21 +221,23 @@ fn report(report: &Report) -> Result<Answer, Stop> {
     folder.write(LOG, &compose::log(&rows))?;
     let changed = compose::changed_files(&folder.packet()?)?;
     let outside = compose::out_of_scope(&folder.source(TASK_CARD), phase_id, &changed);
-    let text = compose::executor_report(phase_id, &changed, &rows, &clock::now());
+    let text = compose::executor_report(
+        phase_id,
+        &folder.source(TASK_CARD),
+        &changed,
+        &rows,
+        &clock::now(),
+    );
     folder.write(EXECUTOR_REPORT, &text)?;
     sealed(&folder, Stage::Reported, &key)?;
     let failed = rows.iter().filter(|row| row.exit_code != 0).count();
     let mut words = format!("{} changed\n", counted(changed.len(), "file"));
     for path in &outside {
-        let path = show::neutralise(path);
+        let path = show::one_line(path);
         words += &format!("warning: `{path}` is outside allowed_paths; the packet will not pass\n");
     }
     for row in &rows {
-        words += &format!(
-            "exit {}: {}\n",
-            row.exit_code,
-            show::neutralise(&row.command)
-        );
+        words += &format!("exit {}: {}\n", row.exit_code, show::one_line(&row.command));
     }
     let codes = rows.iter().map(|row| {
         json!({
@@ -263,7 +265,7 @@ fn try_commands(commands: &[String], files: &Files, seconds: u64) -> Result<Vec<
         let argv = command::split(text)
             .map_err(|flaw| Verdict::deny(Code::CommandRefused, format!("`{text}`: {flaw}")))?;
         argvs.push(argv);
-        print_message(&format!("running in a sandbox: {}", show::neutralise(text)));
+        print_message(&format!("running in a sandbox: {}", show::one_line(text)));
     }
     let name = ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?;
     let cache = cache_root().map_err(|error| Failure::of(Code::HostFailed, &error))?;
@@ -308,9 +310,16 @@ fn conclude(seal: &SealPacket) -> Result<Answer, Stop> {
     }
     let text = compose::validator_report(&folder.packet()?, &docs, &clock::now());
     folder.write(VALIDATOR_REPORT, &text)?;
-    sealed(&folder, Stage::Sealed, &key)?;
-    let strict = packet::judge(&folder.packet()?, Profile::Strict, None);
+    let envelope = envelope(&folder, Stage::Sealed, &key)?;
+    let mut judged = folder.packet()?;
+    judged.seal = Some(Sealed {
+        envelope: Source::Bytes(envelope.clone().into_bytes()),
+        ..folder.sealed()?
+    });
+    // A seal is final: a packet that fails stays reported, and can be sealed once it is corrected.
+    let strict = packet::judge(&judged, Profile::Strict, None);
     if strict.allow {
+        folder.write(SEAL, &envelope)?;
         let words = format!("sealed {}: pass", folder.place.display());
         let json = json!({ "packet": folder.place.display().to_string(), "status": "pass" });
         return Ok(Answer::data(json, words));
@@ -349,13 +358,21 @@ fn published(folder: &PacketDirectory<'_>, stages: &[Stage]) -> Result<(), Stop>
 
 /// Seals the files of `stage`.
 fn sealed(folder: &PacketDirectory<'_>, stage: Stage, key: &SigningKey) -> Result<(), Failure> {
+    folder.write(SEAL, &envelope(folder, stage, key)?)
+}
+
+/// The seal over the files of `stage`.
+fn envelope(
+    folder: &PacketDirectory<'_>,
+    stage: Stage,
+    key: &SigningKey,
+) -> Result<String, Failure> {
     let files: BTreeMap<_, _> = folder.sealable();
     let seal = seal::seal(&folder.which.phase_id, stage, &files, key);
-    let seal = seal.ok_or_else(|| {
+    seal.ok_or_else(|| {
         let reason = "a file of the packet vanished while it was sealed";
         Failure::new(Code::HostFailed, reason)
-    })?;
-    folder.write(SEAL, &seal)
+    })
 }
 
 /// A snapshot of the workspace, without the packet itself.
@@ -365,9 +382,22 @@ fn record(folder: &PacketDirectory<'_>) -> Result<(Snapshot, Files), Failure> {
         .map_err(|error| Failure::of(Code::HostFailed, &error))?
         .into_files();
     if let Some(directory) = &folder.directory {
-        files.retain(|path, _| !path.is_within(directory));
+        files.retain(|path, _| !path.is_within(directory) && !is_sibling(path, directory));
     }
     Ok((snapshot::of(files.iter()), files))
+}
+
+/// Whether `path` is a file of another packet beside the one in `directory`.
+///
+/// Another phase may be published, reported or sealed meanwhile. Only the names of a packet's files
+/// count, so that nothing else can be hidden there.
+fn is_sibling(path: &RepoPath, directory: &RepoPath) -> bool {
+    let Some((root, _)) = directory.as_str().rsplit_once('/') else {
+        return false;
+    };
+    let below = path.as_str().strip_prefix(root);
+    let below = below.and_then(|rest| rest.strip_prefix('/')?.split_once('/'));
+    below.is_some_and(|(_, name)| name == SEAL || Stage::Sealed.files().contains(&name))
 }
 
 pub(super) fn signing_key() -> Result<SigningKey, Failure> {

@@ -17,7 +17,7 @@ use provost_host::keys::{Keys, KeysError};
 use super::key;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Evidence;
-use crate::show::neutralise;
+use crate::show::{neutralise, one_line};
 
 /// The most findings that the text output lists; JSON has all of them.
 const MOST_SHOWN: usize = 50;
@@ -47,8 +47,8 @@ pub(super) fn run(verify: &Verify) -> Outcome {
         .map_err(|error| Failure::of(Code::InputUnreadable, &error))?;
     let mut keys: Vec<PublicKey> = known.iter().map(|known| known.key).collect();
     let kind = match place.kind {
-        Kind::Unknown if sealed::is_one(&directory) => Kind::Record,
         Kind::Unknown if change::is_one(&directory) => Kind::Change,
+        Kind::Unknown if sealed::is_one(&directory) => Kind::Record,
         kind => kind,
     };
     if kind == Kind::Record {
@@ -125,8 +125,8 @@ fn bundle_directory(argument: &Path) -> Result<Place, Failure> {
     })
 }
 
-/// The pins and the kind of a bundle among the runs or changes of a repository; no pins for any
-/// other directory.
+/// The pins and the kind of a bundle among the evidence of a repository; no pins for any other
+/// directory.
 fn pins_beside(directory: &Path) -> Result<(Pins, Kind), Failure> {
     let nothing = (Pins::default(), Kind::Unknown);
     let Ok(place) = crate::places::Places::look_at(directory) else {
@@ -140,8 +140,16 @@ fn pins_beside(directory: &Path) -> Result<(Pins, Kind), Failure> {
         Some(id) if real(&place.changes().join(id)) == here => {
             Ok((place.pins_of_change(id)?, Kind::Change))
         }
+        Some(id) if records(&place).any(|records| real(&records.join(id)) == here) => {
+            Ok((Pins::default(), Kind::Record))
+        }
         _ => Ok(nothing),
     }
+}
+
+/// The directories of sealed records that are not runs.
+fn records(place: &crate::places::Places) -> impl Iterator<Item = PathBuf> {
+    [place.plans(), place.chains(), place.refused()].into_iter()
 }
 
 pub(super) fn trusted() -> Result<Vec<NamedKey>, Failure> {
@@ -157,7 +165,9 @@ fn render(report: &Report, names: &[&NamedKey]) -> String {
     let mut text = String::new();
     text += &line("intact", report.intact, intact(report));
     text += &rows(&report.findings, Question::Intact);
-    text += &line("complete", report.complete, complete(report));
+    let newer = report.newer();
+    let words = newer.as_deref().unwrap_or_else(|| complete(report));
+    text += &line("complete", report.complete, words);
     text += &rows(&report.findings, Question::Complete);
     text += &line("authentic", report.authentic, &authentic(report, names));
     text += &rows(&report.findings, Question::Authentic);
@@ -230,7 +240,7 @@ fn rows(findings: &[Finding], question: Question) -> String {
     for finding in of_question().take(MOST_SHOWN) {
         let row = format!("{}: {}", finding.path, finding.problem);
         // One line for each finding, whatever the file contains.
-        text += &format!("  {}\n", neutralise(&row).replace(['\n', '\t'], " "));
+        text += &format!("  {}\n", one_line(&row));
     }
     let more = of_question().count().saturating_sub(MOST_SHOWN);
     if more > 0 {
@@ -281,7 +291,7 @@ fn unvouched(report: &Report) -> String {
     }
     let mut text = "after the seal, not signed, and nothing follows from it:\n".to_owned();
     for line in lines.iter().take(MOST_SHOWN) {
-        text += &format!("  {}\n", neutralise(line).replace(['\n', '\t'], " "));
+        text += &format!("  {}\n", one_line(line));
     }
     let more = lines.len().saturating_sub(MOST_SHOWN);
     if more > 0 {
@@ -295,6 +305,7 @@ fn verdict_words(code: Code) -> &'static str {
         Code::EvidenceAltered => "the evidence was altered",
         Code::EvidenceIncomplete => "the evidence is incomplete",
         Code::RunUnfinished => "the run has not ended yet",
+        Code::UnknownSchemaVersion => "the bundle has a format that is newer than this program",
         Code::KeyUnknown => "the key that signed it is not one that is trusted",
         _ => "the evidence carries no valid signature",
     }

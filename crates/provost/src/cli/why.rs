@@ -126,11 +126,7 @@ fn text(why: &Why, source: &Source) -> String {
         Some(verdict) if verdict.allow => {
             format!("accepted: {}\nnothing was refused\n", why.run_id)
         }
-        Some(verdict) => format!(
-            "refused[{}]: {}\n",
-            verdict.code,
-            neutralise(&verdict.reason)
-        ),
+        Some(verdict) => format!("refused[{}]: {}\n", verdict.code, one_line(&verdict.reason)),
     };
     for refusal in &why.refusals {
         text += &format!("{}: {}\n", refusal.by, refusal.code);

@@ -7,7 +7,7 @@ use provost_core::run::State;
 use provost_core::run::fix::EarlierAttempt;
 use serde_json::{Value, json};
 
-use crate::show::neutralise;
+use crate::show::{neutralise, one_line};
 
 /// The patch file of an attempt in the bundle, if it exists.
 fn patch(bundle: &Path, past: &EarlierAttempt) -> Option<String> {
@@ -29,7 +29,7 @@ pub(super) fn facts(state: &State, bundle: &Path) -> Vec<Value> {
 pub(super) fn text(state: &State, bundle: &Path) -> String {
     let mut text = String::new();
     for past in &state.past {
-        let (code, reason) = (past.refusal.code, neutralise(&past.refusal.reason));
+        let (code, reason) = (past.refusal.code, one_line(&past.refusal.reason));
         text += &format!("  attempt {} was refused[{code}]: {reason}\n", past.attempt);
         if let Some(patch) = patch(bundle, past) {
             text += &format!("    its work: {}\n", neutralise(&patch));

@@ -6,7 +6,7 @@ use provost_core::wording::counted;
 use serde_json::{Value, json};
 
 use super::{logs, workers};
-use crate::show::neutralise;
+use crate::show::{neutralise, one_line};
 
 /// The files from which secrets were removed, and how many.
 fn removed(state: &State) -> Vec<(&str, u64)> {
@@ -44,7 +44,7 @@ pub(super) fn text(state: &State) -> String {
         return text;
     };
     for path in &withheld.contents {
-        let path = neutralise(&path.to_string());
+        let path = one_line(&path.to_string());
         text +=
             &format!("  withheld {path}: a secret is in it, so its content is not in the bundle\n");
     }

@@ -1,6 +1,7 @@
 //! Chains of contracts: what starts from what, what is not run, and what a driver that dies leaves.
 
 use std::fs;
+use std::path::Path;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -103,6 +104,24 @@ fn eight_disjoint_nodes_are_accepted_at_once() {
     let verified = stage.ask(&["verify", chain, "--json"]);
     assert_eq!(verified.exit, 0, "{verified:?}");
     stage.assert_clean(&before, "eight");
+}
+
+/// Checks that the files of a chain without its seal are not taken for a run that has not ended.
+fn unsealed_is_no_run(stage: &Stage, chain: &Path) {
+    let copy = stage.path("home/copied");
+    fs::create_dir(&copy).unwrap();
+    for name in ["events.jsonl", "chain.json"] {
+        fs::copy(chain.join(name), copy.join(name)).unwrap();
+    }
+    let seal = chain.join("record.dsse.json");
+    let kept = fs::read(&seal).unwrap();
+    fs::remove_file(&seal).unwrap();
+    for directory in [&copy, chain] {
+        let verified = stage.ask(&["verify", directory.to_str().unwrap(), "--json"]);
+        assert_eq!(verified.code(), "EVIDENCE_INCOMPLETE", "{verified:?}");
+        assert!(verified.text("reason").contains("unknown"), "{verified:?}");
+    }
+    fs::write(&seal, kept).unwrap();
 }
 
 /// When the agent of a run began and ended.
@@ -371,6 +390,7 @@ fn a_chain_is_swept_when_its_work_is_on_a_branch_and_its_evidence_is_not_wanted(
     assert_eq!(stage.ask(&["land", run_id]).exit, 0);
     assert_eq!(sweep(&[]), (2, Value::Null), "evidence stays");
     assert_eq!(stage.ask(&["verify", chain]).exit, 0);
+    unsealed_is_no_run(&stage, &chains.join(chain));
     assert_eq!(
         sweep(&["--bundles"]),
         (1, Value::Null),

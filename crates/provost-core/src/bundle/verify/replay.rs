@@ -3,8 +3,10 @@
 //! The gates are pure functions, so a verifier needs neither repository nor sandbox to run them
 //! again. A ledger of another version is only folded, because its rules may differ.
 
+use super::FIRST_EVENT;
 use super::read::{Bundle, LEDGER};
 use super::report::Finding;
+use crate::bundle::layout::BundleFormat;
 use crate::record::{Chain, Record};
 use crate::run::fact::{Fact, Judgement, Violation, Withheld};
 use crate::run::{Next, State};
@@ -20,6 +22,8 @@ pub struct Course {
     /// What the bundle leaves out because it holds a secret. Every attempt is captured anew; the
     /// last one counts.
     pub(super) withheld: Withheld,
+    /// The bundle format, if this program is too old for it.
+    pub(super) newer: Option<u64>,
     findings: Vec<Finding>,
 }
 
@@ -39,6 +43,7 @@ impl Course {
         };
         match State::fold(std::slice::from_ref(first)) {
             Ok(state) => course.is_whole = course.follow(state, rest),
+            Err(_) if newer(first).is_some() => course.newer = newer(first),
             Err(error) => course.findings = vec![Finding::altered(LEDGER, error.to_string())],
         }
         course
@@ -74,6 +79,13 @@ impl Course {
         self.last = Some(state);
         true
     }
+}
+
+/// The bundle format that the first record names, if it is newer than this program.
+fn newer(first: &Record) -> Option<u64> {
+    let format = first.event.payload.get("format")?.as_u64()?;
+    let newest = u64::from(u32::from(BundleFormat::NEWEST));
+    (first.event.event_type == FIRST_EVENT && format > newest).then_some(format)
 }
 
 /// The ledger is a valid sequence of facts, and every verdict follows from the facts before it.

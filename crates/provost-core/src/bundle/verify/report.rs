@@ -114,6 +114,8 @@ pub struct Report {
     pub tree: Option<Oid>,
     /// What followed the seal; only as trustworthy as the three answers.
     pub after: After,
+    /// The bundle format, if this program is too old for it, so that decisions were not repeated.
+    pub newer_format: Option<u64>,
     /// Every problem, ordered by question and place.
     pub findings: Vec<Finding>,
 }
@@ -144,6 +146,7 @@ impl Report {
             (_, Signer::Unknown(_) | Signer::Unsigned, _) | (_, _, None) => Answer::Open,
         };
         let ended = match state {
+            _ if bundle.course.newer.is_some() => Answer::Open,
             State::Running => Answer::Open,
             State::Sealed => Answer::Yes,
             State::Unsealed | State::TailMissing => Answer::No,
@@ -166,6 +169,7 @@ impl Report {
                 .predicate()
                 .and_then(|predicate| predicate.candidate_tree.clone()),
             after,
+            newer_format: bundle.course.newer,
             findings,
         }
     }
@@ -176,6 +180,8 @@ impl Report {
             Code::EvidenceAltered
         } else if self.complete == Answer::No && self.has(Question::Complete) {
             Code::EvidenceIncomplete
+        } else if self.newer_format.is_some() {
+            Code::UnknownSchemaVersion
         } else if self.state == State::Running {
             Code::RunUnfinished
         } else {
@@ -206,9 +212,17 @@ impl Report {
             whole: "the bundle is intact, complete and authentic",
             unfinished: "the run has not ended yet",
         };
-        words
-            .verdict(self.code(), &self.findings)
-            .with(self.facts())
+        let verdict = match (self.code(), self.newer()) {
+            (code @ Code::UnknownSchemaVersion, Some(reason)) => Verdict::deny(code, reason),
+            (code, _) => words.verdict(code, &self.findings),
+        };
+        verdict.with(self.facts())
+    }
+
+    /// The words for a format that this program is too old for.
+    pub fn newer(&self) -> Option<String> {
+        let format = self.newer_format?;
+        Some(format!("bundle format {format} is newer than this program"))
     }
 
     /// The exit status of a command that answers with this report.

@@ -19,7 +19,7 @@ use crate::cli::run::start::refuse_secrets;
 use crate::input;
 use crate::origin::GitOrigin;
 use crate::places::Places;
-use crate::show::neutralise;
+use crate::show::one_line;
 
 #[derive(Args)]
 #[command(after_help = "Example:
@@ -161,7 +161,7 @@ fn by_rules(
 /// Notes about what a run would need approval for.
 pub(in crate::cli) fn waiting(asks: &[Widening]) -> String {
     let line = |one: &Widening| {
-        let (path, problem) = (neutralise(&one.path), neutralise(&one.problem));
+        let (path, problem) = (one_line(&one.path), one_line(&one.problem));
         format!("note: a run waits for approval: {path}: {problem}\n")
     };
     asks.iter().map(line).collect()

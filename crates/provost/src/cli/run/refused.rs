@@ -147,14 +147,14 @@ pub(in crate::cli) fn show(place: &Places, run_id: &str) -> Outcome {
     let read = read(place, run_id)?;
     let Verdict { code, reason, .. } = &read.refused.verdict;
     let (reason, findings) = if read.own {
-        (neutralise(reason), findings(&read.refused.verdict))
+        (one_line(reason), findings(&read.refused.verdict))
     } else {
         (one_line(reason), Vec::new())
     };
     let mut text =
         format!("{run_id} was refused before there was a run\n  refused[{code}]: {reason}\n");
     for row in findings {
-        text += &format!("    {}\n", neutralise(&row));
+        text += &format!("    {}\n", one_line(&row));
     }
     text += &format!(
         "  document {} bytes, sha256 {}\n  record   {}\n",
