@@ -5,7 +5,8 @@
 //! - The program that sends requests is not trusted: requests are classified by their path, and
 //!   tokens come from the reply alone.
 //! - A reply that ends without its count, or that cannot be parsed, is estimated by its bytes,
-//!   never counted as zero.
+//!   never counted as zero. Under a limit, a complete and successful reply without a count uses up
+//!   all reserved tokens: the model may work on after it.
 //! - A stream gives its count only at its end. Until then its output is estimated by the bytes of
 //!   its text.
 
@@ -56,10 +57,11 @@ impl Api {
         }
     }
 
-    /// How many bytes of text the model wrote in one message of a stream.
+    /// How many bytes of text the model wrote in one message of a stream, or in a whole reply.
     fn written(self, value: &Value) -> u64 {
         match self {
-            Self::Messages | Self::Responses => text(&value["delta"]),
+            Self::Messages => text(&value["delta"]) + text(&value["content"]),
+            Self::Responses => text(&value["delta"]) + text(&value["output"]),
             Self::Chat => text(&value["choices"]),
             Self::Content => text(&value["candidates"]),
         }
@@ -95,12 +97,12 @@ impl Purpose {
             return Self::Unknown;
         }
         let path = path.trim_end_matches('/');
-        if matches!(method, "GET" | "HEAD" | "OPTIONS") {
-            // Fetches the result of work that ran without being counted.
-            let later = path.contains("/responses/") || path.contains("/batches");
-            return if later { Self::Unknown } else { Self::Free };
-        }
         let ends = |end: &str| path.ends_with(end);
+        if method == "GET" && ends("/models") {
+            // A server could read another path there, and send the result of uncounted work.
+            let ambiguous = path.contains(['%', ';', '\\']) || path.contains("/.");
+            return if ambiguous { Self::Unknown } else { Self::Free };
+        }
         if method != "POST" {
             return Self::Unknown;
         }
@@ -148,6 +150,10 @@ pub struct Meter {
     /// The tokens that are reserved for the exchange, if there is a limit.
     reserved: Option<u64>,
     said: Said,
+    /// Whether the reply is complete.
+    complete: bool,
+    /// Whether the provider says in the reply that it failed.
+    failed: bool,
 }
 
 /// The count of one request.
@@ -156,6 +162,8 @@ pub struct Counted {
     pub usage: Usage,
     /// Whether some of the tokens are an estimate.
     pub estimated: bool,
+    /// Whether the reply should have had a count, so that all reserved tokens count for it.
+    pub uncounted: bool,
     /// The provider's message about a failure.
     pub words: Option<String>,
 }
@@ -172,6 +180,8 @@ impl Meter {
             written: 0,
             reserved: None,
             said: Said::default(),
+            complete: false,
+            failed: false,
         }
     }
 
@@ -187,10 +197,10 @@ impl Meter {
         self.reserved.is_some()
     }
 
-    /// Whether the reply already exceeds the reserved tokens. Once the provider has reported the
-    /// total, there is nothing left to stop.
+    /// Whether the reply already exceeds the reserved tokens, by the larger of what the provider
+    /// reported so far and of the estimate: a report may be followed by more text.
     pub fn is_beyond(&self) -> bool {
-        let Some(reserved) = self.reserved.filter(|_| !self.said.is_last) else {
+        let Some(reserved) = self.reserved else {
             return false;
         };
         let Said {
@@ -199,7 +209,7 @@ impl Meter {
             output,
             ..
         } = self.said;
-        let seen = if self.readable {
+        let seen = if self.readable && self.streamed {
             self.written
         } else {
             self.bytes
@@ -223,6 +233,11 @@ impl Meter {
         self.streamed = kind.starts_with(b"text/event-stream");
         let plain = |encoding: &[u8]| encoding.eq_ignore_ascii_case(b"identity");
         self.readable = encoding.is_none_or(plain);
+    }
+
+    /// Notes that the whole reply was processed.
+    pub fn complete(&mut self) {
+        self.complete = true;
     }
 
     /// Processes a part of the content.
@@ -257,13 +272,15 @@ impl Meter {
         if let Some(data) = line.strip_prefix(b"data:")
             && let Ok(value) = serde_json::from_slice::<Value>(data)
         {
-            self.written = self.written.saturating_add(self.api.written(&value));
             self.read(&value);
         }
     }
 
-    /// Takes the token counts from a message of the reply.
+    /// Takes the token counts, and the length of the text, from a message of the reply.
     fn read(&mut self, value: &Value) {
+        self.written = self.written.saturating_add(self.api.written(value));
+        let error = value.pointer("/response/error").or(value.get("error"));
+        self.failed |= value["type"] == "error" || error.is_some_and(|error| !error.is_null());
         let said = match self.api {
             Api::Messages => messages(value),
             Api::Responses => responses(value),
@@ -303,14 +320,23 @@ impl Meter {
                 bytes.div_ceil(BYTES_A_TOKEN)
             }
         };
-        let output = match said.output {
+        // No token for text that was written is no count.
+        let denied = said.output == Some(0) && self.written > 0;
+        let mut output = match said.output {
+            _ if denied && said.is_last => guess(self.written),
             Some(output) if said.is_last => output,
             early => guess(self.bytes).max(early.unwrap_or(0)),
         };
         let (cached, created) = (said.cached.unwrap_or(0), said.created.unwrap_or(0));
         let input = said.input.unwrap_or_else(|| guess(sent));
-        let whole = said.input.is_some() && said.is_last;
+        let whole = said.input.is_some() && said.is_last && !denied;
+        let succeeded = self.complete && !self.failed && matches!(self.status, 200..=299);
+        let reserved = self.reserved.filter(|_| succeeded && said.output.is_none());
+        if let Some(reserved) = reserved {
+            output = output.max(reserved.saturating_sub(input.saturating_add(created)));
+        }
         Counted {
+            uncounted: reserved.is_some(),
             usage: Usage {
                 input_tokens: input.saturating_add(cached).saturating_add(created),
                 cached_tokens: cached,
@@ -351,11 +377,14 @@ fn messages(value: &Value) -> Option<Said> {
     })
 }
 
-/// `OpenAI` counts cached tokens as input tokens.
+/// `OpenAI` counts cached tokens as input tokens. A response that is queued or in progress has no
+/// count yet, whatever stands there.
 fn responses(value: &Value) -> Option<Said> {
-    let usage = value
-        .pointer("/response/usage")
-        .or_else(|| value.get("usage"))?;
+    let response = value.get("response").unwrap_or(value);
+    if matches!(response["status"].as_str(), Some("queued" | "in_progress")) {
+        return None;
+    }
+    let usage = response.get("usage").or_else(|| value.get("usage"))?;
     let cached = usage.pointer("/input_tokens_details/cached_tokens");
     among(
         number(usage, "input_tokens")?,
@@ -364,14 +393,21 @@ fn responses(value: &Value) -> Option<Said> {
     )
 }
 
+/// Some servers report the total so far in every piece.
 fn chat(value: &Value) -> Option<Said> {
     let usage = value.get("usage")?;
     let cached = usage.pointer("/prompt_tokens_details/cached_tokens");
-    among(
+    let said = among(
         number(usage, "prompt_tokens")?,
         cached.and_then(Value::as_u64),
         number(usage, "completion_tokens")?,
-    )
+    )?;
+    let is_piece = value.pointer("/choices/0/delta").is_some();
+    let finished = value.pointer("/choices/0/finish_reason");
+    Some(Said {
+        is_last: !is_piece || finished.is_some_and(|reason| !reason.is_null()),
+        ..said
+    })
 }
 
 /// Gemini reports the total so far in every piece; thoughts, and input of the provider's tools, are
@@ -418,6 +454,9 @@ pub struct Passed {
     /// How many of them ended without a count, and are estimated by their bytes.
     #[serde(default, skip_serializing_if = "is_none")]
     pub estimated: u64,
+    /// How many complete replies had no count, so that all that was left counts for them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub uncounted: u64,
     /// How many more were refused because the budget was used up.
     #[serde(default, skip_serializing_if = "is_none")]
     pub refused: u64,
@@ -432,6 +471,16 @@ pub struct Passed {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
 fn is_none(count: &u64) -> bool {
     *count == 0
+}
+
+impl Passed {
+    /// The part of a sentence about the spent tokens that names what could not be counted.
+    pub fn explain(&self) -> &'static str {
+        match self.uncounted {
+            0 => "",
+            _ => " (a reply had no count, so all that was left counts for it)",
+        }
+    }
 }
 
 /// Why a model does not work.

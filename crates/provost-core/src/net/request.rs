@@ -167,16 +167,25 @@ impl Request {
         if !plain(self.method.as_bytes()) {
             return Some("the method is none of DELETE, GET, HEAD, OPTIONS, PATCH, POST and PUT");
         }
-        // Many servers read `_` in the name of a field as `-`.
-        let overrides = |name: &str| OVERRIDES.contains(&&*name.replace('_', "-"));
         let only_reads = matches!(&*self.method, "GET" | "HEAD" | "OPTIONS");
-        let replaced =
-            |(name, method): (String, &[u8])| overrides(&name) && (only_reads || !plain(method));
-        if self.fields.lower().any(replaced) {
+        if self.overrides().any(|method| only_reads || !plain(method)) {
             return Some("a field names another method");
         }
         let chosen = self.fields.all(MAX_FORWARDS).next().is_some();
         chosen.then_some("`Max-Forwards` lets a server on the way answer")
+    }
+
+    /// The methods that fields name in place of the first line's.
+    fn overrides(&self) -> impl Iterator<Item = &[u8]> {
+        // Many servers read `_` in the name of a field as `-`.
+        let overrides = |name: &str| OVERRIDES.contains(&&*name.replace('_', "-"));
+        let fields = self.fields.lower();
+        fields.filter_map(move |(name, method)| overrides(&name).then_some(method))
+    }
+
+    /// Whether a server could read another method in a field.
+    pub fn is_ambiguous(&self) -> bool {
+        self.overrides().next().is_some()
     }
 
     /// The same request, asking for an uncompressed reply.

@@ -435,7 +435,8 @@ fn overspent(agent: &AgentRun, adapted: &Adapted) -> Option<String> {
 fn spent_all(agent: &AgentRun, adapted: &Adapted) -> String {
     let spent = agent.spent().unwrap_or_default().tokens();
     let most = adapted.budget.tokens.unwrap_or(spent);
-    format!("spent {spent} tokens of {most} and asked for more")
+    let explained = agent.model.as_ref().map_or("", |model| model.explain());
+    format!("spent {spent} tokens of {most}{explained} and asked for more")
 }
 
 /// The verdict on an agent or a reviewer whose model did not answer.

@@ -51,6 +51,17 @@ impl Refusal {
         }
     }
 
+    /// The place has a model, and a server could read another method than the proxy.
+    pub(super) fn ambiguous(target: &Endpoint) -> Self {
+        Self {
+            status: 403,
+            code: Code::NetworkRefused,
+            reason: format!("requests to `{target}` are counted, and a field names another method"),
+            hint: None,
+            api: None,
+        }
+    }
+
     /// Nothing is left of the agent's tokens, or the request cannot be counted.
     pub(super) fn overspent(api: Option<Api>, reason: String) -> Self {
         Self {

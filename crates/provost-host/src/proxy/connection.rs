@@ -154,7 +154,10 @@ impl<'a> Connection<'a> {
         let outcome = self.pass(request, &mut server, admitted.meter.as_mut());
         let moved = [server.sent - before[0], server.received - before[1]];
         let refusal = outcome.as_ref().err().and_then(Option::as_ref);
-        if let (Some(gauge), Some(meter)) = (&self.shared.outlet.gauge, admitted.meter.take()) {
+        if let (Some(gauge), Some(mut meter)) = (&self.shared.outlet.gauge, admitted.meter.take()) {
+            if outcome.is_ok() {
+                meter.complete();
+            }
             let status = meter.status();
             gauge.settle(&request.target, status, &meter.finish(moved[0]));
         }
@@ -321,6 +324,10 @@ impl<'a> Connection<'a> {
             && let Some(why) = request.echoes()
         {
             return Err(Refusal::echoing(target, why));
+        }
+        let gauge = self.shared.outlet.gauge.as_ref();
+        if gauge.is_some_and(|gauge| gauge.is_at(target)) && request.is_ambiguous() {
+            return Err(Refusal::ambiguous(target));
         }
         if let Some(mut server) = self.server.take()
             && server.target == *target

@@ -156,7 +156,9 @@ impl Relay<'_> {
             moved |= *pulled.as_ref().unwrap_or(&true);
             let meter = self.meter.as_deref_mut();
             answer.take(method, [self.client, self.server], persistent, meter)?;
-            if self.meter.as_ref().is_some_and(|meter| meter.is_beyond()) {
+            // Nothing of a complete reply is left to stop, and its count is exact.
+            let over = matches!(answer, Answer::Over { .. });
+            if !over && self.meter.as_ref().is_some_and(|meter| meter.is_beyond()) {
                 return Err(Cut::Spent);
             }
             if pulled.is_err() || self.server.ended {

@@ -6,12 +6,14 @@
 //!   The cost is not known before: the body of a request is not read, and a program may ask for
 //!   more than any limit. So requests to a model are forwarded one after the other, and the spent
 //!   and the reserved tokens together never exceed the limit.
+//! - Where tokens are limited, the model's host gets known calls only: another path could start
+//!   work, or fetch its result, without a count.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use provost_core::agent::Adapted;
 use provost_core::agent::reader::Complaint;
+use provost_core::agent::{Adapted, Adapter};
 use provost_core::code::Code;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::net::model::{Api, Counted, Meter, Passed, Purpose, Trouble};
@@ -26,6 +28,8 @@ const LATER: (u32, Duration) = (5, Duration::from_secs(15));
 #[derive(Debug)]
 pub struct TokenMeter {
     endpoint: Endpoint,
+    /// The API whose form of errors the program reads.
+    api: Option<Api>,
     /// The most tokens, if there is a limit.
     most: Option<u64>,
     /// The variable that holds the key.
@@ -89,6 +93,12 @@ impl TokenMeter {
         };
         Some(Self {
             endpoint: provider.base_url.endpoint.clone(),
+            api: match agent.adapter {
+                Adapter::Claude => Some(Api::Messages),
+                Adapter::Codex => Some(Api::Responses),
+                Adapter::Gemini => Some(Api::Content),
+                Adapter::Exec | Adapter::Mcp => None,
+            },
             most: agent.budget.tokens,
             variable: credential.map(|credential| credential.variable),
             readable: !passed.unread,
@@ -133,9 +143,10 @@ impl TokenMeter {
             // At another place it is not a request to a model.
             Purpose::Unknown if !self.is_at(&request.target) => Ok(Admitted::default()),
             Purpose::Unknown => Err(Denied::Spent(
-                None,
+                self.api,
                 format!(
-                    "what a {} there costs cannot be counted, and the agent may spend {most} tokens",
+                    "what this {} there costs cannot be counted, and the agent may spend {most} \
+                     tokens",
                     request.method
                 ),
             )),
@@ -147,7 +158,8 @@ impl TokenMeter {
                 }
                 if spent >= most {
                     seen.passed.refused += 1;
-                    let words = format!("the agent spent {spent} tokens of {most}");
+                    let explained = seen.passed.explain();
+                    let words = format!("the agent spent {spent} tokens of {most}{explained}");
                     return Err(Denied::Spent(Some(api), words));
                 }
                 seen.reserved = true;
@@ -171,6 +183,7 @@ impl TokenMeter {
         let mut seen = self.seen();
         seen.passed.requests += 1;
         seen.passed.estimated += u64::from(counted.estimated);
+        seen.passed.uncounted += u64::from(counted.uncounted);
         seen.passed.usage = seen.passed.usage.plus(counted.usage);
         if !self.is_at(target) {
             // Another model that the agent may use; its failure does not end the agent.

@@ -167,10 +167,75 @@ fn requests_are_classified_by_method_and_path() {
         ("POST", "/v1/files", Purpose::Unknown),
         ("PUT", "/v1/messages", Purpose::Unknown),
         ("GET", "/v1/models", Purpose::Free),
+        ("GET", "/v1beta/models?pageSize=9", Purpose::Free),
+        ("GET", "/v1/conversations/c1/items", Purpose::Unknown),
+        (
+            "GET",
+            "/v1/conversations/c1/items%3F/models",
+            Purpose::Unknown,
+        ),
+        ("GET", "/v1/models/../files/f1", Purpose::Unknown),
+        ("GET", "/v1/files/f1/../models", Purpose::Unknown),
+        ("GET", "/", Purpose::Unknown),
+        ("OPTIONS", "/v1/models", Purpose::Unknown),
+        (
+            "POST",
+            "/backend-api/codex/responses",
+            Purpose::Work(Api::Responses),
+        ),
         ("GET", "/v1/responses/resp_1?stream=true", Purpose::Unknown),
         ("GET", "/v1/messages/batches/b_1/results", Purpose::Unknown),
     ];
     for (method, path, want) in cases {
         assert_eq!(Purpose::of(method, path), want, "{method} {path}");
     }
+}
+
+#[test]
+fn no_tokens_for_text_that_was_written_is_no_count() {
+    let words = "abc".repeat(40);
+    let delta = format!(
+        "data: {{\"type\":\"content_block_delta\",\"delta\":{{\"text\":\"{words}\"}}}}\n\n\
+         data: {{\"type\":\"message_delta\",\"usage\":{{\"input_tokens\":6,\"output_tokens\":0}}}}\n\n"
+    );
+    let chat = format!(
+        "{{\"choices\":[{{\"message\":\"{words}\"}}],\"usage\":{{\"prompt_tokens\":6,\
+         \"completion_tokens\":0}}}}"
+    );
+    let whole = format!(
+        "{{\"content\":[{{\"text\":\"{words}\"}}],\"usage\":{{\"input_tokens\":6,\
+         \"output_tokens\":0}}}}"
+    );
+    let output = format!(
+        "{{\"output\":[{{\"text\":\"{words}\"}}],\"usage\":{{\"input_tokens\":6,\
+         \"output_tokens\":0}}}}"
+    );
+    let cases = [
+        (Api::Messages, SSE, delta),
+        (Api::Messages, JSON, whole),
+        (Api::Responses, JSON, output),
+        (Api::Chat, JSON, chat),
+    ];
+    for (api, kind, body) in cases {
+        assert_eq!(
+            counted(api, kind, &body),
+            (6, 0, 40, true),
+            "{api:?} {kind}"
+        );
+    }
+    let none = "{\"usage\":{\"prompt_tokens\":6,\"completion_tokens\":0}}";
+    assert_eq!(counted(Api::Chat, JSON, none), (6, 0, 0, false));
+}
+
+#[test]
+fn a_count_before_the_end_of_a_stream_is_not_its_last() {
+    let early = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":null}],\
+        \"usage\":{\"prompt_tokens\":6,\"completion_tokens\":1}}\n\n";
+    let bytes = early.len() as u64;
+    assert_eq!(
+        counted(Api::Chat, SSE, early),
+        (6, 0, bytes.div_ceil(3), true)
+    );
+    let last = early.replace("null", "\"stop\"");
+    assert_eq!(counted(Api::Chat, SSE, &last), (6, 0, 1, false));
 }

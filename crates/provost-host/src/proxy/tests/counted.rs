@@ -261,24 +261,33 @@ fn a_request_that_waits_too_long_is_answered_429() {
 
 /// A model that streams `pieces` of three bytes each, as tokens, and then says `tokens` of them.
 fn streaming(pieces: usize, tokens: u64) -> (String, Arc<AtomicU64>) {
+    let last =
+        format!("data: {{\"usage\":{{\"prompt_tokens\":1,\"completion_tokens\":{tokens}}}}}\n\n");
+    let piece = "data: {\"choices\":[{\"delta\":{\"content\":\"abc\"}}]}\n\n";
+    flowing("text/event-stream", piece, pieces, last)
+}
+
+/// A model that sends `piece` as often as `times` says, and then `last`; with the pieces sent.
+fn flowing(
+    kind: &'static str,
+    piece: &'static str,
+    times: usize,
+    last: String,
+) -> (String, Arc<AtomicU64>) {
     let sent = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&sent);
     let place = server(move |mut stream| {
         read_head(&mut stream).unwrap();
         stream.read_exact(&mut [0; 3]).unwrap();
-        let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
-        stream.write_all(head).unwrap();
-        for _ in 0..pieces {
-            let piece = b"data: {\"choices\":[{\"delta\":{\"content\":\"abc\"}}]}\n\n";
-            if stream.write_all(piece).is_err() {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        for _ in 0..times {
+            if stream.write_all(piece.as_bytes()).is_err() {
                 return;
             }
             count.fetch_add(1, Ordering::SeqCst);
             thread::sleep(Duration::from_millis(1));
         }
-        let last = format!(
-            "data: {{\"usage\":{{\"prompt_tokens\":1,\"completion_tokens\":{tokens}}}}}\n\n"
-        );
         let _ = stream.write_all(last.as_bytes());
     });
     (place.to_string(), sent)
@@ -319,4 +328,150 @@ fn a_stream_is_cut_when_it_has_used_up_what_is_left() {
     let refused = stage.ask(&post(&place, "/v1/chat/completions"));
     assert_eq!(status(&refused), "403", "{refused}");
     stage.finish();
+}
+
+#[test]
+fn a_stream_is_cut_whatever_it_has_reported_and_in_whatever_form_it_comes() {
+    // A count in every piece; and a list of pieces in place of events.
+    let counting = "data: {\"choices\":[{\"delta\":{\"content\":\"abcabcabc\"}}],\
+         \"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1}}\n\n";
+    let listed = "{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"abcabcabc\"}]}}]},";
+    let cases = [
+        ("/v1/chat/completions", "text/event-stream", counting),
+        (
+            "/v1beta/models/m:streamGenerateContent",
+            "application/json",
+            listed,
+        ),
+    ];
+    for (path, kind, piece) in cases {
+        let (place, sent) = flowing(kind, piece, 4000, String::new());
+        let gauge = gauge(&place, Some(500));
+        let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&gauge)));
+        let reply = stage.ask(&post(&place, path));
+        let pieces = reply.matches("abcabcabc").count();
+        assert!(pieces <= 170, "{path}: {pieces}");
+        assert!(gauge.is_overspent(), "{path}: {:?}", gauge.passed());
+        thread::sleep(Duration::from_millis(500));
+        assert!(sent.load(Ordering::SeqCst) < 4000, "{path}");
+        stage.finish();
+    }
+}
+
+#[test]
+fn a_complete_reply_without_a_count_uses_up_all_that_is_left() {
+    let stream =
+        |body: &str| format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n{body}");
+    let uncounted = [
+        sized(r#"{"id":"r1","status":"queued","usage":null}"#),
+        sized(
+            r#"{"status":"in_progress","usage":{"input_tokens":0,"output_tokens":0,"x":"yyyyy"}}"#,
+        ),
+        sized(""),
+        stream("data: {\"type\":\"response.output_text.delta\",\"delta\":\"abc\"}\n\n"),
+        stream("data: {\"type\":\"response.queued\",\"response\":{\"usage\":null}}\n\n"),
+    ];
+    for reply in uncounted {
+        let place = model(reply.clone()).to_string();
+        let gauge = gauge(&place, Some(1000));
+        let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&gauge)));
+        let first = stage.ask(&post(&place, "/v1/responses"));
+        assert_eq!(status(&first), "200", "{first}");
+        let passed = gauge.passed();
+        assert_eq!(
+            (passed.usage.tokens(), passed.estimated),
+            (1000, 1),
+            "{reply}"
+        );
+        let refused = stage.ask(&post(&place, "/v1/responses"));
+        assert_eq!(status(&refused), "403", "{refused}");
+        assert!(refused.contains("a reply had no count"), "{refused}");
+        assert!(gauge.is_overspent());
+        stage.finish();
+    }
+    // What broke off, and what the provider says failed, is estimated by its bytes.
+    let broken = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n{}",
+        "z".repeat(300)
+    );
+    let failed = stream("data: {\"type\":\"error\",\"error\":{\"message\":\"overloaded\"}}\n\n");
+    for reply in [broken, failed] {
+        let place = model(reply.clone()).to_string();
+        let gauge = gauge(&place, Some(1000));
+        let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&gauge)));
+        stage.ask(&post(&place, "/v1/responses"));
+        stage.finish();
+        let passed = gauge.passed();
+        assert_eq!(passed.estimated, 1, "{reply}");
+        assert!(passed.usage.tokens() < 300, "{reply}: {passed:?}");
+    }
+}
+
+#[test]
+fn under_a_limit_a_model_host_gets_known_calls_only() {
+    let place = model(sized(REPLY)).to_string();
+    let get = |method: &str, path: &str| {
+        format!(
+            "{method} http://{place}{path} HTTP/1.1\r\nHost: {place}\r\nConnection: close\r\n\r\n"
+        )
+    };
+    let fetches = [
+        ("GET", "/v1/conversations/c1/items"),
+        ("GET", "/v1/responses/r1"),
+        ("GET", "/v1/files/f1/content"),
+        ("GET", "/v1/chat/completions/c1"),
+        ("GET", "/v1/conversations/c1/items%3f/models"),
+        ("GET", "/"),
+        ("OPTIONS", "/v1/responses"),
+        ("DELETE", "/v1/responses/r1"),
+    ];
+    for most in [Some(1000), None] {
+        let gauge = gauge(&place, most);
+        let stage = Stage::with(&[&place], |outlet| outlet.gauge = Some(Arc::clone(&gauge)));
+        for (method, path) in fetches {
+            let reply = stage.ask(&get(method, path));
+            if most.is_none() {
+                assert_eq!(status(&reply), "200", "{method} {path}: {reply}");
+                continue;
+            }
+            assert_eq!(status(&reply), "403", "{method} {path}: {reply}");
+            let body = reply.split("\r\n\r\n").nth(1).unwrap();
+            let body: serde_json::Value = serde_json::from_str(body).unwrap();
+            assert_eq!(body["error"]["type"], "permission_error", "{reply}");
+            assert!(reply.contains("TOKEN_LIMIT"), "{reply}");
+        }
+        let models = stage.ask(&get("GET", "/v1/models?limit=5"));
+        assert_eq!(status(&models), "200", "{models}");
+        assert!(!gauge.is_overspent());
+        stage.finish();
+    }
+}
+
+#[test]
+fn no_field_gives_a_request_to_a_model_another_method() {
+    let place = model(sized(REPLY)).to_string();
+    let other = replies(sized).to_string();
+    let ask = |stage: &Stage, place: &str, field: &str| {
+        stage.ask(&format!(
+            "GET http://{place}/v1/models HTTP/1.1\r\nHost: {place}\r\n{field}: POST\r\n\
+             Connection: close\r\n\r\n"
+        ))
+    };
+    for most in [Some(1000), None] {
+        let gauge = gauge(&place, most);
+        let stage = Stage::with(&[&place, &other], |outlet| {
+            outlet.gauge = Some(Arc::clone(&gauge));
+        });
+        for field in [
+            "X-HTTP-Method-Override",
+            "x-http-method",
+            "X_Method_Override",
+        ] {
+            let reply = ask(&stage, &place, field);
+            assert_eq!(status(&reply), "403", "{field}: {reply}");
+            assert!(reply.contains("another method"), "{reply}");
+            assert_eq!(status(&ask(&stage, &other, field)), "200");
+        }
+        stage.finish();
+    }
 }
