@@ -227,10 +227,7 @@ pub fn verify(
         report,
         baseline: &head.baseline,
     });
-    let strictness = match &intent {
-        Some(intent) => intent.strictness(request.strictness),
-        None => request.strictness.unwrap_or_default(),
-    };
+    let strictness = strictness(intent.as_ref(), request);
     let verified = judge(&Patch {
         paths: &paths,
         scope: scope.as_deref(),
@@ -246,12 +243,7 @@ pub fn verify(
             .as_ref()
             .map_or(WithoutRun::Accepted, Intent::without_run),
     });
-    let intent = match intent {
-        Some(own) if verified.status == verify::Status::Violated && side.is_some() => {
-            Some(violate(ports, &own)?)
-        }
-        intent => intent,
-    };
+    let intent = remember_violation(ports, intent, &verified, side.is_some())?;
     let health = |report: &Report| report.health.as_ref().map(|health| health.points);
     Ok(Looked {
         verified: Some(verified),
@@ -261,6 +253,28 @@ pub fn verify(
         after: last.map(|(head, report)| (head.run_id, health(&report))),
         strictness,
     })
+}
+
+fn strictness(intent: Option<&Intent>, request: &VerifyRequest) -> Strictness {
+    match intent {
+        Some(intent) => intent.strictness(request.strictness),
+        None => request.strictness.unwrap_or_default(),
+    }
+}
+
+/// Stores in the record of the intent that an analysis from after an edit showed a violation.
+fn remember_violation(
+    ports: &mut Ports<'_>,
+    intent: Option<Intent>,
+    verified: &verify::Verified,
+    has_run: bool,
+) -> Result<Option<Intent>, ChangeError> {
+    match intent {
+        Some(own) if verified.status == verify::Status::Violated && has_run => {
+            violate(ports, &own).map(Some)
+        }
+        intent => Ok(intent),
+    }
 }
 
 /// The answer for an intent under which no agent may edit.
