@@ -83,6 +83,8 @@ fn intent(id: String, entry: &str, state: State) -> Intent {
         radius_level: String::new(),
         snapshot: None,
         baseline_sha256: None,
+        strictness: provost_core::structure::budget::Strictness::default(),
+        was_violated: false,
         carried: None,
         named: Vec::new(),
         accepted: None,

@@ -244,4 +244,5 @@ pub struct Offered {
     /// Claims about the change.
     pub claims: bool,
     pub review: bool,
+    pub strictness: Option<Strictness>,
 }

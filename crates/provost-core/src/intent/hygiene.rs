@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::conflict::Peer;
 use super::record::{Ownership, State};
 use super::scope::{ChangeScope, Relation, covers};
-use super::workspace::{Moved, Snapshot, StartState, Workspace};
+use super::workspace::{DirtyFile, Moved, Snapshot, StartState, Workspace};
 use crate::path::RawPath;
 
 /// A dirty file that another live agent has declared as well.
@@ -114,6 +114,9 @@ pub enum Block {
     ForeignDirtyOverlap,
     /// A dirty file out of scope that no agent declared, with [`Strictness::Strict`].
     OwnUnscopedDirty,
+    /// A file of the change whose staged content is neither that of the commit nor that on disk:
+    /// a commit would take what was not judged.
+    StagedNotJudged,
 }
 
 impl Block {
@@ -122,6 +125,7 @@ impl Block {
             Self::MissingEvidence => "missing_evidence",
             Self::ForeignDirtyOverlap => "foreign_dirty_overlap",
             Self::OwnUnscopedDirty => "own_unscoped_dirty",
+            Self::StagedNotJudged => "staged_not_judged",
         }
     }
 }
@@ -147,6 +151,8 @@ pub struct AtFinish {
     /// Paths that were committed since and not declared: reported, and not blocking, because
     /// another agent that finished commits as well.
     pub committed: Vec<RawPath>,
+    /// Paths of the change whose staged content was not judged.
+    pub staged: Vec<RawPath>,
     pub block: Option<Block>,
 }
 
@@ -174,6 +180,17 @@ impl AtFinish {
             .map(|path| attribute(at, path))
             .collect();
         let overlaps = overlaps(at.scope, at.now, at.peers);
+        let staged: Vec<RawPath> = dirty
+            .iter()
+            .filter(|one| one.in_evidence || one.relation != Relation::Outside)
+            .filter(|one| {
+                at.now
+                    .dirty
+                    .get(&one.path)
+                    .is_some_and(DirtyFile::is_staged_apart)
+            })
+            .map(|one| one.path.clone())
+            .collect();
         let strict = at.strictness == Strictness::Strict;
         let some = |is: fn(Class) -> bool| dirty.iter().any(|one| is(one.class));
         let block = if some(|class| class == Class::MissingEvidence) {
@@ -182,6 +199,8 @@ impl AtFinish {
             Some(Block::ForeignDirtyOverlap)
         } else if strict && some(Class::is_unattributed) {
             Some(Block::OwnUnscopedDirty)
+        } else if !staged.is_empty() {
+            Some(Block::StagedNotJudged)
         } else {
             None
         };
@@ -200,6 +219,7 @@ impl AtFinish {
             overlaps,
             not_changed: at.evidence.iter().filter(untouched).cloned().collect(),
             committed: at.moved.keys().filter(committed).cloned().collect(),
+            staged,
             block,
         }
     }

@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::scope::ChangeScope;
 use super::unfinished_work::UnfinishedWork;
+use super::verify::WithoutRun;
 use super::workspace::Snapshot;
 use crate::lease::Owner;
 use crate::path::RawPath;
+use crate::structure::budget::Strictness;
 use crate::time;
 
 /// The newest version of records that this program reads; later ones are kept and reported.
@@ -138,6 +140,13 @@ pub struct Intent {
     pub radius_level: String,
     /// The dirty files when it was declared.
     pub snapshot: Option<Snapshot>,
+    /// The least strict way in which its patch is judged.
+    #[serde(default)]
+    pub strictness: Strictness,
+    /// Whether an analysis from after an edit showed a violation; from then on no finish without
+    /// an analysis is accepted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_violated: bool,
     /// The digest of the baseline that its analysis found; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_sha256: Option<String>,
@@ -240,6 +249,20 @@ impl Intent {
         }
     }
 
+    /// The strictness that counts when the agent asks for `asked`: a finish may only tighten.
+    pub fn strictness(&self, asked: Option<Strictness>) -> Strictness {
+        asked.map_or(self.strictness, |asked| asked.max(self.strictness))
+    }
+
+    /// What its patch gets without an analysis from after it.
+    pub fn without_run(&self) -> WithoutRun {
+        if self.was_violated {
+            WithoutRun::Unverified
+        } else {
+            WithoutRun::AcceptedUnlessCode
+        }
+    }
+
     pub fn may_edit(&self) -> bool {
         self.state == State::Active && self.edit_allowed
     }
@@ -308,6 +331,8 @@ pub(crate) mod tests {
             peers_digest: String::new(),
             radius_level: "low".into(),
             snapshot: None,
+            strictness: Strictness::default(),
+            was_violated: false,
             baseline_sha256: None,
             carried: None,
             named: Vec::new(),

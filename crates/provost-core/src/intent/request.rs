@@ -58,7 +58,8 @@ pub struct FinishRequest {
     pub receipt: Wanted,
     /// Whether the intent is given back when the change is accepted.
     pub clear: Wanted,
-    pub strictness: Strictness,
+    /// `None` for that of the start; a looser one has no effect.
+    pub strictness: Option<Strictness>,
 }
 
 /// A request to judge a change without finishing it.
@@ -70,5 +71,6 @@ pub struct VerifyRequest {
     pub before_run: Option<String>,
     pub after_run: Option<String>,
     pub evidence: Option<Evidence>,
-    pub strictness: Strictness,
+    /// `None` for that of the start; a looser one has no effect.
+    pub strictness: Option<Strictness>,
 }

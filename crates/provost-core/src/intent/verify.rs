@@ -64,6 +64,18 @@ pub struct Patch<'a> {
     pub before: Option<Side<'a>>,
     pub after: After<'a>,
     pub strictness: Strictness,
+    pub without_run: WithoutRun,
+}
+
+/// What a patch gets that has no analysis from after it, where its profile needs none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WithoutRun {
+    /// It is accepted.
+    Accepted,
+    /// It is accepted if it touches no code that the analysis reads.
+    AcceptedUnlessCode,
+    /// It is not accepted, because an analysis showed a violation before.
+    Unverified,
 }
 
 #[derive(Debug, Clone)]
@@ -103,6 +115,17 @@ impl Verified {
     }
 }
 
+impl Patch<'_> {
+    /// Whether it is not accepted without an analysis, although its profile needs none.
+    fn needs_run(&self) -> bool {
+        match self.without_run {
+            WithoutRun::Accepted => false,
+            WithoutRun::AcceptedUnlessCode => self.paths.iter().any(|path| profile::is_code(path)),
+            WithoutRun::Unverified => true,
+        }
+    }
+}
+
 pub fn judge(patch: &Patch<'_>) -> Verified {
     let profile = profile::of(patch.paths.iter().map(String::as_str));
     let outside = patch
@@ -130,6 +153,9 @@ pub fn judge(patch: &Patch<'_>) -> Verified {
         After::None if profile.after_run_required() => {
             return unknown(profile, "no_after_run", not_applicable());
         }
+        After::None if patch.needs_run() => {
+            return unknown(profile, "no_after_run", not_applicable());
+        }
         After::None => return accepted_without_structure(profile),
         After::Fresh(after) | After::Stale(after)
             if after.run_id == before.run_id && profile.after_run_required() =>
@@ -138,11 +164,13 @@ pub fn judge(patch: &Patch<'_>) -> Verified {
         }
         // No analysis describes what such a patch touched: a stale one is as good as none.
         After::Fresh(after) | After::Stale(after)
-            if after.run_id == before.run_id && profile == Profile::DocumentationOnly =>
+            if after.run_id == before.run_id
+                && profile == Profile::DocumentationOnly
+                && !patch.needs_run() =>
         {
             return accepted_without_structure(profile);
         }
-        After::Stale(_) if profile == Profile::DocumentationOnly => {
+        After::Stale(_) if profile == Profile::DocumentationOnly && !patch.needs_run() => {
             return accepted_without_structure(profile);
         }
         After::Stale(_) => return unknown(profile, "after_run_stale", not_applicable()),
@@ -271,6 +299,7 @@ mod tests {
         paths: &'static [&'static str],
         after: u8,
         strictness: Strictness,
+        without_run: WithoutRun,
         want: (&'static str, Option<&'static str>),
     }
 
@@ -305,7 +334,39 @@ mod tests {
                 _ => After::Fresh(side("after", "m", &after)),
             },
             strictness: case.strictness,
+            without_run: case.without_run,
         })
+    }
+
+    fn assert_result(case: &Case) {
+        let found = run(case);
+        let result = (found.status.name(), found.reason);
+        assert_eq!(result, case.want, "{}", case.name);
+    }
+
+    #[test]
+    fn evidence_that_is_left_out_does_not_help() {
+        use WithoutRun::{AcceptedUnlessCode, Unverified};
+        let missing = ("unverified", Some("no_after_run"));
+        let accepted = ("accepted", None);
+        let stale = ("unverified", Some("after_run_stale"));
+        let cases: [(_, &[&str], _, _, _); 5] = [
+            ("code", &["a.js"], 0, AcceptedUnlessCode, missing),
+            ("data", &["a.json"], 0, AcceptedUnlessCode, accepted),
+            ("violated before", &["a.md"], 0, Unverified, missing),
+            ("violated before, stale", &["a.md"], 3, Unverified, stale),
+            ("violated before, new", &["a.md"], 2, Unverified, accepted),
+        ];
+        for (name, paths, after, without_run, want) in cases {
+            assert_result(&Case {
+                name,
+                paths,
+                after,
+                strictness: Strictness::Ci,
+                without_run,
+                want,
+            });
+        }
     }
 
     #[test]
@@ -315,6 +376,7 @@ mod tests {
             paths,
             after,
             strictness: Strictness::Ci,
+            without_run: WithoutRun::Accepted,
             want,
         };
         let unknown = |reason| ("unverified", Some(reason));
@@ -353,13 +415,7 @@ mod tests {
             ..case("worse, relaxed", &["a.py"], 5, ("accepted", None))
         });
         for case in &cases {
-            let found = run(case);
-            assert_eq!(
-                (found.status.name(), found.reason),
-                case.want,
-                "{}",
-                case.name
-            );
+            assert_result(case);
         }
         let relaxed = run(cases.last().unwrap());
         assert_eq!(relaxed.violations, ["structural_regressions"]);
@@ -375,6 +431,7 @@ mod tests {
             before: None,
             after: After::None,
             strictness: Strictness::Ci,
+            without_run: WithoutRun::Accepted,
         });
         assert_eq!(found.reason, Some("no_before_run"));
     }

@@ -31,6 +31,11 @@ impl DirtyFile {
     pub fn is_tracked(&self) -> bool {
         self.letters != "??"
     }
+
+    /// Whether a commit of the index would take content that is not on disk.
+    pub fn is_staged_apart(&self) -> bool {
+        self.staged != self.head && self.disk.as_ref() != Some(&self.staged)
+    }
 }
 
 /// A checkout at one moment.

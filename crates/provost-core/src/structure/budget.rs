@@ -7,15 +7,16 @@ use serde::{Deserialize, Serialize};
 use super::health::Points;
 use super::{Category, Family, Finding, Report};
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The later ones are stricter.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strictness {
+    Relaxed,
     /// No new clones, and the limits of the request.
     #[default]
     Ci,
     /// No new findings of any kind.
     Strict,
-    Relaxed,
 }
 
 impl Strictness {

@@ -96,8 +96,15 @@ const GOVERNING_NAMES: &[&str] = &[
 
 const GOVERNING_DIRECTORIES: &[&str] = &[".github/workflows", ".github/actions", ".ci"];
 
+/// Endings of the languages that the analysis reads, beside Python.
+const CODE_ENDINGS: &[&str] = &[
+    "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "rs", "go", "java", "c", "h", "cc",
+    "cpp", "cxx", "hpp", "hh", "hxx", "ipp",
+];
+
 const DOCUMENT_ENDINGS: &[&str] = &["md", "rst", "txt", "adoc", "textile"];
 
+/// Names of documents, where the name has no ending or that of a document.
 const DOCUMENT_NAMES: &[&str] = &[
     "readme",
     "changelog",
@@ -123,14 +130,32 @@ pub fn is_functional(path: &str) -> bool {
     }
 }
 
+/// Whether the analysis reads the language of the file at `path`.
+pub fn is_code(path: &str) -> bool {
+    let (_, ending) = name_of(path);
+    is_python(&ending) || CODE_ENDINGS.contains(&ending.as_str())
+}
+
+fn is_python(ending: &str) -> bool {
+    matches!(ending, "py" | "pyi")
+}
+
+/// The name of the file at `path` and its ending, in small letters.
+fn name_of(path: &str) -> (String, String) {
+    let low = path.rsplit('/').next().unwrap_or(path).to_lowercase();
+    let ending = low.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let ending = ending.to_owned();
+    (low, ending)
+}
+
 fn class(path: &str) -> Profile {
     let name = path.rsplit('/').next().unwrap_or(path);
-    let low = name.to_lowercase();
-    let ending = low.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let (low, ending) = name_of(path);
+    let ending = ending.as_str();
     if STATE_NAMES.contains(&name) || below(path, STATE_DIRECTORIES) {
         return Profile::StateArtifactChange;
     }
-    if matches!(ending, "py" | "pyi") {
+    if is_python(ending) {
         return Profile::PythonStructural;
     }
     if GOVERNING_NAMES.contains(&low.as_str())
@@ -139,9 +164,12 @@ fn class(path: &str) -> Profile {
     {
         return Profile::GovernanceConfig;
     }
+    if is_code(path) {
+        return Profile::NonPythonPatch;
+    }
     let stem = low.split(['.', '-']).next().unwrap_or_default();
     if DOCUMENT_ENDINGS.contains(&ending)
-        || DOCUMENT_NAMES.contains(&stem)
+        || (ending.is_empty() && DOCUMENT_NAMES.contains(&stem))
         || below(path, &["docs", "doc"])
     {
         return Profile::DocumentationOnly;
@@ -173,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_strictest_file_decides_for_the_patch() {
-        let cases: [(&[&str], Profile); 17] = [
+        let cases: [(&[&str], Profile); 22] = [
             (&["pkg/a.py"], Profile::PythonStructural),
             (&["pkg/a.pyi", "README.md"], Profile::PythonStructural),
             (&["docs/conf.py"], Profile::PythonStructural),
@@ -186,6 +214,11 @@ mod tests {
             (&["README.md", "docs/x/y.png"], Profile::DocumentationOnly),
             (&["a/b/notes.txt"], Profile::DocumentationOnly),
             (&["LICENSE"], Profile::DocumentationOnly),
+            (&["LICENSE-MIT", "History.md"], Profile::DocumentationOnly),
+            (&["src/history.js"], Profile::NonPythonPatch),
+            (&["security.rs"], Profile::NonPythonPatch),
+            (&["News.TS"], Profile::NonPythonPatch),
+            (&["docs/app.js"], Profile::NonPythonPatch),
             (&["src/app.js"], Profile::NonPythonPatch),
             (&["README.md", "src/app.js"], Profile::NonPythonPatch),
             (&[], Profile::NonPythonPatch),

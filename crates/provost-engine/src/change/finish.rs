@@ -12,25 +12,26 @@ use provost_core::intent::answer::{Finished, Offered};
 use provost_core::intent::claims;
 use provost_core::intent::conflict::peers;
 use provost_core::intent::finish::{self as rules, Status, Stop, conclude};
-use provost_core::intent::hygiene::{AtFinish, Finishing, Strictness as Hygiene};
+use provost_core::intent::hygiene::{AtFinish, Block, Finishing, Strictness as Hygiene};
 use provost_core::intent::receipt::{inside, trail};
 use provost_core::intent::record::{Intent, ScopeStatus, State};
 use provost_core::intent::request::{Evidence, FinishRequest, Wanted};
 use provost_core::intent::run::{RunHead, find};
 use provost_core::intent::scope::Relation;
-use provost_core::intent::verify::{After, Patch, Side, judge};
+use provost_core::intent::verify::{self, After, Patch, Side, judge};
 use provost_core::intent::workspace::Workspace;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::structure::Report;
 use provost_core::structure::baseline::Seen;
+use provost_core::structure::profile;
 
 use super::manage::close;
 use super::queries::root_relative;
 use super::{ChangeError, Ports, Session, altered, is_closed, wrong};
 use receipt::{seal, write_down};
 use remember::accept;
-pub(super) use remember::{name, remember};
+pub(super) use remember::{name, remember, violate};
 
 pub fn finish(
     ports: &mut Ports<'_>,
@@ -88,11 +89,12 @@ pub fn finish(
     }
     done.check = Some(check);
     done.before = Some((done.intent.run_id.clone(), before));
-    let after = verify(ports, request, &evidence, &mut done)?;
+    let after = weigh(ports, request, &evidence, &mut done)?;
     complete(ports, session, request, after.as_ref(), done)
 }
 
 fn empty(intent: Intent, request: &FinishRequest) -> Finished {
+    let strictness = intent.strictness(request.strictness);
     Finished {
         intent,
         status: Status::Unverified,
@@ -114,8 +116,9 @@ fn empty(intent: Intent, request: &FinishRequest) -> Finished {
         offered: Offered {
             claims: request.claims.is_some(),
             review: request.review.is_some(),
+            strictness: request.strictness,
         },
-        strictness: request.strictness,
+        strictness,
         blind: None,
     }
 }
@@ -131,7 +134,7 @@ fn stop(
     done.next_step = Some(match stop {
         Stop::NotActive => "promote a queued intent first; after a refusal start again".to_owned(),
         Stop::Blind => "make the checkout readable for git, then finish again".to_owned(),
-        Stop::Hygiene(block) => block_advice(block).to_owned(),
+        Stop::Hygiene(block) => block_advice(block, done.hygiene.as_ref()),
         Stop::Expired => "analyse the repository and start again: the analysis this intent began \
                           from is not what it was"
             .to_owned(),
@@ -146,9 +149,8 @@ fn stop(
     Ok(done)
 }
 
-fn block_advice(block: provost_core::intent::hygiene::Block) -> &'static str {
-    use provost_core::intent::hygiene::Block;
-    match block {
+fn block_advice(block: Block, found: Option<&AtFinish>) -> String {
+    let advice = match block {
         Block::MissingEvidence => {
             "name every file of the scope that is changed in changed_files, or undo the change"
         }
@@ -158,7 +160,19 @@ fn block_advice(block: provost_core::intent::hygiene::Block) -> &'static str {
         Block::OwnUnscopedDirty => {
             "commit, undo or declare what changed outside of the scope, then finish again"
         }
-    }
+        Block::StagedNotJudged => {
+            let staged = found.map(|found| found.staged.as_slice());
+            let staged = staged.unwrap_or_default().iter();
+            let names: Vec<String> = staged.take(3).map(|path| format!("'{path}'")).collect();
+            let names = names.join(" ");
+            return format!(
+                "the staged content of {names} is not what is on disk, so a commit would take what \
+                 was not judged: `git add {names}` or `git restore --staged {names}`, then finish \
+                 again"
+            );
+        }
+    };
+    advice.to_owned()
 }
 
 /// The paths that the evidence names; an error if it names none.
@@ -255,16 +269,28 @@ pub(super) fn baseline(ports: &Ports<'_>, intent: &Intent) -> Result<Seen, Chang
 }
 
 /// Judges the change; also gives the run from after it, if there is one.
-fn verify(
+fn weigh(
     ports: &mut Ports<'_>,
     request: &FinishRequest,
     evidence: &BTreeSet<RawPath>,
     done: &mut Finished,
 ) -> Result<Option<RunHead>, ChangeError> {
     let heads = ports.analyses.heads()?;
-    let head = match &request.after_run {
-        Some(name) => find(&heads, name).ok().cloned(),
-        None => None,
+    let root = done.intent.root.clone();
+    let paths: Vec<String> = evidence
+        .iter()
+        .map(|path| inside(&root, &path.to_string()))
+        .collect();
+    let means = done
+        .before
+        .as_ref()
+        .map(|(_, report)| means(report))
+        .unwrap_or_default();
+    let named = request.after_run.as_ref();
+    let head = match named.and_then(|name| find(&heads, name).ok()) {
+        Some(head) => Some(head.clone()),
+        None if profile::of(paths.iter().map(String::as_str)).after_run_required() => None,
+        None => left_out(ports, &heads, &means, evidence, done)?,
     };
     let after = match &head {
         Some(head) => Some((head.clone(), ports.analyses.report(head)?)),
@@ -274,17 +300,7 @@ fn verify(
         (Some(head), Some(now)) => is_stale(ports, head, now, &done.intent, evidence)?,
         _ => false,
     };
-    let root = done.intent.root.clone();
-    let paths: Vec<String> = evidence
-        .iter()
-        .map(|path| inside(&root, &path.to_string()))
-        .collect();
     let scope = root_relative(&root, &done.intent.scope);
-    let means = done
-        .before
-        .as_ref()
-        .map(|(_, report)| means(report))
-        .unwrap_or_default();
     let side = after.as_ref().map(|(head, report)| Side {
         run_id: &head.run_id,
         root: &head.root,
@@ -309,13 +325,40 @@ fn verify(
             Some(side) if stale => After::Stale(side),
             Some(side) => After::Fresh(side),
         },
-        strictness: request.strictness,
+        strictness: done.strictness,
+        without_run: done.intent.without_run(),
     });
+    if verified.status == verify::Status::Violated && side.is_some() {
+        done.intent = violate(ports, &done.intent)?;
+    }
     done.verified = Some(verified);
     if let Some((head, report)) = after {
         done.after = Some((head.run_id, report));
     }
     Ok(head)
+}
+
+/// The newest analysis of this session that describes what is on disk. A finish that names none is
+/// judged by it, so that leaving it out does not help.
+fn left_out(
+    ports: &Ports<'_>,
+    heads: &[RunHead],
+    means: &str,
+    evidence: &BTreeSet<RawPath>,
+    done: &Finished,
+) -> Result<Option<RunHead>, ChangeError> {
+    let Some(now) = &done.workspace else {
+        return Ok(None);
+    };
+    let comparable = |head: &&RunHead| head.root == done.intent.root && head.means == means;
+    let mut known: Vec<&RunHead> = heads.iter().filter(comparable).collect();
+    known.sort_by_key(|head| std::cmp::Reverse(head.taken_at));
+    for head in known {
+        if !is_stale(ports, head, now, &done.intent, evidence)? {
+            return Ok(Some(head.clone()));
+        }
+    }
+    Ok(None)
 }
 
 /// The digest of the settings and the analyser of a report.

@@ -10,7 +10,7 @@ use provost_core::intent::record::{Intent, State};
 use provost_core::intent::request::{Evidence, VerifyRequest};
 use provost_core::intent::run::{RunHead, find, newest};
 use provost_core::intent::scope::ChangeScope;
-use provost_core::intent::verify::{After, Patch, Side, judge};
+use provost_core::intent::verify::{self, After, Patch, Side, WithoutRun, judge};
 use provost_core::intent::workspace::Workspace;
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::structure::Report;
@@ -22,7 +22,7 @@ use provost_core::structure::gates::{Switches, evaluate};
 use provost_core::structure::health::Points;
 use serde_json::Value;
 
-use super::finish::{baseline, before, changed, means};
+use super::finish::{baseline, before, changed, means, violate};
 use super::{ChangeError, Ports, Session, altered, wrong};
 
 pub(super) fn budget_of(report: &Report, strictness: Strictness) -> Budget {
@@ -192,7 +192,7 @@ pub fn verify(
     if let Some(intent) = &intent {
         super::manage::touch(ports, session, &intent.intent_id)?;
         if intent.state != State::Active {
-            return Ok(not_active(intent, request.strictness));
+            return Ok(not_active(intent, intent.strictness(request.strictness)));
         }
     }
     let root = intent
@@ -227,6 +227,7 @@ pub fn verify(
         report,
         baseline: &head.baseline,
     });
+    let strictness = strictness(intent.as_ref(), request);
     let verified = judge(&Patch {
         paths: &paths,
         scope: scope.as_deref(),
@@ -237,8 +238,12 @@ pub fn verify(
             Some(side) if stale => After::Stale(side),
             Some(side) => After::Fresh(side),
         },
-        strictness: request.strictness,
+        strictness,
+        without_run: intent
+            .as_ref()
+            .map_or(WithoutRun::Accepted, Intent::without_run),
     });
+    let intent = remember_violation(ports, intent, &verified, side.is_some())?;
     let health = |report: &Report| report.health.as_ref().map(|health| health.points);
     Ok(Looked {
         verified: Some(verified),
@@ -246,8 +251,30 @@ pub fn verify(
         check,
         before: first.map(|first| (first.run_id, health(&first.report))),
         after: last.map(|(head, report)| (head.run_id, health(&report))),
-        strictness: request.strictness,
+        strictness,
     })
+}
+
+fn strictness(intent: Option<&Intent>, request: &VerifyRequest) -> Strictness {
+    match intent {
+        Some(intent) => intent.strictness(request.strictness),
+        None => request.strictness.unwrap_or_default(),
+    }
+}
+
+/// Stores in the record of the intent that an analysis from after an edit showed a violation.
+fn remember_violation(
+    ports: &mut Ports<'_>,
+    intent: Option<Intent>,
+    verified: &verify::Verified,
+    has_run: bool,
+) -> Result<Option<Intent>, ChangeError> {
+    match intent {
+        Some(own) if verified.status == verify::Status::Violated && has_run => {
+            violate(ports, &own).map(Some)
+        }
+        intent => Ok(intent),
+    }
 }
 
 /// The answer for an intent under which no agent may edit.
@@ -375,6 +402,7 @@ pub fn make_receipt(
         before: None,
         after: After::None,
         strictness: Strictness::Ci,
+        without_run: WithoutRun::Unverified,
     });
     let digest = workspace.digest();
     let receipt = receipt::compose(&Facts {

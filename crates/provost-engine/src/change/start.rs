@@ -346,6 +346,8 @@ fn draft(
         radius_level: String::new(),
         baseline_sha256: (head.baseline != baseline::Seen::Missing)
             .then(|| digest(&accepted(head))),
+        strictness: request.strictness,
+        was_violated: false,
         carried: None,
         named: Vec::new(),
         accepted: None,

@@ -11,6 +11,7 @@ use provost_core::intent::unfinished_work::{Past, first};
 use provost_core::intent::workspace::{Moved, Workspace};
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
+use provost_core::structure::budget::Strictness;
 
 use super::{ChangeError, Ports, wrong};
 use crate::ports::PortError;
@@ -20,6 +21,10 @@ pub(super) struct UnfinishedWork {
     first: Intent,
     before: Vec<u8>,
     baseline: Option<Vec<u8>>,
+    /// The strictest of all intents that the work had.
+    strictness: Strictness,
+    /// Whether one of them was violated.
+    was_violated: bool,
 }
 
 impl UnfinishedWork {
@@ -30,6 +35,8 @@ impl UnfinishedWork {
             report_digest: self.first.report_digest.clone(),
             baseline_sha256: self.first.baseline_sha256.clone(),
             carried: Some(self.first.beginning()),
+            strictness: intent.strictness.max(self.strictness),
+            was_violated: self.was_violated,
             ..intent
         }
     }
@@ -75,11 +82,21 @@ pub(super) fn find(
     let found = dirty
         .into_iter()
         .filter_map(|path| Some((path, first(path, now, &past)?)));
-    let oldest = found.min_by_key(|(_, intent)| intent.beginning().declared_at);
-    match oldest {
-        Some((path, first)) => read(ports, root, path, first).map(Some),
-        None => Ok(None),
+    let found: Vec<(&RawPath, &Intent)> = found.collect();
+    let oldest = found
+        .iter()
+        .min_by_key(|(_, intent)| intent.beginning().declared_at);
+    let Some((path, first)) = oldest else {
+        return Ok(None);
+    };
+    let beginnings: Vec<_> = found.iter().map(|(_, one)| one.beginning()).collect();
+    let same = |one: &&Intent| beginnings.contains(&one.beginning());
+    let mut work = read(ports, root, path, first)?;
+    for one in intents.iter().filter(same) {
+        work.strictness = work.strictness.max(one.strictness);
+        work.was_violated |= one.was_violated;
     }
+    Ok(Some(work))
 }
 
 fn tree(intent: &Intent) -> Option<&str> {
@@ -144,6 +161,8 @@ fn read(
         first: first.clone(),
         before,
         baseline,
+        strictness: first.strictness,
+        was_violated: first.was_violated,
     })
 }
 

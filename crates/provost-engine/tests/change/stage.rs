@@ -388,7 +388,7 @@ impl ChangeStage {
             claims: None,
             receipt: Wanted::Yes,
             clear: Wanted::Yes,
-            strictness: Strictness::default(),
+            strictness: None,
         }
     }
 

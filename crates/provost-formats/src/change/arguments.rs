@@ -138,11 +138,11 @@ impl<'a> Arguments<'a> {
         names.filter(|name| !self.known.contains(name)).collect()
     }
 
-    pub fn strictness(&mut self) -> Result<Strictness, ArgumentError> {
+    pub fn strictness(&mut self) -> Result<Option<Strictness>, ArgumentError> {
         match self.text("strictness")? {
-            None => Ok(Strictness::default()),
+            None => Ok(None),
             Some(word) => match Strictness::parse(word) {
-                Some(strictness) => Ok(strictness),
+                Some(strictness) => Ok(Some(strictness)),
                 None => wrong("`strictness` is ci, strict or relaxed"),
             },
         }
@@ -251,7 +251,7 @@ pub fn start(
         expected_effects: effects,
         on_conflict,
         policy,
-        strictness: arguments.strictness()?,
+        strictness: arguments.strictness()?.unwrap_or_default(),
         ttl: arguments.seconds("ttl_seconds")?,
         depth,
     };
@@ -340,7 +340,7 @@ pub fn contract(given: &Map<String, Value>) -> Result<Contract, ArgumentError> {
         "budget" => Ok(Contract::Budget {
             run: run.or(before_run),
             intent_id,
-            strictness,
+            strictness: strictness.unwrap_or_default(),
         }),
         "verify" => Ok(Contract::Verify(VerifyRequest {
             intent_id,

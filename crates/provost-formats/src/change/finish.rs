@@ -78,6 +78,19 @@ fn verified(done: &Finished, found: &Verified) -> Value {
     let (before, after) = (run(done.before.as_ref()), run(done.after.as_ref()));
     let mut value = verification(found, done.strictness, before.as_ref(), after.as_ref());
     value["intent_id"] = json!(done.intent.intent_id);
+    if let Some(asked) = done
+        .offered
+        .strictness
+        .filter(|asked| *asked < done.strictness)
+    {
+        value["message"] = json!(format!(
+            "{}; the strictness `{}` has no effect: the start has `{}`, and a finish may only \
+             tighten it",
+            verify_message(found),
+            asked.word(),
+            done.strictness.word(),
+        ));
+    }
     let check = done.check.as_ref();
     value["scope_check"] = json!(check.map(|check| check.status.name()));
     if let Some(next) = done
@@ -258,7 +271,8 @@ fn verification(
         "verification_profile": found.profile.word(),
         "profile_reason": "by the paths that were touched",
         "python_source_touched": found.profile == Profile::PythonStructural,
-        "after_run_required": found.profile.after_run_required(),
+        "after_run_required": found.profile.after_run_required()
+            || found.reason == Some("no_after_run"),
         "checks_performed": performed,
         "checks_not_applicable": not_applicable,
         "claim_validation_recommended": recommended,

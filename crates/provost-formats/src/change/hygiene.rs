@@ -30,7 +30,7 @@ pub(super) fn after(done: &Finished, detail: Detail) -> Option<Value> {
     if detail == Detail::Full {
         paths(done, found, &mut fields);
         if !found.dirty.is_empty() {
-            let rows = found.dirty.iter().map(|one| attribution(one, root));
+            let rows = found.dirty.iter().map(|one| attribution(one, found, root));
             fields.insert("dirty_attribution".to_owned(), rows.collect());
         }
     }
@@ -131,7 +131,7 @@ fn paths(done: &Finished, found: &AtFinish, fields: &mut Map<String, Value>) {
     put("files_for_scope_check", &evidence);
 }
 
-fn attribution(one: &Attribution, root: &str) -> Value {
+fn attribution(one: &Attribution, found: &AtFinish, root: &str) -> Value {
     json!({
         "path": inside(root, &one.path.to_string()),
         "scope_relation": one.relation.name(),
@@ -139,6 +139,6 @@ fn attribution(one: &Attribution, root: &str) -> Value {
         "start_state": one.start.name(),
         "intent_attribution": one.intent_id,
         "classification": one.class.name(),
-        "blocking": one.class == Class::MissingEvidence,
+        "blocking": one.class == Class::MissingEvidence || found.staged.contains(&one.path),
     })
 }

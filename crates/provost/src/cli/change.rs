@@ -124,6 +124,10 @@ struct Start {
     /// Lifetime of the intent, in seconds.
     #[arg(long, value_name = "SECONDS")]
     ttl: Option<i64>,
+
+    /// How strict the change is judged: ci, strict or relaxed [default: ci].
+    #[arg(long, value_name = "WORD")]
+    strictness: Option<String>,
 }
 
 #[derive(Args, Clone)]
@@ -143,7 +147,7 @@ struct Finish {
     #[arg(long, value_name = "TEXT")]
     review: Option<String>,
 
-    /// How strict the check is: ci, strict or relaxed.
+    /// A stricter check than the start asked for: ci or strict.
     #[arg(long, value_name = "WORD")]
     strictness: Option<String>,
 
@@ -432,6 +436,7 @@ fn declared(start: &Start, root: &str, on_conflict: &str) -> Value {
         "on_conflict": on_conflict,
         "dirty_scope_policy": policy,
         "ttl_seconds": start.ttl,
+        "strictness": start.strictness,
     })
 }
 

@@ -168,6 +168,7 @@ fn verified(dead: &str, check: &finish::ScopeCheck) -> Answer<(Verified, Report,
         before: Some(side(&name_before, &before)),
         after: After::Fresh(side(&name_after, &after)),
         strictness: Strictness::default(),
+        without_run: provost_core::intent::verify::WithoutRun::Accepted,
     });
     Ok((verified, before, after))
 }
@@ -284,8 +285,9 @@ fn unjudged(
         offered: Offered {
             claims: request.claims.is_some(),
             review: request.review.is_some(),
+            strictness: request.strictness,
         },
-        strictness: request.strictness,
+        strictness: request.strictness.unwrap_or_default(),
         blind: None,
     }
 }
@@ -333,7 +335,7 @@ fn judged(
         status: done.status,
         check: &check,
         verified,
-        strictness: request.strictness,
+        strictness: request.strictness.unwrap_or_default(),
         external: &outside,
         not_changed: &hygiene.not_changed,
         workspace_digest: &workspace(DIRTY_AFTER).digest(),
@@ -369,6 +371,7 @@ fn looks() -> Answer<Vec<Value>> {
         before: Some(side(&name, &before)),
         after: After::None,
         strictness: early.strictness,
+        without_run: provost_core::intent::verify::WithoutRun::Accepted,
     }));
     let found = [look(MINE)?, look(THEIRS)?, waits, early];
     let mut values: Vec<Value> = found.iter().map(payload::looked).collect();

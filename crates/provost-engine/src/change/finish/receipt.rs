@@ -36,7 +36,7 @@ pub(super) fn seal(
         status: done.status,
         check,
         verified,
-        strictness: request.strictness,
+        strictness: done.strictness,
         external: &hygiene.external(),
         not_changed: &hygiene.not_changed,
         workspace_digest: &digest,

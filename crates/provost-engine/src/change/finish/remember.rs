@@ -46,6 +46,14 @@ pub(super) fn accept(
     })
 }
 
+/// Stores that an analysis from after an edit showed a violation.
+pub(in super::super) fn violate(
+    ports: &mut Ports<'_>,
+    intent: &Intent,
+) -> Result<Intent, ChangeError> {
+    write(ports, intent, None, |own| own.was_violated = true)
+}
+
 /// Changes the record of an open intent in one turn; gives the changed record.
 fn write(
     ports: &mut Ports<'_>,

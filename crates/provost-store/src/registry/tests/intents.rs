@@ -38,6 +38,8 @@ fn intent(id: &str, pid: u32, allowed: &[&str], now: i64) -> Intent {
         radius_level: String::new(),
         snapshot: None,
         baseline_sha256: None,
+        strictness: provost_core::structure::budget::Strictness::default(),
+        was_violated: false,
         carried: None,
         named: Vec::new(),
         accepted: None,

@@ -164,6 +164,8 @@ pub(super) fn intent(pid: u32, scope: ChangeScope, state: State) -> Answer<Inten
             workspace: workspace(DIRTY),
         }),
         baseline_sha256: None,
+        strictness: provost_core::structure::budget::Strictness::default(),
+        was_violated: false,
         carried: None,
         named: Vec::new(),
         accepted: None,
