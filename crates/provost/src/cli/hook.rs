@@ -425,13 +425,12 @@ fn exists(place: &Places, to: &Bound) -> Result<(), Failure> {
 fn unbind(place: &Places, unbind: &Unbind) -> Outcome {
     same_root(place, &directory(place)?)?;
     let mut all = read(place)?;
-    let (to, git_dir) = match &unbind.checkout {
-        Some(path) => (Bound::Checkout(path.clone()), None),
-        None => {
-            let to = bound(place, unbind.branch.as_deref())?;
-            let (git_dir, _) = bindings::identity(place, &to)?;
-            (to, git_dir)
-        }
+    let (to, git_dir) = if let Some(path) = &unbind.checkout {
+        (Bound::Checkout(path.clone()), None)
+    } else {
+        let to = bound(place, unbind.branch.as_deref())?;
+        let (git_dir, _) = bindings::identity(place, &to)?;
+        (to, git_dir)
     };
     if !all.unbind(&to, git_dir.as_deref()) {
         return Err(Failure::new(Code::NotFound, "nothing is bound there"));

@@ -130,11 +130,11 @@ impl<'a> Asked<'a> {
             }
         };
         let held: Result<_, GitError> = all.bindings.iter().map(branches).collect();
-        let head = |binding: &Binding| match &binding.git_dir {
+        let commit = |binding: &Binding| match &binding.git_dir {
             Some(git_dir) => place.repo.detached_at(Path::new(git_dir)),
             None => Ok(None),
         };
-        let detached: Result<_, GitError> = all.bindings.iter().map(head).collect();
+        let detached: Result<_, GitError> = all.bindings.iter().map(commit).collect();
         Ok(Self {
             place,
             all,
