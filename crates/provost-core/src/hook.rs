@@ -25,12 +25,21 @@ pub struct Binding {
     pub sha256: String,
     /// The commit that changes are measured from.
     pub base: Oid,
+    /// The git directory of a bound checkout, which stays when the checkout is moved. A file of
+    /// an earlier build has none; after it was read, `None` means that the checkout is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub git_dir: Option<String>,
+    /// The branch that a bound checkout was on when it was bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_branch: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
     /// Every commit in this checkout, every update of the branch it is on, and every push from it.
+    ///
+    /// The path is only shown; [`Binding::git_dir`] identifies the checkout.
     Checkout(String),
     /// Every update of this branch and every push from it; a full ref name.
     Branch(String),
@@ -63,28 +72,47 @@ pub enum Decision<'a> {
 impl Bindings {
     /// Adds a binding, or replaces the one of the same checkout or branch.
     pub fn bind(&mut self, binding: Binding) {
-        self.unbind(&binding.to);
+        self.unbind(&binding.to, binding.git_dir.as_deref());
         self.bindings.push(binding);
     }
 
-    /// Removes a binding; false if there was none.
-    pub fn unbind(&mut self, to: &Bound) -> bool {
+    /// Removes a binding, by its name or by its git directory; false if there was none.
+    pub fn unbind(&mut self, to: &Bound, git_dir: Option<&str>) -> bool {
         let before = self.bindings.len();
-        self.bindings.retain(|binding| binding.to != *to);
+        self.bindings
+            .retain(|binding| binding.to != *to && !binding.is_of(git_dir));
         self.bindings.len() < before
     }
 
-    /// Decides about a commit in `checkout` on `branch`, or a push of that branch.
+    /// Refuses if a bound checkout cannot be found: what it held could be anywhere.
+    pub fn all_found(&self) -> Result<(), Verdict> {
+        for binding in &self.bindings {
+            if let (Bound::Checkout(path), None) = (&binding.to, &binding.git_dir) {
+                let reason = format!("the bound checkout `{path}` is gone from this repository");
+                let hint = format!(
+                    "provost hook status lists the bindings\n      \
+                     remove this one: provost hook unbind --checkout '{path}'\n      \
+                     or bind the checkout again where it is now: provost hook bind {}",
+                    binding.contract
+                );
+                let details = serde_json::json!({ "hint": hint });
+                return Err(Verdict::deny(Code::HookBroken, reason).with(details));
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides about a commit in the checkout of `git_dir` on `branch`, or a push of that branch.
     ///
     /// A branch that is checked out in a bound checkout is held to both bindings.
     pub fn decide(
         &self,
-        checkout: Option<&str>,
+        git_dir: Option<&str>,
         branch: Option<&str>,
         unbound: Unbound,
     ) -> Decision<'_> {
         let is_meant = |binding: &&Binding| match &binding.to {
-            Bound::Checkout(path) => Some(path.as_str()) == checkout,
+            Bound::Checkout(_) => binding.is_of(git_dir),
             Bound::Branch(name) => Some(name.as_str()) == branch,
         };
         let meant: Vec<&Binding> = self.bindings.iter().filter(is_meant).collect();
@@ -97,6 +125,12 @@ impl Bindings {
 }
 
 impl Binding {
+    /// Whether this binds the checkout with the git directory `git_dir`.
+    pub fn is_of(&self, git_dir: Option<&str>) -> bool {
+        let is_checkout = matches!(self.to, Bound::Checkout(_));
+        is_checkout && git_dir.is_some() && self.git_dir.as_deref() == git_dir
+    }
+
     /// Whether `bytes` are the contract that was bound; `None` if the file cannot be read.
     pub fn check(&self, bytes: Option<&[u8]>) -> Result<(), Verdict> {
         let problem = match bytes {
@@ -243,8 +277,14 @@ mod tests {
     use super::*;
 
     fn binding(to: Bound) -> Binding {
+        let git_dir = match &to {
+            Bound::Checkout(path) => Some(format!("{path}/.git")),
+            Bound::Branch(_) => None,
+        };
         Binding {
             to,
+            git_dir,
+            on_branch: None,
             contract: "/c.json".to_owned(),
             sha256: sha256(b"contract"),
             base: "a".repeat(40).as_str().try_into().unwrap(),
@@ -266,8 +306,9 @@ mod tests {
             Decision::Refuse => None,
         };
         let cases = [
-            (Some("/repo"), main, Unbound::Passes, Some(1)),
-            (Some("/repo"), work, Unbound::Passes, Some(2)),
+            (Some("/repo/.git"), main, Unbound::Passes, Some(1)),
+            (Some("/repo/.git"), work, Unbound::Passes, Some(2)),
+            (Some("/repo"), main, Unbound::Passes, Some(0)),
             (Some("/other"), work, Unbound::Refused, Some(1)),
             (Some("/other"), main, Unbound::Passes, Some(0)),
             (Some("/other"), main, Unbound::Refused, None),
@@ -280,7 +321,33 @@ mod tests {
                 "{checkout:?} {branch:?}"
             );
         }
-        assert!(all.unbind(&branch()) && !all.unbind(&branch()));
+        assert!(all.unbind(&branch(), None) && !all.unbind(&branch(), None));
+    }
+
+    #[test]
+    fn a_checkout_is_known_by_its_git_directory_and_refuses_once_that_is_gone() {
+        let mut all = Bindings::default();
+        all.bind(binding(Bound::Checkout("/repo".to_owned())));
+        assert_eq!(all.all_found(), Ok(()));
+        let mut moved = binding(Bound::Checkout("/moved".to_owned()));
+        moved.git_dir = Some("/repo/.git".to_owned());
+        all.bind(moved);
+        assert_eq!(all.bindings.len(), 1, "it is the same checkout");
+        all.bindings[0].git_dir = None;
+        let gone = all.all_found().unwrap_err();
+        assert_eq!(gone.code, Code::HookBroken);
+        assert!(all.unbind(&Bound::Checkout("/moved".to_owned()), None));
+        assert_eq!(all.all_found(), Ok(()));
+    }
+
+    #[test]
+    fn a_binding_of_an_earlier_build_is_read() {
+        let text = format!(
+            r#"{{"bindings":[{{"to":{{"checkout":"/r"}},"contract":"/c","sha256":"","base":"{}"}}]}}"#,
+            "a".repeat(40)
+        );
+        let all: Bindings = crate::json::parse_as(text.as_bytes()).unwrap();
+        assert_eq!(all.bindings[0].git_dir, None);
     }
 
     #[test]

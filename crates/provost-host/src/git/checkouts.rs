@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use provost_core::object::Oid;
 
 use super::land::LandError;
-use super::locate::locate;
+use super::locate::{is_git_dir, locate};
 use super::run::{failed, unexpected};
 use super::{GitError, Place, Repository, ref_files, system};
 
@@ -87,20 +87,45 @@ impl Repository {
         Ok(checkouts)
     }
 
-    /// The branches that the checkout at `path` is on, or returns to when its rebase ends; none if
-    /// this repository has no such checkout.
-    pub fn branches_at(&self, path: &Path) -> Result<Vec<String>, GitError> {
-        // A separate git directory does not name its checkout, but the checkout names its git
-        // directory.
-        let own = locate(path).ok().map(|(git_dir, _)| git_dir);
-        let is_it = |git_dir: &PathBuf| {
-            let other = self.checkout_at(git_dir);
-            own.as_ref() == Some(git_dir)
-                || other == path
-                || other.canonicalize().is_ok_and(|other| other == path)
+    /// The git directory of a checkout of this repository: `known` if it still is one, else that
+    /// of the checkout at `path`; `None` if neither is a checkout of this repository.
+    pub fn find_git_dir(
+        &self,
+        known: Option<&Path>,
+        path: &Path,
+    ) -> Result<Option<PathBuf>, GitError> {
+        let all = self.git_dirs()?;
+        let known = known.and_then(|known| known.canonicalize().ok());
+        let is_one = |git_dir: &PathBuf| is_git_dir(git_dir) && all.contains(git_dir);
+        if let Some(known) = known.filter(is_one) {
+            return Ok(Some(known));
+        }
+        let at = locate(path).ok();
+        let at = at.filter(|(_, top)| top.as_deref() == path.canonicalize().ok().as_deref());
+        Ok(at.map(|(git_dir, _)| git_dir).filter(is_one))
+    }
+
+    /// The commit that the checkout with this git directory is at, if it is on no branch.
+    pub fn detached_at(&self, git_dir: &Path) -> Result<Option<Oid>, GitError> {
+        if self.branch_of(git_dir)?.is_some() {
+            return Ok(None);
+        }
+        let place = Place {
+            git_dir,
+            ..self.at_refs()
         };
+        let arguments = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
+        let output = self.git.run(&place, &arguments, Vec::new())?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let commit = Oid::try_from(text.trim()).map_err(|_| unexpected("rev-parse"))?;
+        Ok(Some(commit))
+    }
+
+    /// The branches that the checkout with this git directory is on, or returns to when its rebase
+    /// ends; none if this repository has no such checkout.
+    pub fn branches_at(&self, git_dir: &Path) -> Result<Vec<String>, GitError> {
         let mut found = BTreeSet::new();
-        for git_dir in self.git_dirs()?.into_iter().filter(is_it) {
+        for git_dir in self.git_dirs()?.into_iter().filter(|it| it == git_dir) {
             found.extend(self.branch_of(&git_dir)?);
             for note in ["rebase-merge/head-name", "rebase-apply/head-name"] {
                 let text = read_note(&git_dir.join(note))?;
@@ -147,17 +172,19 @@ impl Repository {
     }
 
     /// Whether `commit` is on a local or remote branch other than `names`, and contains no commit
-    /// that these have beyond `base`.
+    /// that these or `head` have beyond `base`.
     pub fn is_elsewhere(
         &self,
         commit: &Oid,
         base: &Oid,
         names: &[String],
+        head: Option<&Oid>,
     ) -> Result<bool, GitError> {
+        let mut tips: Vec<Oid> = head.cloned().into_iter().collect();
         for name in names {
-            let Some(tip) = self.ref_value(name)? else {
-                continue;
-            };
+            tips.extend(self.ref_value(name)?);
+        }
+        for tip in tips {
             let arguments = ["merge-base", "--all", tip.as_str(), commit.as_str()];
             let output = self.git.call(&self.at_side(), &arguments, Vec::new())?;
             for line in String::from_utf8_lossy(&output.stdout).lines() {
@@ -199,7 +226,7 @@ impl Repository {
     }
 
     /// The checkout that a git directory belongs to, for messages.
-    fn checkout_at(&self, git_dir: &Path) -> PathBuf {
+    pub fn checkout_at(&self, git_dir: &Path) -> PathBuf {
         if git_dir == self.common_dir {
             return self.top.clone().unwrap_or_else(|| git_dir.to_owned());
         }

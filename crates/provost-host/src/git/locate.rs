@@ -109,7 +109,7 @@ pub(super) fn locate(directory: &Path) -> Result<(PathBuf, Option<PathBuf>), Git
 }
 
 /// Whether git would take `path` for a git directory.
-fn is_git_dir(path: &Path) -> bool {
+pub(super) fn is_git_dir(path: &Path) -> bool {
     let linked = path.join("commondir").is_file();
     let whole = path.join("objects").is_dir() && path.join("refs").is_dir();
     // A symbolic HEAD may dangle, as a link as well as by its text.

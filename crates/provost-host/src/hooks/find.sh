@@ -8,8 +8,7 @@ find_git() {
   [ -f "$found/HEAD" ] || found=
 }
 # The git directory of this checkout and the one that all checkouts share, as $here and $common. The root of
-# the environment never counts: bindings are read where they were when this hook was installed. A hook
-# directory that another repository uses too says nothing about that one's root, which then is its usual one.
+# the environment never counts: bindings are read where they were when this hook was installed.
 find_root() {
   if [ -n "$GIT_DIR" ]; then found=$GIT_DIR; else find_git .; fi
   here=$found
@@ -18,14 +17,22 @@ find_root() {
     read -r rest <"$here/commondir"
     case $rest in /*) common=$rest ;; *) common=$here/$rest ;; esac
   fi
-  [ -z "$common" ] || [ "$common" -ef "$repository" ] || root=
+}
+# Whether git runs this hook for the repository that it was installed for; a path alone does not tell.
+is_installed() {
+  [ -n "$common" ] && [ "$common" -ef "$repository" ]
 }
 ask() {
-  if [ ! -d "$repository" ]; then
-    echo "error[HOOK_BROKEN]: $repository is gone, and this hook was installed for it" >&2
+  if ! is_installed; then
+    if [ -d "$repository" ]; then
+      echo "error[HOOK_BROKEN]: this hook was installed for $repository, not for ${common:-this place}" >&2
+    else
+      echo "error[HOOK_BROKEN]: $repository is gone, and this hook was installed for it" >&2
+    fi
     echo "hint: install it again here: provost hook install" >&2
     exit 1
   fi
-  if [ -n "$root" ]; then PROVOST_ROOT=$root; export PROVOST_ROOT; else unset PROVOST_ROOT; fi
+  PROVOST_ROOT=$root
+  export PROVOST_ROOT
   exec "$provost" hook run "$@" --process "$PPID" >&2
 }

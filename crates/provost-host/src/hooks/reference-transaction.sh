@@ -4,8 +4,9 @@ if [ "$1" != prepared ]; then
 fi
 line='
 '
-# A few lines are read here, because to start `cat` takes longer. Of many lines only those about branches are
-# kept, unless a hook that was there before wants all of them.
+# A few lines are read here, because to start `cat` takes longer. Of many lines only those about branches and
+# HEAD are kept, unless a hook that was there before wants all of them.
+matter=' (refs/heads/|HEAD$|main-worktree/|worktrees/)'
 input=
 count=0
 while [ $count -lt 20 ] && IFS= read -r text; do
@@ -13,7 +14,7 @@ while [ $count -lt 20 ] && IFS= read -r text; do
   count=$((count + 1))
 done
 if [ $count -eq 20 ]; then
-  if [ -x "$before" ]; then more=$(cat); else more=$(LC_ALL=C grep -F ' refs/heads/'); fi
+  if [ -x "$before" ]; then more=$(cat); else more=$(LC_ALL=C grep -E "$matter"); fi
   # What cannot be read is left to the program, which refuses it.
   [ $? -le 1 ] || more=' refs/heads/ cannot be read'
   input=$input$more
@@ -25,9 +26,13 @@ chained() {
   exit
 }
 # From here to the end everything is decided without starting a program, because git asks about every
-# ref of every fetch. Only what moves a bound branch is judged.
-case $input in *' refs/heads/'*) ;; *) chained "$@" ;; esac
+# ref of every fetch. Only what moves a bound branch, or the HEAD of a bound checkout, is judged.
 ask=
+head=
+case "$input$line" in *" HEAD$line"*) head=yes ;; esac
+# The HEAD of another checkout is hardly ever moved.
+case $input in *' main-worktree/'* | *' worktrees/'*) head=yes; ask=yes ;; esac
+case $head$input in yes* | *' refs/heads/'*) ;; *) chained "$@" ;; esac
 zero=0000000000000000000000000000000000000000
 packed() {
   [ -f "$common/packed-refs" ] && grep -F " $1" "$common/packed-refs"
@@ -73,13 +78,25 @@ find_root
 # What is stored in another way than in plain files is not read here.
 [ -n "$here" ] && [ ! -e "$common/reftable" ] || ask=yes
 [ -n "$require" ] && [ -n "$here" ] && stands_on "$here"
+# Whether something moves that a bound checkout holds; $1 is its git directory.
+holds() {
+  # The program refuses where the checkout cannot be found.
+  if [ ! -f "$1/HEAD" ]; then ask=yes; return; fi
+  stands_on "$1"
+  [ "$1" -ef "$here" ] || return
+  # On no branch; which one it comes back to is known to git alone.
+  read -r name <"$1/HEAD"
+  case $head$name in 'ref: '*) ;; *) ask=yes ;; esac
+}
 scan() {
   [ -f "$1" ] || return
   known=
+  given=
   while IFS= read -r text; do
     case $text in
       *'"checkout": "'*) rest=${text#*'"checkout": "'} ;;
       *'"branch": "'*) rest=${text#*'"branch": "'} ;;
+      *'"git_dir": "'*) rest=${text#*'"git_dir": "'} ;;
       *'"bindings": []'*) known=yes; continue ;;
       *) continue ;;
     esac
@@ -89,22 +106,16 @@ scan() {
     case $rest in *'\'*) ask=yes ;; esac
     case $text in
       *'"branch": "'*) moves "$rest" named ;;
-      *) find_git "$rest"
-         if [ -n "$found" ]; then
-           stands_on "$found"
-           # On no branch; which one it comes back to is known to git alone.
-           read -r name <"$found/HEAD"
-           case $name in 'ref: '*) ;; *) [ "$found/HEAD" -ef "$here/HEAD" ] && ask=yes ;; esac
-         fi ;;
+      # The git directory identifies a checkout, whose path follows. A path alone identifies none: it is of an
+      # earlier build, or the checkout is gone.
+      *'"git_dir": "'*) given=yes; holds "$rest" ;;
+      *) [ -n "$given" ] || ask=yes
+         given= ;;
     esac
   done <"$1"
   # Bindings that cannot be read are not the same as none.
   [ -n "$known" ] || ask=yes
 }
-[ -d "$repository" ] || ask=yes
-if [ -n "$root" ]; then
-  scan "$root/hooks.json"
-else
-  for place in ./.provost "$common/../.provost" "$common/.provost"; do scan "$place/hooks.json"; done
-fi
+is_installed || ask=yes
+scan "$root/hooks.json"
 [ -n "$ask" ] || chained "$@"

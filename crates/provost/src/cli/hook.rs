@@ -1,12 +1,12 @@
 //! `provost hook`: hooks of git and of agents that hold commits, pushes and edits to contracts.
 
 pub(crate) mod agent_hooks;
+mod bindings;
 mod git_hooks;
 mod git_operation;
 mod settings;
 mod trees;
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use provost_core::code::Code;
 use provost_core::contract::{self, Contract};
 use provost_core::gate::command::{CommandPolicy, Trust};
-use provost_core::hook::{Binding, Bindings, Bound};
+use provost_core::hook::{Binding, Bound};
 use provost_core::json;
 use provost_core::object::{Oid, sha256};
 use provost_core::policy::Policy;
@@ -28,9 +28,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
 use crate::places::Places;
-
-/// The file with all bindings, in the runtime root.
-const BINDINGS: &str = "hooks.json";
+use bindings::{read, write};
 
 #[derive(Subcommand)]
 #[command(defer = true)]
@@ -111,6 +109,10 @@ pub(super) struct Unbind {
     /// The branch, instead of the current checkout.
     #[arg(long, value_name = "BRANCH")]
     branch: Option<String>,
+
+    /// Another checkout, by the path that `hook status` shows, also if it is gone.
+    #[arg(long, value_name = "PATH", conflicts_with = "branch")]
+    checkout: Option<String>,
 }
 
 #[derive(Args)]
@@ -161,7 +163,7 @@ pub(super) fn run(hook: &Hook) -> Outcome {
         }
         Hook::Status => status(&place),
         Hook::Bind(bind) => self::bind(&place, bind),
-        Hook::Unbind(unbind) => self::unbind(&place, unbind.branch.as_deref()),
+        Hook::Unbind(unbind) => self::unbind(&place, unbind),
     }
 }
 
@@ -217,8 +219,12 @@ fn install(place: &Places, install: &Install) -> Outcome {
         directory.display()
     );
     text += unbound_line(require);
-    if read(place)?.bindings.is_empty() {
+    let all = read(place)?;
+    if all.bindings.is_empty() {
         text += "next: provost hook bind CONTRACT\n";
+    } else {
+        // Bindings of an earlier build now name their checkouts by their git directories.
+        write(place, &all)?;
     }
     let json = json!({ "directory": directory, "hooks": HOOKS, "require": require });
     Ok(Answer::data(json, text))
@@ -303,15 +309,16 @@ fn status(place: &Places) -> Outcome {
     text += unbound_line(require);
     let (words, agents) = settings::standing(place)?;
     text += &words;
-    let bindings = read(place)?.bindings;
+    let all = read(place)?.bindings;
     let mut bound = Vec::new();
-    for binding in &bindings {
+    for binding in &all {
         let what = named(&binding.to);
-        let problem = match usable(place, binding) {
+        let problem = bindings::gone(place, binding);
+        let problem = problem.or_else(|| match usable(place, binding) {
             Ok(_) => None,
             Err(Stop::Refused(verdict)) => Some(verdict.reason),
             Err(Stop::Failed(failure)) => Some(failure.reason),
-        };
+        });
         let word = problem.clone().unwrap_or_else(|| "ok".to_owned());
         text += &format!(
             "{what}: {} from {}, {word}\n",
@@ -320,7 +327,7 @@ fn status(place: &Places) -> Outcome {
         );
         bound.push(json!({ "binding": binding, "problem": problem }));
     }
-    if bindings.is_empty() {
+    if all.is_empty() {
         text += "nothing is bound\n";
     }
     let json = json!({
@@ -363,8 +370,11 @@ fn bind(place: &Places, bind: &Bind) -> Outcome {
     let base = origin.resolve(base.unwrap_or(&document.rollback.baseline_ref));
     let to = bound(place, bind.branch.as_deref())?;
     exists(place, &to)?;
+    let (git_dir, on_branch) = bindings::identity(place, &to)?;
     let binding = Binding {
         to,
+        git_dir,
+        on_branch,
         contract: path.display().to_string(),
         sha256: sha256(&bytes),
         base: base?,
@@ -412,11 +422,17 @@ fn exists(place: &Places, to: &Bound) -> Result<(), Failure> {
     Err(Failure::new(Code::NotFound, reason).hint("make it first: git branch NAME"))
 }
 
-fn unbind(place: &Places, branch: Option<&str>) -> Outcome {
+fn unbind(place: &Places, unbind: &Unbind) -> Outcome {
     same_root(place, &directory(place)?)?;
     let mut all = read(place)?;
-    let to = bound(place, branch)?;
-    if !all.unbind(&to) {
+    let (to, git_dir) = if let Some(path) = &unbind.checkout {
+        (Bound::Checkout(path.clone()), None)
+    } else {
+        let to = bound(place, unbind.branch.as_deref())?;
+        let (git_dir, _) = bindings::identity(place, &to)?;
+        (to, git_dir)
+    };
+    if !all.unbind(&to, git_dir.as_deref()) {
         return Err(Failure::new(Code::NotFound, "nothing is bound there"));
     }
     write(place, &all)?;
@@ -424,27 +440,6 @@ fn unbind(place: &Places, branch: Option<&str>) -> Outcome {
         json!({ "unbound": to }),
         "the binding is removed\n",
     ))
-}
-
-/// All bindings; a file that cannot be read is an error, not an empty list.
-fn read(place: &Places) -> Result<Bindings, Failure> {
-    let path = place.root.join(BINDINGS);
-    match fs::read(&path) {
-        Ok(bytes) => json::parse_as(&bytes)
-            .map_err(|error| Failure::of(Code::HookBroken, &error).about(&path)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Bindings::default()),
-        Err(error) => Err(broken(&error, &path)),
-    }
-}
-
-fn write(place: &Places, all: &Bindings) -> Result<(), Failure> {
-    place.prepare()?;
-    let path = place.root.join(BINDINGS);
-    let beside = path.with_extension("new");
-    let text = format!("{:#}\n", json!(all));
-    fs::write(&beside, text)
-        .and_then(|()| fs::rename(&beside, &path))
-        .map_err(|error| broken(&error, &path))
 }
 
 /// Why a hook refuses early.

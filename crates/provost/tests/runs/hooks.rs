@@ -2,6 +2,7 @@
 
 mod bound;
 mod hidden;
+mod moved;
 mod speed;
 mod way_on;
 

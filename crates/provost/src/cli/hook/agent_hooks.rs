@@ -168,11 +168,11 @@ impl HookRules {
 
     /// Whether contracts are bound here; all of them must then cover `paths`.
     fn bound(&self, paths: &[RepoPath]) -> Result<bool, Failure> {
-        let all = super::read(&self.place)?;
+        let all = super::bindings::read_found(&self.place).map_err(refusal_of)?;
         if all.bindings.is_empty() {
             return Ok(false);
         }
-        let here = super::checkout(&self.place)?.display().to_string();
+        let here = super::bindings::here(&self.place);
         let branch = self.place.repo.head_branch();
         let branch = branch.map_err(|error| Failure::of(Code::GitFailed, &error))?;
         let Decision::Judge(list) = all.decide(Some(&here), branch.as_deref(), Unbound::Passes)
@@ -180,10 +180,7 @@ impl HookRules {
             return Ok(false);
         };
         for binding in list {
-            let held = super::usable(&self.place, binding).map_err(|stop| match stop {
-                Stop::Refused(verdict) => denied(verdict.reason),
-                Stop::Failed(failure) => failure,
-            })?;
+            let held = super::usable(&self.place, binding).map_err(refusal_of)?;
             let rules = Rules {
                 scope: &held.contract.scope,
                 forbid: &held.contract.forbid,
@@ -201,6 +198,13 @@ impl HookRules {
             }
         }
         Ok(true)
+    }
+}
+
+fn refusal_of(stop: Stop) -> Failure {
+    match stop {
+        Stop::Refused(verdict) => denied(verdict.reason),
+        Stop::Failed(failure) => failure,
     }
 }
 

@@ -15,8 +15,9 @@ use provost_core::object::Oid;
 use provost_core::verdict::Verdict;
 use provost_host::git::GitError;
 
+use super::bindings::{self, read_found};
 use super::trees::{self, Judged};
-use super::{Run, Stop, Which, broken, checkout, git_operation, read, short, usable};
+use super::{Run, Stop, Which, broken, git_operation, short, usable};
 use crate::answer::Failure;
 use crate::places::Places;
 
@@ -28,10 +29,13 @@ pub(super) fn answer(run: &Run) -> Result<Vec<String>, Stop> {
     } else {
         Unbound::Passes
     };
-    let all = read(&place)?;
+    let all = read_found(&place)?;
     let on = git_operation::On::of(run.hook, place.repo.git_dir());
     let mut asked = Asked::new(&place, &all, unbound, on)?;
-    asked.command = run.process.map(command_line).unwrap_or_default();
+    asked.command = run
+        .process
+        .map(git_operation::command_line)
+        .unwrap_or_default();
     match run.hook {
         Which::PreCommit | Which::PreMergeCommit | Which::PreApplypatch => asked.commit()?,
         Which::PrePush => {
@@ -40,8 +44,10 @@ pub(super) fn answer(run: &Run) -> Result<Vec<String>, Stop> {
             }
         }
         Which::ReferenceTransaction => {
-            for one in moved(&stdin_text()?).map_err(unreadable)? {
-                asked.moved(&one)?;
+            let list = moved(&stdin_text()?).map_err(unreadable)?;
+            for one in &list {
+                asked.moved(one)?;
+                asked.head_moved(one, &list)?;
             }
         }
     }
@@ -93,26 +99,20 @@ struct Asked<'a> {
     place: &'a Places,
     all: &'a Bindings,
     unbound: Unbound,
+    /// The git directory of this checkout.
     here: String,
     /// The branch of this checkout.
     branch: Option<String>,
     /// The branches that each binding holds.
     held: Vec<Vec<String>>,
+    /// The commit of each bound checkout that is on no branch.
+    detached: Vec<Option<Oid>>,
     /// Trees, each with the number of its binding, and what git would do.
     trees: BTreeMap<(Oid, usize), String>,
     on: git_operation::On,
     notes: Vec<String>,
     /// The arguments of the git command that called the hook, if they can be read.
     command: Vec<String>,
-}
-
-/// The arguments of the process `id`; none if they cannot be read.
-fn command_line(id: u32) -> Vec<String> {
-    let bytes = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-    let words = bytes.split(|byte| *byte == 0);
-    words
-        .map(|word| String::from_utf8_lossy(word).into_owned())
-        .collect()
 }
 
 impl<'a> Asked<'a> {
@@ -124,16 +124,25 @@ impl<'a> Asked<'a> {
     ) -> Result<Self, Stop> {
         let branches = |binding: &Binding| match &binding.to {
             Bound::Branch(name) => Ok(vec![name.clone()]),
-            Bound::Checkout(path) => place.repo.branches_at(Path::new(path)),
+            Bound::Checkout(_) => {
+                let git_dir = binding.git_dir.as_deref().unwrap_or_default();
+                place.repo.branches_at(Path::new(git_dir))
+            }
         };
         let held: Result<_, GitError> = all.bindings.iter().map(branches).collect();
+        let commit = |binding: &Binding| match &binding.git_dir {
+            Some(git_dir) => place.repo.detached_at(Path::new(git_dir)),
+            None => Ok(None),
+        };
+        let detached: Result<_, GitError> = all.bindings.iter().map(commit).collect();
         Ok(Self {
             place,
             all,
             unbound,
-            here: checkout(place)?.display().to_string(),
+            here: bindings::here(place),
             branch: place.repo.head_branch().map_err(git)?,
             held: held.map_err(git)?,
+            detached: detached.map_err(git)?,
             trees: BTreeMap::new(),
             on,
             notes: Vec::new(),
@@ -241,6 +250,37 @@ impl<'a> Asked<'a> {
         Ok(())
     }
 
+    /// The `HEAD` of a bound checkout that is about to be at a commit which no ref holds yet: work
+    /// that is made on no branch. What a ref holds was made elsewhere, and is only looked at.
+    fn head_moved(&mut self, one: &Moved, list: &[Moved]) -> Result<(), Stop> {
+        let common = self.place.repo.common_dir();
+        let git_dir = match one.name.strip_suffix("/HEAD") {
+            None if one.name == "HEAD" => self.place.repo.git_dir().to_owned(),
+            Some("main-worktree") => common.to_owned(),
+            Some(linked) if linked.starts_with("worktrees/") => common.join(linked),
+            _ => return Ok(()),
+        };
+        let git_dir = git_dir.display().to_string();
+        let Target::Object(commit) = &one.to else {
+            return Ok(());
+        };
+        for (at, binding) in self.all.bindings.iter().enumerate() {
+            let held = self.held.get(at).map(Vec::as_slice).unwrap_or_default();
+            let is_detached = self.detached.get(at).is_some_and(Option::is_some);
+            // The commits of a rebase lead to the branch, which is judged at the end.
+            let is_rebase = is_detached && !held.is_empty();
+            let with_branch = |other: &Moved| other.to == one.to && held.contains(&other.name);
+            if !binding.is_of(Some(&git_dir)) || is_rebase || list.iter().any(with_branch) {
+                continue;
+            }
+            if self.place.repo.is_new(commit).map_err(git)? {
+                self.on.changed_files |= self.is_reset(commit)?;
+                self.weigh(at, Tie::Named, "HEAD", commit)?;
+            }
+        }
+        Ok(())
+    }
+
     /// A branch that is about to be removed. Git renames a branch onto another by removing first
     /// the branch, then the other, and asks about nothing else; refusing the second step does not
     /// restore the first.
@@ -313,16 +353,20 @@ impl<'a> Asked<'a> {
     /// Whether a binding holds this checkout.
     fn is_here(&self, at: usize) -> bool {
         let binding = self.all.bindings.get(at);
-        binding.is_some_and(
-            |binding| matches!(&binding.to, Bound::Checkout(path) if *path == self.here),
-        )
+        binding.is_some_and(|binding| binding.is_of(Some(&self.here)))
     }
 
     /// How the push `one` of `commit` concerns a binding; the bound branch is matched by its name
     /// on either side.
     fn tie(&self, at: usize, one: &Pushed, commit: &Oid) -> Result<Tie, Stop> {
         let local = &one.local;
-        let names = self.held.get(at).map(Vec::as_slice).unwrap_or_default();
+        let head = self.detached.get(at).and_then(Option::as_ref);
+        let mut names = self.held.get(at).cloned().unwrap_or_default();
+        if head.is_some() {
+            // On no branch, the checkout still answers for the one that it was bound on.
+            let bound_on = self.all.bindings.get(at);
+            names.extend(bound_on.and_then(|binding| binding.on_branch.clone()));
+        }
         if names
             .iter()
             .any(|name| name == local || *name == one.remote)
@@ -338,7 +382,7 @@ impl<'a> Asked<'a> {
             let from_here = !local.starts_with("refs/") || is_head();
             return Ok(if from_here { Tie::Named } else { Tie::Leaves });
         }
-        let elsewhere = repo.is_elsewhere(commit, &binding.base, names);
+        let elsewhere = repo.is_elsewhere(commit, &binding.base, &names, head);
         Ok(if elsewhere.map_err(git)? {
             Tie::Elsewhere
         } else {

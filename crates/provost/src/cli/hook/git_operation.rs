@@ -1,5 +1,6 @@
 //! Describes how to proceed after a hook of git refused.
 
+use std::fs;
 use std::path::Path;
 
 use provost_core::hook::{Binding, Bound};
@@ -138,4 +139,13 @@ fn bind(binding: &Binding) -> String {
 /// The command that binds the contract to another base.
 fn rebind(binding: &Binding) -> String {
     format!("{} --base REV (such as origin/main)", bind(binding))
+}
+
+/// The arguments of the process `id`; none if they cannot be read.
+pub(super) fn command_line(id: u32) -> Vec<String> {
+    let bytes = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    let words = bytes.split(|byte| *byte == 0);
+    words
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect()
 }
