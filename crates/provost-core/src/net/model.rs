@@ -137,6 +137,10 @@ struct Said {
 
 /// Meters one reply of a model.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts about a reply, which occur in any combination"
+)]
 pub struct Meter {
     api: Api,
     status: u16,
