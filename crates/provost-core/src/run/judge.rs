@@ -427,7 +427,14 @@ fn broken(words: &str) -> Verdict {
 fn overspent(agent: &AgentRun, adapted: &Adapted) -> Option<String> {
     let what = adapted.budget.exceeded(&agent.spent()?);
     let refused = agent.model.as_ref().is_some_and(|model| model.refused > 0);
-    let what = what.or_else(|| refused.then(|| spent_all(agent, adapted)))?;
+    let what = what.or_else(|| refused.then(|| spent_all(agent, adapted)));
+    // What was not counted cannot be shown to be within the limit.
+    let uncounted = agent
+        .model
+        .as_ref()
+        .is_some_and(|model| model.uncounted > 0);
+    let unknown = || "had a reply without a token count, under a limit of tokens".to_owned();
+    let what = what.or_else(|| uncounted.then(unknown))?;
     Some(format!("the agent {what}"))
 }
 

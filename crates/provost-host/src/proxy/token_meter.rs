@@ -241,13 +241,13 @@ impl TokenMeter {
         }
     }
 
-    /// Whether the agent requested more tokens than its limit.
+    /// Whether the agent requested more tokens than its limit, or it cannot be known.
     pub fn is_overspent(&self) -> bool {
         let seen = self.seen();
         let beyond = self
             .most
             .is_some_and(|most| seen.passed.usage.tokens() > most);
-        beyond || seen.passed.refused > 0
+        beyond || seen.passed.refused > 0 || seen.passed.uncounted > 0
     }
 
     /// The traffic so far.

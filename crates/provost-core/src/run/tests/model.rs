@@ -70,7 +70,12 @@ fn the_cause_is_said_and_not_how_the_program_ended() {
         refused: 1,
         ..Passed::default()
     };
+    let unknown = Passed {
+        uncounted: 1,
+        ..Passed::default()
+    };
     let cases = [
+        (Ending::Exited(0), unknown, Code::TokenLimit),
         (
             Ending::NoModel,
             trouble(Code::ModelUnauthorized),
