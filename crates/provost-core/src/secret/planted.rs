@@ -77,8 +77,8 @@ mod tests {
         let text = "a = 1\nurl = \"x\"\npassword = \"tr0ub4dor&3\"\n\
                     t = \"ghp_q7Zp2Lx9Vb4Nw8Rt1Ks6Jd3Fg5Hj0Cm\"\n";
         let found = known.planted(text.as_bytes());
-        let text = describe(&found.iter().collect::<Vec<_>>());
-        assert_eq!(text, "line 3, the value of `DB_PASSWORD`; line 4, a token");
+        let shown = describe(&found.iter().collect::<Vec<_>>());
+        assert_eq!(shown, "line 3, the value of `DB_PASSWORD`; line 4, a token");
         assert_eq!(&text[found[0].range.clone()], "tr0ub4dor&3");
         assert!(found[0].is_known && !found[1].is_known);
     }
