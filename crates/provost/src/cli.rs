@@ -362,7 +362,7 @@ fn named(words: &[String]) -> String {
 /// The failure behind clap's message: what is wrong, then tips, the usage and a pointer to help,
 /// with empty lines between them. `named` is the command of the command line.
 fn wrong(text: &str, named: &str) -> Failure {
-    let mut reason = Vec::new();
+    let mut reason: Vec<String> = Vec::new();
     let mut tips = Vec::new();
     let mut usage = "";
     for part in text.split("\n\n").map(str::trim) {
@@ -376,7 +376,7 @@ fn wrong(text: &str, named: &str) -> Failure {
         } else if let Some(line) = part.strip_prefix("Usage: ") {
             usage = line.lines().next().unwrap_or_default();
         } else if !part.is_empty() && !part.starts_with("For more information") {
-            reason.push(part.trim_start_matches("error: "));
+            reason.push(on_one_line(part.trim_start_matches("error: ")));
         }
     }
     // `provost run [OPTIONS] …` begins with the command whose help has the details.
@@ -393,6 +393,14 @@ fn wrong(text: &str, named: &str) -> Failure {
         tips => format!("{}; see {help}", tips.join("; ")),
     };
     Failure::new(Code::UsageError, reason.join("; ")).hint(hint)
+}
+
+/// A message of clap that lists arguments below its first line, in one line.
+fn on_one_line(message: &str) -> String {
+    let mut lines = message.lines().map(str::trim);
+    let first = lines.next().unwrap_or_default();
+    let rest: Vec<&str> = lines.collect();
+    format!("{first} {}", rest.join(", ")).trim_end().to_owned()
 }
 
 #[cfg(test)]
@@ -430,8 +438,7 @@ mod tests {
         hint: provost retry --help
         ");
         insta::assert_snapshot!(refusal("run x --allow src"), @r"
-        the following required arguments were not provided:
-          --accept <CMD>
+        the following required arguments were not provided: --accept <CMD>
         hint: provost run --help
         ");
         insta::assert_snapshot!(refusal("check scop src"), @r"
