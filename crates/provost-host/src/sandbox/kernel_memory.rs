@@ -25,14 +25,47 @@ pub(crate) fn device() -> Option<u64> {
     rustix::fs::fstat(file).ok().map(|facts| facts.st_dev)
 }
 
-/// Memory that is available on the machine, in bytes; `None` if the kernel does not say.
-pub(crate) fn available() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kib: u64 = line?.split_ascii_whitespace().next()?.parse().ok()?;
-    Some(kib.saturating_mul(1024))
+/// The memory of the whole machine, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MachineMemory {
+    /// What programs could still take. Pages that were just freed are missing here as long as a
+    /// processor keeps them for itself, which can be hundreds of megabytes for a minute.
+    available: u64,
+    /// The pages of processes and of files in memory, which the kernel counts at once.
+    taken: u64,
+}
+
+impl MachineMemory {
+    /// The memory of the machine now; `None` if the kernel does not say.
+    pub(crate) fn now() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/meminfo").ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let bytes = |name: &str| -> Option<u64> {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+            Some(kib.saturating_mul(1024))
+        };
+        Some(Self {
+            available: bytes("MemAvailable:")?,
+            taken: bytes("AnonPages:")?.saturating_add(bytes("Shmem:")?),
+        })
+    }
+
+    /// The most that was available, and the least that was taken.
+    pub(crate) fn best(self, other: Self) -> Self {
+        Self {
+            available: self.available.max(other.available),
+            taken: self.taken.min(other.taken),
+        }
+    }
+
+    /// What is gone since `before`, by either count.
+    pub(crate) fn lost_since(self, before: Self) -> u64 {
+        let missing = before.available.saturating_sub(self.available);
+        missing.max(self.taken.saturating_sub(before.taken))
+    }
 }
 
 /// What the descriptors of some processes refer to.
@@ -235,6 +268,24 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_lost_though_freed_pages_are_not_available_yet() {
+        let text = |available: u64, anonymous: u64, shared: u64| {
+            let text = format!(
+                "MemTotal: 9 kB\nMemAvailable: {available} kB\nAnonPages: {anonymous} kB\n\
+                 Shmem: {shared} kB\n"
+            );
+            MachineMemory::parse(&text).unwrap()
+        };
+        let before = text(1000, 50, 10);
+        assert_eq!(text(900, 50, 10).lost_since(before), 100 << 10);
+        // A processor had kept enough free pages for all that was taken.
+        assert_eq!(text(1000, 60, 210).lost_since(before), 210 << 10);
+        let best = before.best(text(1100, 90, 20));
+        assert_eq!(text(1050, 60, 20).lost_since(best), 50 << 10);
+        assert!(MachineMemory::parse("MemAvailable: 1 kB\n").is_none());
+    }
+
+    #[test]
     fn a_process_that_ended_hides_nothing() {
         let own = i32::try_from(std::process::id()).unwrap();
         assert!(is_alive(own));
@@ -259,6 +310,6 @@ mod tests {
         assert_eq!(held.files.get(&number), Some(&(1 << 16)), "{held:?}");
         drop(file);
         assert!(!KernelMemory::of(&own, device()).files.contains_key(&number));
-        assert!(available().is_some_and(|bytes| bytes > 0));
+        assert!(MachineMemory::now().is_some_and(|memory| memory.available > 0));
     }
 }

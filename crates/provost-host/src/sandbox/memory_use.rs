@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::kernel_memory::{self, KernelMemory};
+use super::kernel_memory::{self, KernelMemory, MachineMemory};
 use super::process_memory::ProcessList;
 use super::{messages, socket_memory};
 
@@ -18,9 +18,9 @@ use super::{messages, socket_memory};
 pub(crate) struct MemoryUse {
     /// The device of files in memory.
     device: Option<u64>,
-    /// The most memory that was available since the sandbox began: other programs may free memory
+    /// The best state of the machine since the sandbox began: other programs may free memory
     /// meanwhile.
-    available: Option<u64>,
+    best: Option<MachineMemory>,
     sockets: Sockets,
     /// How many checks in a row found that hidden memory may exceed the limit.
     suspicions: u32,
@@ -110,7 +110,7 @@ impl MemoryUse {
         };
         Self {
             device: kernel_memory::device(),
-            available: kernel_memory::available(),
+            best: MachineMemory::now(),
             sockets,
             suspicions: 0,
         }
@@ -122,10 +122,10 @@ impl MemoryUse {
         let waiting = self.waiting(&held);
         let objects = self.objects(&mut held);
         let beside = held.bytes().saturating_add(waiting).saturating_add(objects);
-        let now = kernel_memory::available();
-        self.available = self.available.zip(now).map(|(most, now)| most.max(now));
-        let lost = match (self.available, now) {
-            (Some(before), Some(now)) => before.saturating_sub(now),
+        let now = MachineMemory::now();
+        self.best = self.best.zip(now).map(|(best, now)| best.best(now));
+        let lost = match (self.best, now) {
+            (Some(best), Some(now)) => now.lost_since(best),
             _ => u64::MAX,
         };
         if processes.mapped().saturating_add(beside) <= most && lost <= most {
