@@ -68,6 +68,11 @@ impl Framing {
         self.0 == State::Open
     }
 
+    /// Whether the length of the body was announced.
+    pub fn is_sized(&self) -> bool {
+        matches!(self.0, State::Length(_))
+    }
+
     pub fn is_over(&self) -> bool {
         self.0 == State::Length(0)
     }

@@ -146,6 +146,8 @@ pub struct Meter {
     status: u16,
     streamed: bool,
     readable: bool,
+    /// Whether the length of the reply was announced.
+    sized: bool,
     /// The line of a stream, or the whole body, so far.
     text: Vec<u8>,
     bytes: u64,
@@ -179,6 +181,7 @@ impl Meter {
             status: 0,
             streamed: false,
             readable: true,
+            sized: false,
             text: Vec::new(),
             bytes: 0,
             written: 0,
@@ -213,10 +216,12 @@ impl Meter {
             output,
             ..
         } = self.said;
-        let seen = if self.readable && self.streamed {
-            self.written
-        } else {
-            self.bytes
+        let seen = match (self.readable, self.streamed) {
+            (true, true) => self.written,
+            // A reply whose length is announced was written before it was sent: to cut it saves
+            // no token, and its count at the end is exact.
+            (true, false) if self.sized => 0,
+            _ => self.bytes,
         };
         let output = output.unwrap_or(0).max(seen / BYTES_A_TOKEN);
         // The tokens of the request itself are not estimated here: most of them may come from a
@@ -237,6 +242,11 @@ impl Meter {
         self.streamed = kind.starts_with(b"text/event-stream");
         let plain = |encoding: &[u8]| encoding.eq_ignore_ascii_case(b"identity");
         self.readable = encoding.is_none_or(plain);
+    }
+
+    /// Notes that the head announced the length of the reply.
+    pub fn announce_length(&mut self) {
+        self.sized = true;
     }
 
     /// Notes that the whole reply was processed.

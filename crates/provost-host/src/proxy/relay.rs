@@ -252,6 +252,9 @@ impl Answer {
                 if let Some(meter) = meter.as_deref_mut() {
                     let kind = reply.field("content-type").unwrap_or_default();
                     meter.head(reply.status, kind, reply.field("content-encoding"));
+                    if reply.body.is_sized() {
+                        meter.announce_length();
+                    }
                 }
                 *self = Self::Body {
                     body: reply.body,

@@ -239,3 +239,23 @@ fn a_count_before_the_end_of_a_stream_is_not_its_last() {
     let last = early.replace("null", "\"stop\"");
     assert_eq!(counted(Api::Chat, SSE, &last), (6, 0, 1, false));
 }
+
+#[test]
+fn a_reply_is_cut_by_its_bytes_unless_its_length_was_announced() {
+    let body = "{\"text\":\"the words of the reply\",\"usage\":{\"prompt_tokens\":7,";
+    for announced in [true, false] {
+        let mut meter = Meter::within(Api::Chat, 14);
+        meter.head(200, JSON.as_bytes(), None);
+        if announced {
+            meter.announce_length();
+        }
+        meter.push(body.as_bytes());
+        assert_eq!(meter.is_beyond(), !announced);
+    }
+    // What cannot be read is cut in any case.
+    let mut meter = Meter::within(Api::Chat, 14);
+    meter.head(200, JSON.as_bytes(), Some(b"gzip"));
+    meter.announce_length();
+    meter.push(body.as_bytes());
+    assert!(meter.is_beyond());
+}
