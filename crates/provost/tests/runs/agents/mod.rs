@@ -10,6 +10,7 @@ mod limits;
 mod mcp;
 mod offered;
 mod plan;
+mod readme;
 mod review;
 mod servers;
 mod stage;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
@@ -263,6 +263,11 @@ impl AgentStage {
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.programs.display());
         command.env("PATH", path).env(self.program.variable(), KEY);
         self.inner.spawn(command).wait()
+    }
+
+    /// The directory of the programs.
+    pub(super) fn programs(&self) -> &Path {
+        &self.programs
     }
 
     /// The requests that the model got.
