@@ -10,11 +10,14 @@
 //! - A stream gives its count only at its end. Until then its output is estimated by the bytes of
 //!   its text.
 
+mod said;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::agent::event::Usage;
 use crate::code::Code;
+use said::Said;
 
 /// The longest reply, or line of a stream, that is parsed; a longer one is estimated.
 const LONGEST: usize = 16 << 20;
@@ -121,18 +124,6 @@ impl Purpose {
             Self::Unknown
         }
     }
-}
-
-/// Tokens, as far as a provider has reported them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Said {
-    input: Option<u64>,
-    /// In addition: read from a cache, or written to it.
-    cached: Option<u64>,
-    created: Option<u64>,
-    output: Option<u64>,
-    /// Whether no later count can follow.
-    is_last: bool,
 }
 
 /// Meters one reply of a model.
@@ -295,13 +286,9 @@ impl Meter {
         self.written = self.written.saturating_add(self.api.written(value));
         let error = value.pointer("/response/error").or(value.get("error"));
         self.failed |= value["type"] == "error" || error.is_some_and(|error| !error.is_null());
-        let said = match self.api {
-            Api::Messages => messages(value),
-            Api::Responses => responses(value),
-            Api::Chat => chat(value),
-            Api::Content => content(value),
+        let Some(said) = Said::of(self.api, value) else {
+            return;
         };
-        let Some(said) = said else { return };
         let before = self.said;
         self.said = Said {
             input: said.input.or(before.input),
@@ -369,93 +356,6 @@ impl Meter {
         let words: String = shown.take(LONGEST_WORDS).collect();
         (self.status >= 400 && !words.is_empty()).then_some(words)
     }
-}
-
-fn number(value: &Value, name: &str) -> Option<u64> {
-    value.get(name).and_then(Value::as_u64)
-}
-
-/// Anthropic counts tokens read from or written to a cache separately from input tokens. The last
-/// count of a stream is in `message_delta`, and covers the whole message.
-fn messages(value: &Value) -> Option<Said> {
-    let (usage, is_last) = match value["type"].as_str() {
-        Some("message_start") => (value.pointer("/message/usage")?, false),
-        _ => (value.get("usage")?, true),
-    };
-    Some(Said {
-        input: number(usage, "input_tokens"),
-        cached: number(usage, "cache_read_input_tokens"),
-        created: number(usage, "cache_creation_input_tokens"),
-        output: number(usage, "output_tokens"),
-        is_last: is_last && number(usage, "output_tokens").is_some(),
-    })
-}
-
-/// `OpenAI` counts cached tokens as input tokens. A response that is queued or in progress has no
-/// count yet, whatever stands there.
-fn responses(value: &Value) -> Option<Said> {
-    let response = value.get("response").unwrap_or(value);
-    if matches!(response["status"].as_str(), Some("queued" | "in_progress")) {
-        return None;
-    }
-    let usage = response.get("usage").or_else(|| value.get("usage"))?;
-    let cached = usage.pointer("/input_tokens_details/cached_tokens");
-    among(
-        number(usage, "input_tokens")?,
-        cached.and_then(Value::as_u64),
-        number(usage, "output_tokens")?,
-    )
-}
-
-/// Some servers report the total so far in every piece.
-fn chat(value: &Value) -> Option<Said> {
-    let usage = value.get("usage")?;
-    let cached = usage.pointer("/prompt_tokens_details/cached_tokens");
-    let said = among(
-        number(usage, "prompt_tokens")?,
-        cached.and_then(Value::as_u64),
-        number(usage, "completion_tokens")?,
-    )?;
-    let is_piece = value.pointer("/choices/0/delta").is_some();
-    let finished = value.pointer("/choices/0/finish_reason");
-    Some(Said {
-        is_last: !is_piece || finished.is_some_and(|reason| !reason.is_null()),
-        ..said
-    })
-}
-
-/// Gemini reports the total so far in every piece; thoughts, and input of the provider's tools, are
-/// counted separately.
-fn content(value: &Value) -> Option<Said> {
-    let usage = value.get("usageMetadata")?;
-    let part = |name: &str| number(usage, name).unwrap_or(0);
-    let read = number(usage, "promptTokenCount")?.saturating_add(part("toolUsePromptTokenCount"));
-    let written = part("candidatesTokenCount").saturating_add(part("thoughtsTokenCount"));
-    let rest = part("totalTokenCount").saturating_sub(read);
-    let said = among(
-        read,
-        number(usage, "cachedContentTokenCount"),
-        written.max(rest),
-    )?;
-    // A stream that breaks off has reported less than it wrote.
-    let finished = value.pointer("/candidates/0/finishReason").is_some();
-    let blocked = value.get("promptFeedback").is_some();
-    Some(Said {
-        is_last: finished || blocked,
-        ..said
-    })
-}
-
-#[expect(clippy::unnecessary_wraps, reason = "all readers answer in this form")]
-fn among(read: u64, cached: Option<u64>, written: u64) -> Option<Said> {
-    let cached = cached.unwrap_or(0).min(read);
-    Some(Said {
-        input: Some(read - cached),
-        cached: Some(cached),
-        created: None,
-        output: Some(written),
-        is_last: true,
-    })
 }
 
 /// The traffic between an agent and its model, as the proxy saw it.
