@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod corpus;
+pub mod dist;
 pub mod escape;
 pub mod fields;
 pub mod schemas;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use provost_core::protect::page;
-use xtask::{bench, corpus, escape, fields, schemas, tidy};
+use xtask::{bench, corpus, dist, escape, fields, schemas, tidy};
 
 const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] | protected \
-    | schemas [--check] | escape [--check] | bench [--quick | --peer]\n";
+    | schemas [--check] | escape [--check] | bench [--quick | --peer] | dist\n";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +36,7 @@ fn main() -> ExitCode {
             escape::write(Path::new("."), program).map(|()| "written".to_owned())
         }),
         ["escape", "--check"] => run_escape(|program| escape::check(Path::new("."), program)),
+        ["dist"] => make_dist(),
         ["bench"] => show_bench(bench::run(bench::Length::Full)),
         ["bench", "--quick"] => show_bench(bench::run(bench::Length::Quick)),
         ["bench", "--peer"] => show_bench(bench::run_with_peer()),
@@ -94,6 +95,25 @@ fn run_escape(run: impl Fn(&Path) -> Result<String, String>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(why) => complain(&format!("{why}\n")),
+    }
+}
+
+/// Builds the program as it is published, unless `$PROVOST` names one, and packs it.
+fn make_dist() -> ExitCode {
+    let built = match std::env::var_os("PROVOST") {
+        Some(program) => Ok(PathBuf::from(program)),
+        None => dist::build(),
+    };
+    let made = built.and_then(|program| dist::make(Path::new("."), &program, &dist::target()));
+    match made {
+        Err(why) => complain(&format!("dist: {why}\n")),
+        Ok(files) => {
+            let mut out = std::io::stdout().lock();
+            for file in files {
+                let _ = writeln!(out, "{}", file.display());
+            }
+            ExitCode::SUCCESS
+        }
     }
 }
 

@@ -168,7 +168,7 @@ enum Command {
     Replay(replay::Again),
     /// Export the result of a run in a format of other tools.
     Export(export::Export),
-    /// Print a completion script for a shell.
+    /// Print a completion script for a shell, or a manual page.
     Completions(completions::Completions),
 }
 
@@ -320,7 +320,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Verify(verify) => verify::run(&verify),
         Command::Replay(again) => replay::run(&again, reader),
         Command::Export(export) => export::run(&export, reader),
-        Command::Completions(completions) => Ok(completions::run(&completions)),
+        Command::Completions(completions) => completions::run(&completions),
     }
 }
 

@@ -1,39 +1,69 @@
-//! `provost completions`: prints completion scripts for shells.
+//! `provost completions`: prints completion scripts for shells, and manual pages.
 
 use clap::{Args, ValueEnum};
 use clap_complete::aot::{Shell, generate};
+use clap_mangen::Man;
+use provost_core::code::Code;
 use serde_json::json;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Failure, Outcome};
 
-/// Print a completion script for a shell.
+/// Print a completion script for a shell, or a manual page.
 #[derive(Args)]
 #[command(after_help = "Examples:
   provost completions bash > ~/.local/share/bash-completion/completions/provost
   provost completions zsh > \"${fpath[1]}/_provost\"
-  provost completions fish > ~/.config/fish/completions/provost.fish")]
+  provost completions fish > ~/.config/fish/completions/provost.fish
+  provost completions man run > ~/.local/share/man/man1/provost-run.1")]
 pub(super) struct Completions {
-    /// The shell.
+    /// The shell, or `man`.
     #[arg(value_enum)]
-    shell: Known,
+    kind: Known,
+    /// The command whose manual page is printed; `provost` itself if none is named.
+    command: Option<String>,
 }
 
-/// The supported shells.
+/// What can be printed.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Known {
     Bash,
     Zsh,
     Fish,
+    Man,
 }
 
-pub(super) fn run(completions: &Completions) -> Answer {
-    let shell = match completions.shell {
+pub(super) fn run(completions: &Completions) -> Outcome {
+    let name = completions.command.as_deref();
+    let shell = match completions.kind {
         Known::Bash => Shell::Bash,
         Known::Zsh => Shell::Zsh,
         Known::Fish => Shell::Fish,
+        Known::Man => return manual(name),
     };
+    if let Some(name) = name {
+        let reason = format!("a script is for all commands; `{name}` is for a manual page only");
+        return Err(Failure::new(Code::UsageError, reason).hint("leave the command out"));
+    }
     let mut script = Vec::new();
     generate(shell, &mut super::command(), "provost", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
-    Answer::data(json!({ "script": script }), script)
+    Ok(Answer::data(json!({ "script": script }), script))
+}
+
+/// The manual page of one command, or of the program.
+fn manual(name: Option<&str>) -> Outcome {
+    let mut command = super::command();
+    command.build();
+    if let Some(name) = name {
+        let Some(found) = command.find_subcommand(name) else {
+            let reason = format!("there is no command `{name}`");
+            return Err(Failure::new(Code::UsageError, reason).hint("`provost --help` lists them"));
+        };
+        command = found.clone();
+    }
+    let mut page = Vec::new();
+    // Writing to memory does not fail.
+    let _ = Man::new(command).section("1").render(&mut page);
+    let page = String::from_utf8_lossy(&page).into_owned();
+    Ok(Answer::data(json!({ "script": page }), page))
 }
