@@ -6,9 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::report::one_or_more;
+use crate::closed::closed;
 use crate::contract::document::{Network, Role};
 use crate::json;
-use crate::json::closed;
 
 const TEXT: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),

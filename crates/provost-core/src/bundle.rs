@@ -10,11 +10,11 @@ pub mod after;
 pub mod attempts;
 pub mod change;
 pub mod compose;
-pub mod dsse;
-pub mod key;
 pub mod layout;
 pub mod replay;
 pub mod report;
 pub mod sealed;
 pub mod statement;
 pub mod verify;
+
+pub use provost_evidence::{dsse, key};

@@ -35,7 +35,7 @@ const CORE_ENGINE: &[&str] = &["provost-core", "provost-engine"];
 
 const RULES: &[Rule] = &[
     Rule {
-        package: "provost-core",
+        package: "provost-evidence",
         ours: &[],
         others: Some(&[
             "base64",
@@ -46,6 +46,19 @@ const RULES: &[Rule] = &[
             "serde",
             "serde_json",
             "serde_path_to_error",
+            "sha1-checked",
+            "sha2",
+            "thiserror",
+        ]),
+    },
+    Rule {
+        package: "provost-core",
+        ours: &["provost-evidence"],
+        others: Some(&[
+            "base64",
+            "schemars",
+            "serde",
+            "serde_json",
             "sha1-checked",
             "sha2",
             "thiserror",

@@ -10,10 +10,10 @@
 
 use std::collections::BTreeMap;
 
+use provost_evidence::seal::{Differences, Seal};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::dsse::{Envelope, OpenError};
 use super::key::PublicKey;
 use super::layout::{ATTESTATION, DRIVER_LOCK, LEDGER, MANIFEST};
 use super::report::{Sha256, Time};
@@ -21,7 +21,6 @@ use super::statement::{PredicateType, SealedVerdict, Statement, StatementKind, S
 use super::verify::{FIRST_EVENT, Files};
 use crate::code::Code;
 use crate::json;
-use crate::object::sha256;
 use crate::path::RawPath;
 use crate::plan::layout::REQUEST;
 use crate::record::{self, Head};
@@ -125,7 +124,7 @@ pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
         payload,
         signed,
         exact,
-    } = match opened(&envelope, keys) {
+    } = match Seal::open(&envelope, keys) {
         Ok(seal) => seal,
         Err(error) => return deny(Code::SignatureInvalid, error.to_string()),
     };
@@ -141,7 +140,18 @@ pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
         let reason = "the statement is about something else".to_owned();
         return deny(Code::SignatureInvalid, reason);
     }
-    let (code, rows) = differences(files, &statement);
+    let named = statement.subject.iter();
+    let named = named.map(|one| (one.name.as_str(), one.digest.sha256.as_str()));
+    let differences = Differences::between(files, &named.collect(), is_outside);
+    let code = match (
+        differences.altered.is_empty(),
+        differences.missing.is_empty(),
+    ) {
+        (false, _) => Some(Code::EvidenceAltered),
+        (true, false) => Some(Code::EvidenceIncomplete),
+        (true, true) => None,
+    };
+    let rows: Vec<_> = differences.rows().collect();
     let RecordPredicate { kind, id, .. } = &statement.predicate;
     match (code, signed) {
         (None, Err(error)) => deny(Code::KeyUnknown, error.to_string()),
@@ -149,87 +159,19 @@ pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
             .with(json!({ "statement": statement })),
         (Some(code), _) => {
             let first = format!("{}: {}", rows[0].0, rows[0].1);
-            let row =
-                |(path, problem): &(String, &str)| json!({ "path": path, "problem": problem });
+            let row = |(path, problem): &(&str, &str)| json!({ "path": path, "problem": problem });
             let rows: Vec<_> = rows.iter().map(row).collect();
             deny(code, first).with(json!({ "kind": kind, "id": id, "findings": rows }))
         }
     }
 }
 
-/// The result of opening an envelope.
-struct Seal {
-    /// The statement. With an unknown key it only serves to find differences.
-    payload: Vec<u8>,
-    /// The key that signed it, if it is known.
-    signed: Result<PublicKey, OpenError>,
-    /// Whether every byte of it is as Provost writes a seal.
-    exact: bool,
-}
-
-fn opened(bytes: &[u8], keys: &[PublicKey]) -> Result<Seal, OpenError> {
-    let envelope = Envelope::parse(bytes)?;
-    let exact = envelope.render().as_bytes() == bytes && envelope.signatures.len() == 1;
-    match envelope.open(keys) {
-        Ok(opened) => Ok(Seal {
-            payload: opened.payload,
-            signed: Ok(opened.key),
-            exact: exact && opened.hint_fits,
-        }),
-        // Whatever key signed it: files that differ from their own statement were altered.
-        Err(error @ OpenError::UnknownKey { .. }) => Ok(Seal {
-            payload: envelope.unverified_payload()?,
-            signed: Err(error),
-            exact,
-        }),
-        Err(error) => Err(error),
-    }
-}
-
-type Row = (String, &'static str);
-
-/// All differences between `files` and the statement, with the most severe code.
-fn differences(files: &dyn Files, statement: &RecordStatement) -> (Option<Code>, Vec<Row>) {
-    let mut altered = Vec::new();
-    let mut lacking = Vec::new();
-    let named: BTreeMap<&str, &Sha256> = statement
-        .subject
-        .iter()
-        .map(|one| (one.name.as_str(), &one.digest.sha256))
-        .collect();
-    for name in files.names() {
-        let text = name.to_string();
-        if is_outside(&text) {
-            continue;
-        }
-        match named.get(text.as_str()) {
-            None => altered.push((text, "was not there when it was sealed")),
-            Some(want) => match files.read(&name) {
-                Ok(bytes) if sha256(&bytes).eq_ignore_ascii_case(want.as_str()) => {}
-                Ok(_) => altered.push((text, "is not what was sealed")),
-                Err(_) => altered.push((text, "cannot be read")),
-            },
-        }
-    }
-    let there = files.names();
-    for name in named.keys() {
-        if !there.contains(&RawPath::new(*name)) {
-            lacking.push(((*name).to_owned(), "is missing"));
-        }
-    }
-    let code = match (altered.is_empty(), lacking.is_empty()) {
-        (false, _) => Some(Code::EvidenceAltered),
-        (true, false) => Some(Code::EvidenceIncomplete),
-        (true, true) => None,
-    };
-    (code, altered.into_iter().chain(lacking).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::dsse;
+    use crate::bundle::dsse::{self, Envelope};
     use crate::bundle::key::SigningKey;
+    use crate::object::sha256;
 
     fn key() -> SigningKey {
         SigningKey::from_seed(&[7; 32], "").unwrap()

@@ -3,29 +3,16 @@
 //! A statement names everything that a verifier needs to check the rest of the bundle: the trees,
 //! the end of the ledger, and the digest of the manifest, which in turn names every other file.
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::after::{Candidate, Replay};
-use super::dsse::{self, Envelope};
-use super::key::SigningKey;
 use super::report::{Sha256, TestStatus, Time};
 use crate::code::Code;
-use crate::json::{self, JsonError};
 use crate::object::{ObjectFormat, Oid};
-use crate::record::Head;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Statement<S, P> {
-    /// The type and version of the statement.
-    #[serde(rename = "_type")]
-    pub kind: StatementKind,
-    pub subject: Vec<Subject<S>>,
-    #[serde(rename = "predicateType")]
-    pub predicate_type: PredicateType,
-    pub predicate: P,
-}
+pub use provost_evidence::statement::{
+    CommitDigest, LedgerHead, PredicateType, Statement, StatementKind, Subject, TreeDigest, Vouched,
+};
 
 /// The result of a run.
 pub type RunStatement = Statement<TreeDigest, RunPredicate>;
@@ -37,57 +24,6 @@ pub type MergeStatement = Statement<TreeDigest, MergePredicate>;
 pub type ReplayStatement = Statement<TreeDigest, ReplayPredicate>;
 
 pub type LandingStatement = Statement<CommitDigest, LandingPredicate>;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StatementKind {
-    #[serde(rename = "https://in-toto.io/Statement/v1")]
-    V1,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PredicateType {
-    /// The result of a run.
-    #[serde(rename = "https://provost.dev/run/v1")]
-    Run,
-    /// A merge of a run's candidate after its seal.
-    #[serde(rename = "https://provost.dev/merge/v1")]
-    Merge,
-    #[serde(rename = "https://provost.dev/landing/v1")]
-    Landing,
-    /// The result of a replay after the seal.
-    #[serde(rename = "https://provost.dev/replay/v1")]
-    Replay,
-    /// The files of a sealed record that is not a bundle.
-    #[serde(rename = "https://provost.dev/record/v1")]
-    Record,
-    /// The state of a controlled change.
-    #[serde(rename = "https://provost.dev/change/v1")]
-    Change,
-}
-
-/// The subject of a statement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Subject<S> {
-    /// Its part in the run, such as [`CANDIDATE`].
-    pub name: String,
-    /// Its id in git.
-    pub digest: S,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TreeDigest {
-    #[serde(rename = "gitTree")]
-    pub git_tree: Oid,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CommitDigest {
-    #[serde(rename = "gitCommit")]
-    pub git_commit: Oid,
-}
 
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,24 +61,6 @@ pub struct SealedVerdict {
     pub code: Code,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LedgerHead {
-    /// The number of its last record, from 0.
-    pub seq: u64,
-    pub hash: String,
-}
-
-impl LedgerHead {
-    /// The end of a chain with this `head`; `None` if the chain has no record.
-    pub fn of(head: &Head) -> Option<Self> {
-        Some(Self {
-            seq: head.next.checked_sub(1)?,
-            hash: head.hash.clone(),
-        })
-    }
-}
-
 /// The agent's sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -170,22 +88,6 @@ pub struct Acceptance {
     pub commands: u32,
     /// How many of them ran and exited with 0.
     pub passed: u32,
-}
-
-/// The records of the second chain that a statement in it vouches for.
-///
-/// The hash of the preceding record fixes everything before it, so no record can be dropped, moved
-/// or inserted before the statement. Records that another process wrote there are fixed too, but
-/// not vouched for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Vouched {
-    /// The number of the first one.
-    pub from: u64,
-    /// The number of the last one: the record that carries the statement.
-    pub seq: u64,
-    /// The hash of the record before that one.
-    pub prev: String,
 }
 
 /// A merge of a run's candidate after its seal, which the gates accepted.
@@ -308,24 +210,13 @@ impl LandingPredicate {
     }
 }
 
-impl<S: Serialize + DeserializeOwned, P: Serialize + DeserializeOwned> Statement<S, P> {
-    pub fn parse(payload: &[u8]) -> Result<Self, JsonError> {
-        json::parse_as(payload)
-    }
-
-    /// The statement in an envelope signed by `key`.
-    pub fn seal(&self, key: &SigningKey) -> Envelope {
-        // Structures with string keys; serialising them cannot fail, and `null` is not a statement.
-        let value = serde_json::to_value(self).unwrap_or_default();
-        dsse::sign(json::canonical(&value).as_bytes(), key)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::bundle::key::SigningKey;
+    use crate::json;
 
     fn oid(digit: &str) -> Oid {
         digit.repeat(40).as_str().try_into().unwrap()

@@ -25,8 +25,6 @@ mod report;
 mod review;
 mod seal;
 
-use std::collections::BTreeMap;
-
 pub use after::After;
 pub(crate) use ledger::{compare, words};
 pub use read::{Bundle, File, Reports};
@@ -35,8 +33,9 @@ pub use report::{Answer, Finding, Question, Report, Signer, State};
 pub(crate) use seal::{Examined, examine};
 
 use super::key::PublicKey;
-use crate::path::RawPath;
 use crate::record::Head;
+
+pub use provost_evidence::files::Files;
 
 /// The `event_type` of the first record of every run's ledger.
 pub const FIRST_EVENT: &str = "RUN_OPENED";
@@ -51,26 +50,6 @@ pub struct Pins {
     pub ledger: Option<Head>,
     /// The last known end of the chain after the seal.
     pub after: Option<Head>,
-}
-
-/// The files of a bundle, read within bounds by the caller.
-pub trait Files {
-    /// The name of every entry of the bundle that is not a directory, from its root.
-    fn names(&self) -> Vec<RawPath>;
-
-    /// The bytes of a file, or the reason why there are none: not a regular file, too large, or
-    /// unreadable.
-    fn read(&self, name: &RawPath) -> Result<Vec<u8>, String>;
-}
-
-impl Files for BTreeMap<RawPath, Vec<u8>> {
-    fn names(&self) -> Vec<RawPath> {
-        self.keys().cloned().collect()
-    }
-
-    fn read(&self, name: &RawPath) -> Result<Vec<u8>, String> {
-        self.get(name).cloned().ok_or_else(|| "is missing".into())
-    }
 }
 
 /// One check, independent of all others.

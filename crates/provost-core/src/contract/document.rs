@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::Asked;
 use super::role::{BrowserPolicy, HandoffChain, RoleContract, RuntimeOptions};
-use crate::json::closed;
-use crate::json::closed::present;
+use crate::closed::closed;
+use crate::closed::present;
 
 closed! {
     /// One task, as a document.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::json::closed;
+use crate::closed::closed;
 use crate::size;
 
 closed! {

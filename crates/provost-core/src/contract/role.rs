@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::document::{Filesystem, Network, Role, Shell};
 use crate::bundle::report::{Nullable, nullable};
-use crate::json::closed;
+use crate::closed::closed;
 
 closed! {
     /// The roles that a task passes through.

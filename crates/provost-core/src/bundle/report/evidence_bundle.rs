@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shape::{ArtifactRef, Sha256, Time, eight_or_more, one_or_more, share};
-use crate::json::closed;
+use crate::closed::closed;
 
 closed! {
     /// `evidence_bundle.v1`.

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 use super::role_binding::RoleBinding;
 use super::shape::{ArtifactRef, Sha256, Time, eight_or_more, not_empty, one_or_more};
 use super::surroundings::{Model, Observability, Repo, Runner, Trace, Versions, Workflow};
+use crate::closed::closed;
 use crate::contract::document::PolicyPack;
 use crate::contract::document::Role;
-use crate::json::closed;
 use crate::object::{ObjectFormat, Oid};
 
 closed! {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::shape::{Nullable, Sha256, Time, nullable};
-use crate::json::closed;
+use crate::closed::closed;
 use crate::record::Level;
 
 closed! {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::shape::Time;
-use crate::json::closed;
+use crate::closed::closed;
 
 /// `reexec_report.v1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

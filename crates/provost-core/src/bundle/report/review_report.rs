@@ -5,7 +5,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::shape::{ArtifactRef, Judged, Time};
-use crate::json::closed;
+use crate::closed::closed;
 
 closed! {
     /// `review_report.v1`.

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::shape::{Nullable, nullable};
+use crate::closed::closed;
 use crate::contract::role::RuntimeBinding;
-use crate::json::closed;
 
 /// `role_binding_summary` of a manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -9,7 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::json::closed;
+use crate::closed::closed;
 use crate::object::{Oid, sha256};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

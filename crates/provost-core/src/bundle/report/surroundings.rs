@@ -5,7 +5,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::manifest::RunStatus;
-use crate::json::closed;
+use crate::closed::closed;
 
 closed! {
     /// The program that ran the agent.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shape::{ArtifactRef, Failure, GateResult, Nullable, Time};
-use crate::json::closed;
+use crate::closed::closed;
 
 closed! {
     /// `task_result.v1`.

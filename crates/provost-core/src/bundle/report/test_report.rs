@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shape::{ArtifactRef, Failure, Judged, Nullable, Time, one_or_more, seconds};
-use crate::json::closed;
+use crate::closed::closed;
 
 closed! {
     /// `test_report.v1`.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::shape::{GateResult, Sha256, Time};
-use crate::json::closed;
+use crate::closed::closed;
 
 closed! {
     /// `work_report.v1`.

@@ -8,8 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::key::{PublicKey, SigningKey};
 use crate::json::{self, JsonError};
+use crate::key::{PublicKey, SigningKey};
 
 /// The type of every signed payload: an in-toto statement.
 pub const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";

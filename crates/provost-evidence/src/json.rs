@@ -4,7 +4,6 @@
 //! text with either is refused, so every parser reads the document that was judged. The memory that
 //! a text can take is limited as well.
 
-pub(crate) mod closed;
 mod quick;
 mod shape;
 
@@ -13,7 +12,6 @@ use std::cell::Cell;
 use serde::de::{DeserializeOwned, DeserializeSeed as _};
 use serde_json::Value;
 
-pub(crate) use closed::closed;
 pub use node::{Fields, Node};
 
 use node::Reader;
@@ -99,7 +97,7 @@ pub fn parse_as<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
 /// Deserializes the result of `make` as `T`; an error names the field.
 ///
 /// Tracking the path costs as much as parsing, so an error makes it run again.
-pub(crate) fn shaped<T: DeserializeOwned>(
+pub fn shaped<T: DeserializeOwned>(
     make: impl Fn() -> Result<Value, JsonError>,
 ) -> Result<T, JsonError> {
     match T::deserialize(make()?) {

@@ -6,7 +6,7 @@
 /// Such a field is an `Option<T>` of the struct. All other fields are as written.
 macro_rules! closed {
     ($(#[$outer:meta])* pub struct $name:ident { $($body:tt)* }) => {
-        $crate::json::closed!(@ [$(#[$outer])*] $name [] $($body)*);
+        $crate::closed::closed!(@ [$(#[$outer])*] $name [] $($body)*);
     };
     (@ [$($outer:tt)*] $name:ident [$($done:tt)*]) => {
         $($outer)*
@@ -16,12 +16,12 @@ macro_rules! closed {
     (@ [$($outer:tt)*] $name:ident [$($done:tt)*]
         $(#[$inner:meta])* pub $field:ident?: $type:ty, $($rest:tt)*
     ) => {
-        $crate::json::closed!(@ [$($outer)*] $name [
+        $crate::closed::closed!(@ [$($outer)*] $name [
             $($done)*
             $(#[$inner])*
             #[serde(
                 default,
-                deserialize_with = "crate::json::closed::present",
+                deserialize_with = "crate::closed::present",
                 skip_serializing_if = "Option::is_none"
             )]
             pub $field: Option<$type>,
@@ -30,7 +30,7 @@ macro_rules! closed {
     (@ [$($outer:tt)*] $name:ident [$($done:tt)*]
         $(#[$inner:meta])* pub $field:ident: $type:ty, $($rest:tt)*
     ) => {
-        $crate::json::closed!(@ [$($outer)*] $name [
+        $crate::closed::closed!(@ [$($outer)*] $name [
             $($done)*
             $(#[$inner])*
             pub $field: $type,

@@ -1,0 +1,24 @@
+//! Evidence, without the rules of runs: events in a hash chain, signed statements, git objects, and
+//! directories of files that a statement seals.
+//!
+//! This crate decides whether evidence is intact, complete and authentic. Whether a decision follows
+//! from it is decided by `provost-core`.
+//!
+//! # Invariants
+//!
+//! - A signature is checked before what it signs is read.
+//! - Text is read within limits and has one meaning: no key twice, no unknown depth.
+//! - No files, clock, environment, threads or randomness, and no other crate of Provost.
+
+pub mod dsse;
+pub mod files;
+pub mod json;
+pub mod key;
+pub mod object;
+pub mod pack;
+pub mod path;
+pub mod record;
+pub mod seal;
+pub mod statement;
+pub mod user_secret;
+pub mod wording;
