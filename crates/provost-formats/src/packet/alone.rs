@@ -59,7 +59,12 @@ pub fn check(file: File, bytes: &[u8], profile: Profile) -> Verdict {
             }
         }
         File::Snapshot => drop(snapshot::read(name, bytes, &mut findings)),
-        File::AcceptanceLog => drop(evidence::rows(name, bytes, None, &mut findings)),
+        File::AcceptanceLog => {
+            let rows = evidence::rows(name, bytes, None, &mut findings);
+            if rows.is_empty() && findings.holds(Profile::Strict) {
+                findings.add(name, "", "has no row, so it shows no result");
+            }
+        }
     }
     if !findings.holds(profile) {
         return refuse(&findings, profile, json!({}));
@@ -82,4 +87,18 @@ fn phase(bytes: &[u8], file: &str, findings: &mut Findings) -> String {
         findings.add(file, "phase_id", format!("{why}, so it names no directory"));
     }
     named.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_without_a_row_shows_no_result() {
+        for text in ["", "\n\n"] {
+            let verdict = check(File::AcceptanceLog, text.as_bytes(), Profile::Literal);
+            assert!(!verdict.allow, "{verdict:?}");
+            assert!(verdict.reason.contains("no row"), "{verdict:?}");
+        }
+    }
 }

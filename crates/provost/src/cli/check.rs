@@ -8,6 +8,8 @@ mod packet;
 mod packet_file;
 mod scope;
 
+use std::path::Path;
+
 use clap::Subcommand;
 
 use provost_core::code::Code;
@@ -15,6 +17,7 @@ use provost_core::exit::Exit;
 use provost_core::verdict::Verdict;
 
 use crate::answer::{Answer, Outcome};
+use crate::show::one_line;
 
 #[derive(Subcommand)]
 #[command(defer = true)]
@@ -48,8 +51,9 @@ pub(super) fn run(check: Check) -> Outcome {
 }
 
 /// A payload that does not parse gets a verdict: the check worked, the answer is no.
-pub(super) fn bad_payload(error: &dyn std::error::Error) -> Answer {
-    let mut answer = Answer::from(Verdict::deny(Code::InputInvalid, error.to_string()));
+pub(super) fn bad_payload(file: &Path, error: &dyn std::error::Error) -> Answer {
+    let reason = format!("`{}`: {error}", one_line(&file.display().to_string()));
+    let mut answer = Answer::from(Verdict::deny(Code::InputInvalid, reason));
     answer.exit = Exit::No;
     answer
 }

@@ -242,7 +242,7 @@ fn lint(lint: &Lint) -> Outcome {
     let bytes = input::read(&lint.file, contract::LARGEST)?;
     let value = match document::parse(input::format(&lint.file), &bytes) {
         Ok(value) => value,
-        Err(error) => return Ok(super::check::bad_payload(&error)),
+        Err(error) => return Ok(super::check::bad_payload(&lint.file, &error)),
     };
     let looked = look_for(&value, lint.agent.as_deref(), &bytes)?;
     let text = advice(&looked);

@@ -137,9 +137,15 @@ fn answer(rows: &[Row]) -> Answer {
             text += &neutralise(&format!("{:12}  {:width$}  remedy: {remedy}\n", "", ""));
         }
     }
+    let elsewhere = rows.iter().any(|row| row.name == places::NO_REPOSITORY);
+    let ready = if elsewhere {
+        "the machine is ready; a run needs a git repository, and here is none"
+    } else {
+        "everything that runs need is here"
+    };
     text += &match (missing, open) {
-        (0, 0) => "everything that runs need is here\n".to_owned(),
-        (0, open) => format!("everything that runs need is here; not enforced: {open}\n"),
+        (0, 0) => format!("{ready}\n"),
+        (0, open) => format!("{ready}; not enforced: {open}\n"),
         (missing, _) => format!("no run is possible here yet; missing: {missing}\n"),
     };
     Answer {

@@ -257,7 +257,10 @@ fn together(why: &Why, typed: bool) -> String {
     let count = counted(all.len(), "change");
     let mut text = format!("{count} of the contract would have permitted it\n");
     if typed && flags.len() == all.len() {
-        text += &format!("  flags: {}\n", one_line(&flags.join(" ")));
+        text += &format!(
+            "  the same `provost run` with: {}\n",
+            one_line(&flags.join(" "))
+        );
     }
     text
 }

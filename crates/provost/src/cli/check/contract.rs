@@ -43,7 +43,7 @@ pub(super) fn run(check: &CheckContract) -> Outcome {
     let bytes = input::read(&check.file, contract::LARGEST)?;
     let value = match document::parse(input::format(&check.file), &bytes) {
         Ok(value) => value,
-        Err(error) => return Ok(super::bad_payload(&error)),
+        Err(error) => return Ok(super::bad_payload(&check.file, &error)),
     };
     let place = Places::around(Path::new(".")).ok();
     let judged = if check.format {

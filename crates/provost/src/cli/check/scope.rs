@@ -31,7 +31,7 @@ pub(super) fn run(check: CheckScope) -> Outcome {
         let bytes = input::read(file, json::LARGEST)?;
         match json::parse_as::<Vec<String>>(&bytes) {
             Ok(list) => entries.extend(list),
-            Err(error) => return Ok(super::bad_payload(&error)),
+            Err(error) => return Ok(super::bad_payload(file, &error)),
         }
     }
     Ok(scope::judge(&entries).into())

@@ -12,6 +12,9 @@ use rustix::fs::{Access, FsWord};
 use super::Row;
 use crate::places::{self, Places};
 
+/// The row of a directory that is in no repository.
+pub(super) const NO_REPOSITORY: &str = "no repository";
+
 /// A file system in user space; whether its locks hold is not known.
 const FUSE: FsWord = 0x6573_5546;
 
@@ -63,8 +66,7 @@ pub(super) fn directories(fix: bool) -> Vec<Row> {
         }
         Err(failure) => {
             // Not a defect of the machine: this command works anywhere.
-            let found = format!("none here: {}", failure.reason);
-            rows.push(Row::ok("repository", found));
+            rows.push(Row::ok(NO_REPOSITORY, failure.reason));
             match places::cache_root() {
                 Ok(cache) => rows.push(directory("cache", &cache, fix)),
                 Err(error) => rows.push(Row::missing("cache", error.to_string())),
