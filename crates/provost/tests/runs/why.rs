@@ -37,7 +37,7 @@ fn a_change_outside_the_scope_passes_once_it_is_widened_as_proposed() {
     let shown = String::from_utf8(shown.stdout).unwrap();
     let flags = shown
         .lines()
-        .find_map(|line| line.strip_prefix("  flags: "));
+        .find_map(|line| line.strip_prefix("  the same `provost run` with: "));
     let flags: Vec<&str> = flags
         .unwrap_or_else(|| panic!("{shown}"))
         .split(' ')
