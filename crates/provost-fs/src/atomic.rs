@@ -148,6 +148,12 @@ pub fn beside(path: &Path, tag: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Whether the name of `path` is that of something unfinished.
+pub fn is_unfinished(path: &Path) -> bool {
+    let name = path.as_os_str().as_encoded_bytes();
+    name.ends_with(UNFINISHED.as_bytes())
+}
+
 /// Makes the names in `directory` survive a power failure.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -14,7 +14,7 @@ use provost_core::code::Code;
 use provost_core::object::hex;
 use provost_core::path::RepoPath;
 use provost_engine::ports::{self, Kept, PortError};
-use provost_fs::atomic::{self, Draft, Durability, UNFINISHED};
+use provost_fs::atomic::{self, Draft, Durability};
 use rustix::fs::OFlags;
 use sha2::Digest as _;
 
@@ -68,11 +68,7 @@ impl DirBundle {
                 .map_err(StoreError::io("look at", &path))?;
             if kind.is_dir() {
                 self.names(&path, names, unfinished)?;
-            } else if path
-                .as_os_str()
-                .as_encoded_bytes()
-                .ends_with(UNFINISHED.as_bytes())
-            {
+            } else if atomic::is_unfinished(&path) {
                 unfinished.push(path);
             } else if kind.is_file() {
                 let name = path.strip_prefix(&self.root).unwrap_or(&path);
@@ -195,7 +191,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let mut bundle = DirBundle::new(scratch.path());
         bundle.put("a.json", b"whole").unwrap();
-        let torn = scratch.path().join(format!("b.json{UNFINISHED}"));
+        let torn = scratch.path().join(format!("b.json{}", atomic::UNFINISHED));
         fs::write(&torn, "to").unwrap();
         assert_eq!(bundle.list().unwrap().len(), 1);
         assert!(torn.exists(), "reading changes nothing");
