@@ -1,9 +1,10 @@
 //! Opens files below a directory, never through a symbolic link and never outside.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use provost_fs::atomic::{self, Durability};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// A directory that lookups cannot leave.
@@ -31,24 +32,12 @@ impl Beneath {
     /// Writes the file `name` in this directory itself, whole or not at all. Whatever had the name
     /// before, a link too, is replaced and not written through.
     pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
-        use std::io::Write as _;
-        let beside = format!(".{name}.{}.new", std::process::id());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let mode = Mode::from_raw_mode(0o644);
-        let open = || self.open(beside.as_bytes(), flags, mode);
-        let handle = match open() {
-            // Left by a killed process with the same id.
-            Err(Errno::EXIST) => {
-                rustix::fs::unlinkat(&self.0, beside.as_str(), AtFlags::empty())?;
-                open()?
-            }
-            result => result?,
-        };
-        let mut file = std::fs::File::from(handle);
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        rustix::fs::renameat(&self.0, beside.as_str(), &self.0, name)?;
-        Ok(())
+        if name.contains('/') {
+            return Err(Errno::XDEV.into());
+        }
+        // By its descriptor, the directory is the same one whatever becomes of its name.
+        let place = format!("/proc/self/fd/{}/{name}", self.0.as_raw_fd());
+        atomic::replace(Path::new(&place), bytes, 0o644, Durability::Synced)
     }
 
     /// Opens the directory at `path`; the empty path is the root.

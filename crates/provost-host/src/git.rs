@@ -31,7 +31,6 @@ mod ref_files;
 mod refs;
 mod run;
 mod side_directory;
-mod stamp;
 mod status;
 mod submodules;
 mod tracked;

@@ -8,10 +8,12 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+
+use provost_fs::atomic::{self, Durability};
+
+use crate::git::Git;
 
 pub const HOOKS: [&str; 5] = [
     "pre-commit",
@@ -51,20 +53,11 @@ pub enum Standing {
 /// Where git looks for the hooks of the checkout `top`, as its configuration says.
 pub fn directory(top: &Path) -> io::Result<PathBuf> {
     // The user's own settings decide, so this is plain git in the user's own checkout.
-    let output = Command::new("git")
-        .args(["rev-parse", "--git-path", "hooks"])
-        .current_dir(top)
-        .env_remove("GIT_DIR")
-        .env_remove("GIT_WORK_TREE")
-        .stdin(Stdio::null())
-        .output()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let text = text.trim_end_matches('\n');
-    if !output.status.success() || text.is_empty() {
-        let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(io::Error::other(words));
-    }
-    Ok(top.join(text))
+    let git = Git::find(&[]).map_err(io::Error::other)?;
+    let output = git.as_user(top, &["rev-parse", "--git-path", "hooks"]);
+    let output = output.map_err(io::Error::other)?;
+    let text = String::from_utf8_lossy(&output).into_owned();
+    Ok(top.join(text.trim_end_matches('\n')))
 }
 
 /// What is at the path of the hook `name`.
@@ -126,7 +119,8 @@ pub fn install(directory: &Path, name: &str, asks: &Asks<'_>) -> io::Result<()> 
         }
         fs::rename(&place, &before)?;
     }
-    let written = write(&place, &script(name, asks, &before));
+    let text = script(name, asks, &before);
+    let written = atomic::replace(&place, text.as_bytes(), 0o755, Durability::Synced);
     if written.is_err() && before.symlink_metadata().is_ok() && place.symlink_metadata().is_err() {
         // Without ours, the earlier hook stays active.
         fs::rename(&before, &place)?;
@@ -156,22 +150,6 @@ fn read(path: &Path) -> io::Result<Option<String>> {
         Ok(data) if !data.is_file() || data.len() > LARGEST => Ok(Some(String::new())),
         Ok(_) => Ok(Some(String::from_utf8_lossy(&fs::read(path)?).into_owned())),
     }
-}
-
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let beside = path.with_extension("provost-new");
-    let mut options = fs::OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o755)
-        .open(&beside)?;
-    file.write_all(text.as_bytes())?;
-    file.set_permissions(fs::Permissions::from_mode(0o755))?;
-    file.sync_all()?;
-    drop(file);
-    fs::rename(beside, path)
 }
 
 fn script(name: &str, asks: &Asks<'_>, before: &Path) -> String {

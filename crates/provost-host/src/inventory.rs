@@ -24,13 +24,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use provost_core::path::{PathError, RawPath, RepoPath};
+use provost_fs::stamp::{self, Stamp};
 use rayon::prelude::*;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 pub use cache::Cache;
-use cache::{Known, Remembered};
+use cache::Remembered;
 
 /// The deepest directory that is read.
 pub const DEEPEST: usize = 128;
@@ -113,7 +114,7 @@ pub fn take(directory: &Path, cache: Option<&Cache>) -> Result<Inventory, Invent
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root =
         rustix::fs::open(directory, flags, Mode::empty()).map_err(|error| open(error.into()))?;
-    let began = cache::now();
+    let began = stamp::now();
     let walk = Walk {
         room: AtomicU64::new(MOST_BYTES),
         known: cache.map(Cache::known).unwrap_or_default(),
@@ -130,7 +131,7 @@ pub fn take(directory: &Path, cache: Option<&Cache>) -> Result<Inventory, Invent
 #[derive(Debug)]
 struct Row {
     path: RepoPath,
-    stat: Known,
+    stat: Stamp,
     sha: Sha,
     /// Whether its bytes had to be read.
     read: bool,
@@ -199,7 +200,7 @@ impl Walk<'_> {
                 rows.extend(self.directory(&below.map_err(wrong)?, &path, depth + 1)?);
                 return Ok(());
             }
-            let stat = Known::of(&stat);
+            let stat = Stamp::of(&stat);
             match known {
                 Some((known, sha)) if **known == stat.bytes() => (stat, **sha, false),
                 _ => {
@@ -228,7 +229,7 @@ impl Walk<'_> {
         directory: &OwnedFd,
         name: &[u8],
         path: &RawPath,
-    ) -> Result<(Known, Sha), InventoryError> {
+    ) -> Result<(Stamp, Sha), InventoryError> {
         let wrong = |error: Errno| unreadable(path, error);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(directory, name, flags, Mode::empty()).map_err(wrong)?;
@@ -242,7 +243,7 @@ impl Walk<'_> {
             return Err(InventoryError::TooLarge(path.clone()));
         }
         let sha = hash(&file, size).map_err(wrong)?;
-        Ok((Known::of(&stat), sha))
+        Ok((Stamp::of(&stat), sha))
     }
 }
 
@@ -302,19 +303,4 @@ fn hash(file: &OwnedFd, size: u64) -> rustix::io::Result<Sha> {
             }
         }
     })
-}
-
-impl Known {
-    fn of(stat: &Stat) -> Self {
-        let nanos =
-            |seconds: i64, nanos: u64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
-        Self {
-            device: stat.st_dev,
-            inode: stat.st_ino,
-            size: stat.st_size,
-            mode: stat.st_mode,
-            modified: nanos(stat.st_mtime, stat.st_mtime_nsec),
-            changed: nanos(stat.st_ctime, stat.st_ctime_nsec),
-        }
-    }
 }

@@ -12,12 +12,13 @@
 
 mod place;
 
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use provost_core::bundle::key::{self, NamedKey, SigningKey};
+use provost_fs::atomic::{self, Durability};
 use rustix::fs::OFlags;
 
 /// The most bytes that are read of a file of keys.
@@ -286,55 +287,17 @@ impl Keys {
         Ok(Some(text))
     }
 
-    /// Writes a new file, atomically; fails if it exists.
+    /// Writes a new file; fails if it exists.
     pub(crate) fn place(&self, name: &str, text: &str, mode: u32) -> Result<(), KeysError> {
-        let draft = self.draft(name, text, mode)?;
-        // A link fails if the name is taken, which a rename does not.
-        let linked = fs::hard_link(&draft, self.directory.join(name));
-        let removed = fs::remove_file(&draft);
-        linked
-            .and(removed)
-            .map_err(io_error(&self.directory.join(name)))?;
-        self.sync()
+        let path = self.directory.join(name);
+        atomic::create(&path, text.as_bytes(), mode).map_err(io_error(&path))
     }
 
     /// Replaces a file of public keys.
     pub(crate) fn replace(&self, name: &str, text: &str) -> Result<(), KeysError> {
-        let draft = self.draft(name, text, 0o644)?;
         let path = self.directory.join(name);
-        fs::rename(&draft, &path).map_err(io_error(&path))?;
-        self.sync()
-    }
-
-    /// Writes `text` to a file beside `name` that no other process uses.
-    fn draft(&self, name: &str, text: &str, mode: u32) -> Result<PathBuf, KeysError> {
-        let mut tag = [0; 8];
-        getrandom::fill(&mut tag).map_err(KeysError::Random)?;
-        let tag = u64::from_le_bytes(tag);
-        let path = self.directory.join(format!(".{name}.{tag:016x}"));
-        let wrong = io_error(&path);
-        let mut file = File::options()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&path)
-            .map_err(&wrong)?;
-        let written = file
-            .write_all(text.as_bytes())
-            .and_then(|()| file.sync_all());
-        if let Err(error) = written {
-            // Half a secret is of no use, so a failed removal does not matter.
-            let _ = fs::remove_file(&path);
-            return Err(wrong(error));
-        }
-        Ok(path)
-    }
-
-    fn sync(&self) -> Result<(), KeysError> {
-        let wrong = io_error(&self.directory);
-        File::open(&self.directory)
-            .and_then(|directory| directory.sync_all())
-            .map_err(wrong)
+        let replaced = atomic::replace(&path, text.as_bytes(), 0o644, Durability::Synced);
+        replaced.map_err(io_error(&path))
     }
 }
 

@@ -45,6 +45,7 @@ use provost_core::run::fact::{
 use provost_core::run::refs::Kind;
 use provost_core::secret::Known;
 use provost_engine::ports::{Control, Host, PortError, Watch};
+use provost_fs::atomic::{self, Durability};
 
 use crate::capture::{self, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
@@ -185,18 +186,14 @@ const LIVE: &str = "live.json";
 
 /// Records the init of a sandbox, atomically, so that a reader never sees half a record.
 fn write_birth(directory: &Path, birth: &ProcessIdentity) -> io::Result<()> {
-    let beside = directory.join("sandbox.json.new");
-    let file = fs::File::create(&beside)?;
-    serde_json::to_writer(&file, birth)?;
-    file.sync_all()?;
-    fs::rename(beside, directory.join(BIRTH))
+    let bytes = serde_json::to_vec(birth)?;
+    atomic::replace(&directory.join(BIRTH), &bytes, 0o600, Durability::Synced)
 }
 
 /// Writes the traffic to the model of the agent in `directory`, for `provost show`.
 fn write_live(directory: &Path, passed: &Passed) -> io::Result<()> {
-    let beside = directory.join("live.json.new");
-    fs::write(&beside, serde_json::to_vec(passed)?)?;
-    fs::rename(beside, directory.join(LIVE))
+    let bytes = serde_json::to_vec(passed)?;
+    atomic::replace(&directory.join(LIVE), &bytes, 0o600, Durability::Cache)
 }
 
 /// The traffic so far to the model of the run's agent, if the agent has one.

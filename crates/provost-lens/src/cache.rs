@@ -8,17 +8,18 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use provost_core::path::RawPath;
+use provost_fs::atomic::{self, Durability};
+use provost_fs::stamp::StampBytes;
 use rayon::iter::{IntoParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _};
 use sha2::{Digest as _, Sha256};
 
 use crate::codec;
 use crate::facts::{Facts, Quick, bytes_hash, long_hash};
 use crate::language;
-use crate::tree::{Entry, Known, KnownFiles, Sha};
+use crate::tree::{Entry, KnownFiles, Sha};
 
 /// First bytes of a file; every version has its own.
 const MAGIC: &[u8; 16] = b"provost-lens-03\n";
@@ -308,7 +309,7 @@ fn name_of(kind: &str, root: &Path) -> String {
     format!("{kind}{}", &provost_core::object::hex(&digest)[..16])
 }
 
-type Row<'a> = (&'a [u8], (&'a Known, &'a Sha), &'a [u8]);
+type Row<'a> = (&'a [u8], (&'a StampBytes, &'a Sha), &'a [u8]);
 
 /// The first row of a list, and the rest.
 fn row(bytes: &[u8]) -> Option<Row<'_>> {
@@ -343,19 +344,11 @@ fn headed(capacity: usize) -> Vec<u8> {
 
 /// Replaces a cache file whole by `bytes`, which begin with a header.
 fn replace(directory: &Path, name: &str, mut bytes: Vec<u8>) -> io::Result<()> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let beside = directory.join(format!("{name}.{}-{number}.new", std::process::id()));
     let hash = long_hash(bytes.get(HEAD..).unwrap_or_default());
     for (place, byte) in bytes.iter_mut().skip(MAGIC.len()).zip(hash.to_le_bytes()) {
         *place = byte;
     }
-    let written =
-        fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, directory.join(name)));
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written
+    atomic::replace(&directory.join(name), &bytes, 0o600, Durability::Cache)
 }
 
 fn make(directory: &Path) -> io::Result<()> {
@@ -369,8 +362,7 @@ fn make(directory: &Path) -> io::Result<()> {
 /// Removes what killed processes did not finish.
 fn sweep(directory: &Path) {
     for (path, age) in aged(directory) {
-        let unfinished = path.extension().is_some_and(|ending| ending == "new");
-        if unfinished && age > ABANDONED {
+        if atomic::is_unfinished(&path) && age > ABANDONED {
             let _ = fs::remove_file(path);
         }
     }

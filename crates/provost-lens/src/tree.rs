@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::structure::Parse;
+use provost_fs::stamp::{self, Stamp, StampBytes};
 use rayon::iter::{
     IndexedParallelIterator as _, IntoParallelRefIterator as _, IntoParallelRefMutIterator as _,
     ParallelIterator as _,
@@ -40,12 +40,6 @@ const TEXTS: &[&str] = &[
 /// Bytes read at a time.
 const PIECE: usize = 256 * 1024;
 
-/// A file whose times are this close to the reading may change later without a trace.
-const RACY_NANOS: i128 = 2_000_000_000;
-
-/// Stat data of a file, as bytes.
-pub(crate) type Known = [u8; 60];
-
 #[derive(Debug)]
 pub(crate) struct Entry<'a> {
     pub(crate) path: RawPath,
@@ -53,7 +47,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) kind: u8,
     pub(crate) sha: Sha,
     /// Stat data, if old enough to be trusted at the next analysis.
-    pub(crate) known: Option<Known>,
+    pub(crate) known: Option<StampBytes>,
     /// The facts, if it is source code or may name some.
     pub(crate) said: Option<Said<'a>>,
 }
@@ -69,7 +63,7 @@ pub(crate) struct Said<'a> {
 }
 
 /// Stat data and digests of known files, by path.
-pub(crate) type KnownFiles<'a> = HashMap<&'a [u8], (&'a Known, &'a Sha), Quick>;
+pub(crate) type KnownFiles<'a> = HashMap<&'a [u8], (&'a StampBytes, &'a Sha), Quick>;
 
 /// Everything needed to read a tree.
 #[derive(Debug)]
@@ -88,14 +82,6 @@ pub(crate) fn open(root: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::open(root, flags, Mode::empty())
 }
 
-/// The current time, by the clock of file stamps.
-fn now() -> i128 {
-    match SystemTime::now().duration_since(UNIX_EPOCH) {
-        Ok(since) => i128::try_from(since.as_nanos()).unwrap_or(i128::MAX),
-        Err(_) => 0,
-    }
-}
-
 impl<'a> Reader<'a> {
     pub(crate) fn new(
         root: &'a OwnedFd,
@@ -108,7 +94,7 @@ impl<'a> Reader<'a> {
             known,
             cache,
             headers,
-            began: now(),
+            began: stamp::now(),
         }
     }
 
@@ -129,7 +115,7 @@ impl<'a> Reader<'a> {
     }
 
     fn one(&self, path: &RawPath) -> Option<Entry<'a>> {
-        let entry = |kind: u8, sha: Sha, known: Option<Known>, said: Option<Said<'a>>| Entry {
+        let entry = |kind: u8, sha: Sha, known: Option<StampBytes>, said: Option<Said<'a>>| Entry {
             path: path.clone(),
             kind,
             sha,
@@ -161,9 +147,10 @@ impl<'a> Reader<'a> {
         } else {
             b'x'
         };
-        let bytes = stat_bytes(&stat);
+        let stamp = Stamp::of(&stat);
+        let bytes = stamp.bytes();
         let place = self.language(path);
-        let settled = latest(&stat) + RACY_NANOS < self.began;
+        let settled = stamp.is_settled(self.began);
         if let Some((_, sha)) = self
             .known
             .get(path.as_bytes())
@@ -224,7 +211,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one file once: stat data, digest, and its bytes if they fit.
-    fn read(&self, path: &RawPath) -> rustix::io::Result<(Known, Sha, Option<Vec<u8>>)> {
+    fn read(&self, path: &RawPath) -> rustix::io::Result<(StampBytes, Sha, Option<Vec<u8>>)> {
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let resolve =
@@ -245,7 +232,7 @@ impl<'a> Reader<'a> {
         loop {
             let count = rustix::io::read(&file, &mut piece[..])?;
             if count == 0 {
-                return Ok((stat_bytes(&stat), sha.finalize().into(), content));
+                return Ok((Stamp::of(&stat).bytes(), sha.finalize().into(), content));
             }
             total += count as u64;
             if total > size(&stat).saturating_add(LARGEST) {
@@ -297,28 +284,4 @@ fn is_text(path: &RawPath, stat: &Stat) -> bool {
 
 fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(u64::MAX)
-}
-
-/// Time of the last change of a file, in nanoseconds.
-fn latest(stat: &Stat) -> i128 {
-    let nanos = |seconds: i64, nanos: u64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
-    nanos(stat.st_mtime, stat.st_mtime_nsec).max(nanos(stat.st_ctime, stat.st_ctime_nsec))
-}
-
-fn stat_bytes(stat: &Stat) -> Known {
-    let mut bytes = [0; 60];
-    let parts: [&[u8]; 8] = [
-        &stat.st_dev.to_le_bytes(),
-        &stat.st_ino.to_le_bytes(),
-        &stat.st_size.to_le_bytes(),
-        &stat.st_mode.to_le_bytes(),
-        &stat.st_mtime.to_le_bytes(),
-        &stat.st_mtime_nsec.to_le_bytes(),
-        &stat.st_ctime.to_le_bytes(),
-        &stat.st_ctime_nsec.to_le_bytes(),
-    ];
-    for (place, byte) in bytes.iter_mut().zip(parts.into_iter().flatten()) {
-        *place = *byte;
-    }
-    bytes
 }

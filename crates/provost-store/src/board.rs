@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use provost_core::lease::Owner;
 use provost_core::record::{Head, Record};
+use provost_fs::atomic;
 
-use crate::bundle::UNFINISHED;
 use crate::error::StoreError;
 use crate::lock::DriverLock;
 use crate::{file, ledger};
@@ -48,9 +48,7 @@ pub fn records(directory: &Path) -> Result<Vec<Record>, StoreError> {
 /// The path beside `target` where a directory is made before it gets its name. What a crash left
 /// there is removed. The caller must hold the lock of the board.
 pub fn unfinished(target: &Path) -> Result<PathBuf, StoreError> {
-    let mut beside = target.as_os_str().to_owned();
-    beside.push(UNFINISHED);
-    let beside = PathBuf::from(beside);
+    let beside = atomic::beside(target, "");
     match fs::remove_dir_all(&beside) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(StoreError::io("remove", &beside)(error))

@@ -2,12 +2,11 @@
 //!
 //! # Invariants
 //!
-//! - A file exists whole or not at all: it is written beside its place, synced, then renamed.
+//! - A file exists whole or not at all ([`provost_fs::atomic`]).
 //! - Only regular files are read, and no link is followed.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use provost_core::bundle::layout::LARGEST_FILE;
@@ -15,14 +14,12 @@ use provost_core::code::Code;
 use provost_core::object::hex;
 use provost_core::path::RepoPath;
 use provost_engine::ports::{self, Kept, PortError};
+use provost_fs::atomic::{self, Draft, Durability};
 use rustix::fs::OFlags;
 use sha2::Digest as _;
 
 use crate::error::StoreError;
 use crate::file;
-
-/// Suffix of the name of an unfinished file.
-pub(crate) const UNFINISHED: &str = ".provost-unfinished";
 
 #[derive(Debug, Clone)]
 pub struct DirBundle {
@@ -44,34 +41,15 @@ impl DirBundle {
         Ok(self.root.join(name.as_str()))
     }
 
-    /// Writes `files` beside their places, syncs them, then renames them.
-    ///
-    /// Everything is written before anything is synced, so that the file system commits one
-    /// transaction and not one per file.
-    fn write(files: &[(PathBuf, &[u8])]) -> Result<(), StoreError> {
-        let mut written = Vec::with_capacity(files.len());
-        for (path, bytes) in files {
-            file::make_directories(file::directory_of(path))?;
-            let mut beside = path.as_os_str().to_owned();
-            beside.push(UNFINISHED);
-            let beside = PathBuf::from(beside);
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
-            let (mut file, _) = file::open(&beside, flags)?;
-            file.write_all(bytes)
-                .map_err(StoreError::io("write", &beside))?;
-            written.push((file, beside));
-        }
-        for (file, beside) in &written {
-            file.sync_all().map_err(StoreError::io("sync", beside))?;
-        }
-        let mut directories = BTreeMap::new();
-        for ((path, _), (_, beside)) in files.iter().zip(&written) {
-            fs::rename(beside, path).map_err(StoreError::io("rename", beside))?;
-            directories.insert(file::directory_of(path), path);
-        }
-        directories
-            .into_values()
-            .try_for_each(|path| file::sync_directory(path))
+    fn write(&self, files: &[(PathBuf, &[u8])]) -> Result<(), StoreError> {
+        let draft = |(path, bytes): &(PathBuf, &[u8])| {
+            atomic::make_directories(atomic::directory_of(path))
+                .and_then(|()| Draft::of(path, bytes, 0o600))
+                .map_err(StoreError::io("write", path))
+        };
+        let drafts = files.iter().map(draft).collect::<Result<_, _>>()?;
+        let published = atomic::publish(drafts, Durability::Synced);
+        published.map_err(StoreError::io("write into", &self.root))
     }
 
     /// Every regular file below `directory`, named from the root; incomplete ones are `unfinished`.
@@ -90,11 +68,7 @@ impl DirBundle {
                 .map_err(StoreError::io("look at", &path))?;
             if kind.is_dir() {
                 self.names(&path, names, unfinished)?;
-            } else if path
-                .as_os_str()
-                .as_encoded_bytes()
-                .ends_with(UNFINISHED.as_bytes())
-            {
+            } else if atomic::is_unfinished(&path) {
                 unfinished.push(path);
             } else if kind.is_file() {
                 let name = path.strip_prefix(&self.root).unwrap_or(&path);
@@ -139,7 +113,7 @@ impl ports::Bundle for DirBundle {
         for (name, bytes) in files {
             placed.push((self.place(name)?, bytes.as_slice()));
         }
-        Self::write(&placed).map_err(refuse)
+        self.write(&placed).map_err(refuse)
     }
 
     fn get(&self, name: &str) -> Result<Option<Vec<u8>>, PortError> {
@@ -217,7 +191,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let mut bundle = DirBundle::new(scratch.path());
         bundle.put("a.json", b"whole").unwrap();
-        let torn = scratch.path().join(format!("b.json{UNFINISHED}"));
+        let torn = scratch.path().join(format!("b.json{}", atomic::UNFINISHED));
         fs::write(&torn, "to").unwrap();
         assert_eq!(bundle.list().unwrap().len(), 1);
         assert!(torn.exists(), "reading changes nothing");

@@ -27,12 +27,13 @@ use provost_core::record::{Event, Head};
 use provost_core::structure::Report;
 use provost_engine::change::ports::{AnalysisStore, ChangeEvidence, Seal};
 use provost_engine::ports::{Bundle as _, Ledger as _, PortError};
+use provost_fs::atomic;
 use rustix::fs::OFlags;
 
-use crate::bundle::{DirBundle, UNFINISHED, refuse};
+use crate::bundle::{DirBundle, refuse};
 use crate::driven::DrivenLedger;
 use crate::error::StoreError;
-use crate::file;
+use crate::{file, lock};
 
 /// How long an append waits for another writer of the same chain.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -110,7 +111,7 @@ impl ChangeEvidence for ChangeFiles {
     ) -> Result<Head, PortError> {
         let place = self.place(intent_id)?;
         file::make_directories(&place).map_err(refuse)?;
-        let _turn = file::lock_directory(&place, PATIENCE).map_err(refuse)?;
+        let _turn = lock::directory(&place, PATIENCE).map_err(refuse)?;
         let mut ledger = self.ledger(intent_id)?;
         ledger.append(event)?;
         let envelope = seal(ledger.records())?;
@@ -127,19 +128,12 @@ impl ChangeEvidence for ChangeFiles {
         let directory = self.place(intent_id)?;
         file::make_directories(&directory).map_err(refuse)?;
         let target = directory.join(name);
-        let beside = directory.join(format!("{name}{UNFINISHED}"));
-        // A process that died here left it.
-        let _ = fs::remove_file(&beside);
-        if fs::hard_link(&report, &beside).is_err() {
+        if atomic::link(&report, &target).is_err() {
             // On a file system without links the evidence is a copy.
             let bytes = fs::read(&report).map_err(StoreError::io("read", &report));
             return self.put(intent_id, name, &bytes.map_err(refuse)?);
         }
-        let renamed = fs::rename(&beside, &target).map_err(StoreError::io("rename", &beside));
-        // A rename onto another name of the same file does nothing and reports no error.
-        let _ = fs::remove_file(&beside);
-        renamed.map_err(refuse)?;
-        file::sync_directory(&target).map_err(refuse)
+        Ok(())
     }
 
     fn get(&self, intent_id: &str, name: &str) -> Result<Option<Vec<u8>>, PortError> {
@@ -329,7 +323,9 @@ mod tests {
         }
         // The same one twice is a rename that does nothing.
         for (head, _) in [&first, &first, &second] {
-            let left = scratch.path().join(format!("i1/a.json{UNFINISHED}"));
+            let left = scratch
+                .path()
+                .join(format!("i1/a.json{}", atomic::UNFINISHED));
             if left.parent().is_some_and(Path::exists) {
                 fs::write(&left, "left by a process that died").unwrap();
             }

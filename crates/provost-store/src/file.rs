@@ -7,10 +7,10 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags, Stat, flock};
-use rustix::io::Errno;
+use provost_fs::atomic;
+pub(crate) use provost_fs::atomic::directory_of;
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 
 use crate::error::StoreError;
 
@@ -50,59 +50,15 @@ pub(crate) fn same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
-/// Whether `path` still leads to the file that `stat` describes.
-pub(crate) fn leads_to(path: &Path, stat: &Stat) -> bool {
-    rustix::fs::lstat(path).is_ok_and(|there| same(&there, stat))
-}
-
-pub(crate) fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
 /// Makes `directory` and its parents where missing; what was made survives a crash.
 pub(crate) fn make_directories(directory: &Path) -> Result<(), StoreError> {
-    if directory.is_dir() {
-        return Ok(());
-    }
-    make_directories(directory_of(directory))?;
-    match std::fs::create_dir(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(StoreError::io("make", directory)(error))
-        }
-        _ => sync_directory(directory),
-    }
+    atomic::make_directories(directory).map_err(StoreError::io("make", directory))
 }
 
 /// Makes the entry `path` of its directory survive a crash.
 pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     let directory = directory_of(path);
-    let sync = || -> io::Result<()> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let descriptor = rustix::fs::open(directory, flags, Mode::empty())?;
-        Ok(rustix::fs::fsync(descriptor)?)
-    };
-    sync().map_err(StoreError::io("sync", directory))
-}
-
-/// Takes the exclusive lock on `directory`, which ends when the returned file is dropped.
-pub(crate) fn lock_directory(directory: &Path, patience: Duration) -> Result<File, StoreError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let descriptor = rustix::fs::open(directory, flags, Mode::empty())
-        .map_err(StoreError::io("open", directory))?;
-    let begin = Instant::now();
-    loop {
-        match flock(&descriptor, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(File::from(descriptor)),
-            Err(Errno::WOULDBLOCK) if begin.elapsed() < patience => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(StoreError::io("lock", directory)(error)),
-        }
-    }
+    atomic::sync_directory(directory).map_err(StoreError::io("sync", directory))
 }
 
 /// `path` with the links of its directory resolved; the last component is left as it is.

@@ -1,19 +1,18 @@
 //! Locks: one process drives a run.
 //!
-//! The lock is a `flock` on a file that is never removed, held for the life of the driver. The
-//! kernel releases it when the driver dies, however it dies. The descriptor closes on exec, so a
-//! sandbox that outlives its driver does not keep the run busy.
+//! The lock ([`provost_fs::lock`]) is on a file that is never removed, held for the life of the
+//! driver. No child inherits it, so a sandbox that outlives its driver does not keep the run busy.
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use provost_core::json;
 use provost_core::lease::Owner;
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
+use provost_fs::lock::{self, FileLock, Hold};
+use rustix::fs::OFlags;
 
 use crate::error::StoreError;
 use crate::file;
@@ -26,22 +25,19 @@ const LARGEST_OWNER: u64 = 64 * 1024;
 
 /// The right to drive a run, or to use a board; released when dropped.
 #[derive(Debug)]
-pub struct DriverLock {
-    file: File,
-}
+pub struct DriverLock(FileLock);
 
 impl DriverLock {
     /// Takes the lock at `path` for `owner`; `None` if another process has it.
     pub fn try_acquire(path: &Path, owner: &Owner) -> Result<Option<Self>, StoreError> {
         for _ in 0..REPLACED_AT_MOST {
-            let (file, stat) = file::open(path, OFlags::RDWR | OFlags::CREATE)?;
-            if !try_lock(path, &file)? {
+            let (file, _) = file::open(path, OFlags::RDWR | OFlags::CREATE)?;
+            let Some(lock) = try_on(path, file)? else {
                 return Ok(None);
-            }
-            // The file may have been removed before it was locked; then nothing is held.
-            if file::leads_to(path, &stat) {
-                name_owner(&file, owner).map_err(StoreError::io("write", path))?;
-                return Ok(Some(Self { file }));
+            };
+            if lock.is_at(path) {
+                name_owner(lock.file(), owner).map_err(StoreError::io("write", path))?;
+                return Ok(Some(Self(lock)));
             }
         }
         Err(StoreError::Moved {
@@ -52,12 +48,7 @@ impl DriverLock {
 
     /// Takes the lock at `path` for `owner`, and waits for it at most `patience`.
     pub fn acquire(path: &Path, owner: &Owner, patience: Duration) -> Result<Self, StoreError> {
-        let mut lock = None;
-        wait(path, patience, || {
-            lock = Self::try_acquire(path, owner)?;
-            Ok(lock.is_some())
-        })?;
-        lock.ok_or_else(|| busy(path, patience))
+        wait(path, patience, || Self::try_acquire(path, owner))
     }
 
     /// The process that has the lock at `path`, or died with it, if that can be read.
@@ -74,9 +65,7 @@ impl DriverLock {
 impl Drop for DriverLock {
     fn drop(&mut self) {
         // The run has no driver from here on, and no seal covers this file: the owner is erased.
-        let _ = self.file.set_len(0);
-        // Explicitly, because a child that has not reached exec may still have a copy.
-        let _ = flock(&self.file, FlockOperation::Unlock);
+        let _ = self.0.file().set_len(0);
     }
 }
 
@@ -95,9 +84,6 @@ pub(crate) struct ShortLock {
     patience: Duration,
 }
 
-/// The turn of one holder; it ends when this is dropped.
-pub(crate) struct ShortLockGuard<'lock>(&'lock File);
-
 impl ShortLock {
     /// Opens the lock file at `path`; a caller waits for its turn at most `patience`.
     pub(crate) fn open(path: &Path, patience: Duration) -> Result<Self, StoreError> {
@@ -109,56 +95,33 @@ impl ShortLock {
         })
     }
 
-    /// Waits for a turn.
-    pub(crate) fn enter(&self) -> Result<ShortLockGuard<'_>, StoreError> {
-        wait(&self.path, self.patience, || {
-            try_lock(&self.path, &self.file)
-        })?;
-        Ok(ShortLockGuard(&self.file))
+    /// Waits for a turn, which ends when the returned lock is dropped.
+    pub(crate) fn enter(&self) -> Result<FileLock<&File>, StoreError> {
+        wait(&self.path, self.patience, || try_on(&self.path, &self.file))
     }
 }
 
-impl Drop for ShortLockGuard<'_> {
-    fn drop(&mut self) {
-        // Should this fail, closing the file releases the lock as well.
-        let _ = flock(self.0, FlockOperation::Unlock);
-    }
+/// Waits for the lock on the directory `path`, which ends when the returned lock is dropped.
+pub(crate) fn directory(path: &Path, patience: Duration) -> Result<FileLock, StoreError> {
+    wait(path, patience, || {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        FileLock::try_at(path, flags, Hold::Alone).map_err(StoreError::io("lock", path))
+    })
 }
 
-/// Polls until it works, at most for `patience`.
-///
-/// Polling instead of waiting in the kernel limits the wait: a holder that is stopped must not stop
-/// every other process.
-fn wait(
+fn try_on<F: AsFd>(path: &Path, file: F) -> Result<Option<FileLock<F>>, StoreError> {
+    FileLock::try_on(file, Hold::Alone).map_err(StoreError::io("lock", path))
+}
+
+fn wait<T>(
     path: &Path,
     patience: Duration,
-    mut attempt: impl FnMut() -> Result<bool, StoreError>,
-) -> Result<(), StoreError> {
-    let begin = Instant::now();
-    let mut pause = Duration::from_micros(50);
-    while !attempt()? {
-        if begin.elapsed() >= patience {
-            return Err(busy(path, patience));
-        }
-        sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(5));
-    }
-    Ok(())
-}
-
-fn busy(path: &Path, patience: Duration) -> StoreError {
-    StoreError::Busy {
+    attempt: impl FnMut() -> Result<Option<T>, StoreError>,
+) -> Result<T, StoreError> {
+    lock::wait(patience, attempt)?.ok_or_else(|| StoreError::Busy {
         path: path.to_owned(),
         seconds: patience.as_secs(),
-    }
-}
-
-fn try_lock(path: &Path, file: &File) -> Result<bool, StoreError> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(true),
-        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
-        Err(error) => Err(StoreError::io("lock", path)(error)),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -207,7 +170,7 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("driver.lock");
         let lock = DriverLock::try_acquire(&path, &owner(1)).unwrap().unwrap();
-        let flags = rustix::io::fcntl_getfd(&lock.file).unwrap();
+        let flags = rustix::io::fcntl_getfd(lock.0.file()).unwrap();
         assert!(flags.contains(rustix::io::FdFlags::CLOEXEC));
     }
 

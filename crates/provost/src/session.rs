@@ -1,6 +1,6 @@
 //! Wires one run: its lock, ledger, bundle and registry to the engine's ports.
 
-use std::fs::{self, DirBuilder};
+use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,6 +21,7 @@ use provost_engine::drive::{self, Ports, Source};
 use provost_engine::land::{self, LandPorts, Landed, Sealed};
 use provost_engine::ports::{Bundle as _, Clock, Ledger, Observer, PortError, Signer};
 use provost_engine::replay::{self, Reexecuted, Rehydrated, ReplayPorts};
+use provost_fs::atomic;
 use provost_host::bundle::Directory;
 use provost_host::machine::Machine;
 use provost_host::{clock, keys, process_owner};
@@ -70,8 +71,7 @@ impl Session {
         let ledger = ledger.map(|ledger| ledger.marked_with(secret));
         // No ref and no lease outlives the directory that names them.
         let holder = directory.parent().unwrap_or(&place.root);
-        fs::File::open(holder)
-            .and_then(|holder| holder.sync_all())
+        atomic::sync_directory(holder)
             .map_err(|error| Failure::of(Code::HostFailed, &error).about(holder))?;
         let means = (registry, signer);
         Self::of(place, &names.run_id, lock, ledger?, means)

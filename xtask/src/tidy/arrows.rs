@@ -31,7 +31,8 @@ struct Rule {
     others: Option<&'static [&'static str]>,
 }
 
-const CORE_ENGINE: &[&str] = &["provost-core", "provost-engine"];
+/// What the crates that have files may use.
+const BELOW: &[&str] = &["provost-core", "provost-engine", "provost-fs"];
 
 const RULES: &[Rule] = &[
     Rule {
@@ -85,18 +86,23 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "provost-host",
-        ours: CORE_ENGINE,
+        ours: BELOW,
         others: None,
     },
     Rule {
         package: "provost-store",
-        ours: CORE_ENGINE,
+        ours: BELOW,
         others: None,
     },
     Rule {
         package: "provost-lens",
-        ours: CORE_ENGINE,
+        ours: BELOW,
         others: None,
+    },
+    Rule {
+        package: "provost-fs",
+        ours: &[],
+        others: Some(&["getrandom", "rustix", "serde"]),
     },
     // Only for tests: no rule names it, so no crate may depend on it otherwise.
     Rule {
@@ -110,6 +116,7 @@ const RULES: &[Rule] = &[
             "provost-core",
             "provost-formats",
             "provost-engine",
+            "provost-fs",
             "provost-host",
             "provost-lens",
             "provost-store",

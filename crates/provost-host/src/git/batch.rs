@@ -21,7 +21,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// `--buffer` git answers nothing before a flush request.
 const ROUND: usize = 512;
 
-/// How long a process is reused; its time limit counts from its start.
+/// How long a process is reused; less than its time limit for an answer.
 const FRESH: Duration = Duration::from_mins(1);
 
 pub(super) type Idle = Arc<Mutex<Option<Reader>>>;
@@ -129,9 +129,15 @@ impl Reader {
             if round.is_empty() {
                 return Ok(());
             }
-            ask(&mut self.requests, &round).map_err(system("write to `git cat-file`"))?;
+            self.running.answered();
+            if ask(&mut self.requests, &round).is_err() {
+                return Err(self.running.ended().into());
+            }
             for oid in round {
-                let (kind, bytes) = answer(&mut self.answers, oid)?;
+                let Some((kind, bytes)) = answer(&mut self.answers, oid)? else {
+                    return Err(self.running.ended().into());
+                };
+                self.running.answered();
                 take(oid, kind, bytes)?;
             }
         }
@@ -147,8 +153,11 @@ fn ask(requests: &mut BufWriter<ChildStdin>, round: &[&Oid]) -> std::io::Result<
     requests.flush()
 }
 
-/// Reads one answer and checks that the bytes have the requested id.
-fn answer(answers: &mut BufReader<ChildStdout>, oid: &Oid) -> Result<(Kind, Vec<u8>), GitError> {
+/// Reads one answer and checks that the bytes have the requested id; `None` if git ended.
+fn answer(
+    answers: &mut BufReader<ChildStdout>,
+    oid: &Oid,
+) -> Result<Option<(Kind, Vec<u8>)>, GitError> {
     let mut line = Vec::new();
     answers
         .by_ref()
@@ -164,7 +173,7 @@ fn answer(answers: &mut BufReader<ChildStdout>, oid: &Oid) -> Result<(Kind, Vec<
             let size: u64 = size.parse().map_err(|_| unexpected("cat-file"))?;
             (kind, size)
         }
-        // The process died: object store damaged, or time limit reached.
+        [] => return Ok(None),
         _ => return Err(unexpected("cat-file")),
     };
     if size > MOST_BYTES {
@@ -177,13 +186,16 @@ fn answer(answers: &mut BufReader<ChildStdout>, oid: &Oid) -> Result<(Kind, Vec<
         .take(size + 1)
         .read_to_end(&mut bytes)
         .map_err(system("read from `git cat-file`"))?;
-    if bytes.len() as u64 != size + 1 || bytes.pop() != Some(b'\n') {
+    if bytes.len() as u64 <= size {
+        return Ok(None);
+    }
+    if bytes.pop() != Some(b'\n') {
         return Err(unexpected("cat-file"));
     }
     if oid.format().oid(kind, &bytes)? != *oid {
         return Err(GitError::Forged { oid: oid.clone() });
     }
-    Ok((kind, bytes))
+    Ok(Some((kind, bytes)))
 }
 
 fn kind_of(word: &str) -> Option<Kind> {

@@ -18,6 +18,7 @@ use std::path::Path;
 use provost_core::index::Entry;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
+use provost_fs::stamp::{self, Stamp, StampBytes};
 use rayon::prelude::*;
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
@@ -26,7 +27,6 @@ use super::Repository;
 use super::attributes::Attributes;
 use super::file_list_cache::{self, Watch};
 use super::run::Place;
-use super::stamp::{self, Stamp};
 use super::status::Lines;
 use super::submodules;
 
@@ -63,7 +63,7 @@ pub(super) struct Seen {
 }
 
 /// What is on disk, by path, with the stamp at which it was read.
-pub(super) type Disks = HashMap<RawPath, (Stamp, String)>;
+pub(super) type Disks = HashMap<RawPath, (StampBytes, String)>;
 
 /// What git's answer followed from.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub(super) struct Basis {
     ground: Ground,
     watch: Watch,
     /// Tracked files; without a stamp if it was too recent to trust.
-    files: Vec<(RawPath, Option<Stamp>)>,
+    files: Vec<(RawPath, Option<StampBytes>)>,
 }
 
 impl Basis {
@@ -100,7 +100,7 @@ impl Basis {
                 now.filter(|now| now.settled).map(|now| now.stamp),
             )
         };
-        let mut files: Vec<(RawPath, Option<Stamp>)> = entries
+        let mut files: Vec<(RawPath, Option<StampBytes>)> = entries
             .par_iter()
             .with_min_len(TOGETHER)
             .filter(|entry| !is_hidden(entry))
@@ -128,7 +128,7 @@ impl Basis {
         }
         let began = stamp::now();
         let root = file_list_cache::open(checkout)?;
-        let doubted = |(path, known): &mut (RawPath, Option<Stamp>)| {
+        let doubted = |(path, known): &mut (RawPath, Option<StampBytes>)| {
             let now = look(&root, path, began);
             if known.is_some() && *known == now.as_ref().map(|now| now.stamp) {
                 return None;
@@ -144,7 +144,7 @@ impl Basis {
 
 /// What is at a path at the moment.
 struct Look {
-    stamp: Stamp,
+    stamp: StampBytes,
     /// Whether every later change will show.
     settled: bool,
 }
@@ -153,8 +153,8 @@ struct Look {
 fn look(root: &OwnedFd, path: &RawPath, began: i128) -> Option<Look> {
     match rustix::fs::statat(root, path.as_bytes(), AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Some(Look {
-            stamp: stamp::of(&stat),
-            settled: stamp::is_settled(&stat, began),
+            stamp: Stamp::of(&stat).bytes(),
+            settled: Stamp::of(&stat).is_settled(began),
         }),
         // If it appears later, its directory changes, which is watched.
         Err(Errno::NOENT | Errno::NOTDIR) => Some(Look {

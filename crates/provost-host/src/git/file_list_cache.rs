@@ -17,11 +17,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use provost_core::path::RawPath;
+use provost_fs::stamp::{self, Stamp, StampBytes};
 use rayon::prelude::*;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir};
 
 use super::run::Place;
-use super::stamp::{self, Stamp};
 use super::{Git, Repository};
 
 const MOST: usize = 200_000;
@@ -58,14 +58,14 @@ const PROMPT: [u64; 8] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Watch {
     /// Directories and rule files, by their paths below the checkout.
-    pub(super) places: Vec<(RawPath, Stamp)>,
+    pub(super) places: Vec<(RawPath, StampBytes)>,
     /// Git's own files; `None` for those that do not exist.
-    pub(super) own: Vec<Option<Stamp>>,
+    pub(super) own: Vec<Option<StampBytes>>,
 }
 
 impl Repository {
     /// Stamps of git's own files that decide what it lists; `None` if one changed recently.
-    pub(super) fn own_stamps(&self, began: i128) -> Option<Vec<Option<Stamp>>> {
+    pub(super) fn own_stamps(&self, began: i128) -> Option<Vec<Option<StampBytes>>> {
         let mut files = vec![self.git_dir.join("index")];
         for directory in [&self.git_dir, &self.common_dir] {
             let names = ["config", "config.worktree", "info/exclude"];
@@ -74,7 +74,9 @@ impl Repository {
             files.extend(names.map(|name| directory.join(name)));
         }
         let look = |path: &PathBuf| match rustix::fs::stat(path) {
-            Ok(stat) => stamp::is_settled(&stat, began).then(|| Some(stamp::of(&stat))),
+            Ok(stat) => Stamp::of(&stat)
+                .is_settled(began)
+                .then(|| Some(Stamp::of(&stat).bytes())),
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Some(None),
             Err(_) => None,
         };
@@ -124,7 +126,8 @@ impl Watch {
         // What equals a settled stamp is settled.
         repo.own_stamps(stamp::now()).as_ref() == Some(&self.own)
             && open(checkout).is_some_and(|root| {
-                let same = |(path, stamp): &(RawPath, Stamp)| look(&root, path) == Some(*stamp);
+                let same =
+                    |(path, stamp): &(RawPath, StampBytes)| look(&root, path) == Some(*stamp);
                 self.places.par_iter().with_min_len(64).all(same)
             })
     }
@@ -146,13 +149,13 @@ pub(super) fn homes<'a>(paths: impl Iterator<Item = &'a [u8]>) -> HashSet<&'a [u
 }
 
 /// The stamp of what is at `path`; links are not followed.
-pub(super) fn look(root: &OwnedFd, path: &RawPath) -> Option<Stamp> {
+pub(super) fn look(root: &OwnedFd, path: &RawPath) -> Option<StampBytes> {
     let name = match path.as_bytes() {
         b"" => b".",
         name => name,
     };
     let stat = rustix::fs::statat(root, name, AtFlags::SYMLINK_NOFOLLOW);
-    stat.ok().map(|stat| stamp::of(&stat))
+    stat.ok().map(|stat| Stamp::of(&stat).bytes())
 }
 
 pub(super) fn open(checkout: &Path) -> Option<OwnedFd> {
@@ -166,7 +169,7 @@ struct Walk<'a> {
     device: u64,
     began: i128,
     homes: &'a HashSet<&'a [u8]>,
-    found: Vec<(RawPath, Stamp)>,
+    found: Vec<(RawPath, StampBytes)>,
     /// Directories that contain no listed file.
     unlisted: Vec<RawPath>,
 }
@@ -180,7 +183,7 @@ impl Walk<'_> {
         let handle = rustix::fs::openat(&self.root, name, flags, Mode::empty()).ok()?;
         let stat = rustix::fs::fstat(&handle).ok()?;
         let full = self.found.len() >= MOST;
-        if full || stat.st_dev != self.device || !stamp::is_settled(&stat, self.began) {
+        if full || stat.st_dev != self.device || !Stamp::of(&stat).is_settled(self.began) {
             return None;
         }
         let mut below = Vec::new();
@@ -198,10 +201,11 @@ impl Walk<'_> {
             }
             if RULES.contains(&name) {
                 let rules = rustix::fs::statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-                if !stamp::is_settled(&rules, self.began) {
+                if !Stamp::of(&rules).is_settled(self.began) {
                     return None;
                 }
-                self.found.push((path.join(name), stamp::of(&rules)));
+                self.found
+                    .push((path.join(name), Stamp::of(&rules).bytes()));
             }
             let kind = match entry.file_type() {
                 FileType::Unknown => {
@@ -219,7 +223,7 @@ impl Walk<'_> {
                 }
             }
         }
-        self.found.push((path, stamp::of(&stat)));
+        self.found.push((path, Stamp::of(&stat).bytes()));
         Some(below)
     }
 }

@@ -11,8 +11,8 @@ use provost_core::path::RawPath;
 
 use super::file_list_cache::{self, Watch};
 use super::run::Place;
-use super::stamp::{self, Stamp};
 use super::{GitError, Repository};
+use provost_fs::stamp::{self, StampBytes};
 
 /// First bytes of a memory; every version has its own.
 const MAGIC: &[u8] = b"provost-list-1\n";
@@ -129,7 +129,7 @@ impl<'a> Kept<'a> {
         let git_dir = input.text()?;
         let own = input.list(|input| {
             let [there] = *input.chunk()?;
-            let stamp: &Stamp = input.chunk()?;
+            let stamp: &StampBytes = input.chunk()?;
             Some((there != 0).then_some(*stamp))
         })?;
         let places = input.list(|input| Some((input.path()?, *input.chunk()?)))?;

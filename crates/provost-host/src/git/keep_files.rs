@@ -11,9 +11,8 @@
 //! - A `.keep` file is removed when refs lead to its objects. That of a dead process is removed by
 //!   the next process that writes.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::os::fd::AsRawFd as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -21,7 +20,7 @@ use provost_core::json;
 use provost_core::lease::Owner;
 use provost_core::object::hex;
 use provost_core::pack;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use provost_fs::atomic;
 
 use super::run::unexpected;
 use super::{GitError, Repository, loose_objects, system};
@@ -114,8 +113,7 @@ impl Repository {
             }
         }
         let index = pack::index(pack, self.format).map_err(|_| unexpected("pack"))?;
-        put(place, &stem.with_extension("idx"), &index, 0o444)
-            .and_then(|()| File::open(place)?.sync_all())
+        atomic::create_unnamed(&stem.with_extension("idx"), &index, 0o444)
             .map_err(system(format!("write objects into `{}`", place.display())))
     }
 
@@ -141,8 +139,9 @@ fn put_pack(place: &Path, stem: &Path, pack: &[u8], paths: &mut Vec<PathBuf>) ->
     }
     let keep = stem.with_extension("keep");
     paths.push(keep.clone());
-    put(place, &keep, mark().as_bytes(), 0o644)?;
-    put(place, &stem.with_extension("pack"), pack, 0o444)
+    // Without a name until they are whole: git's clean-up removes unfinished files by name.
+    atomic::link_unnamed(&keep, mark().as_bytes(), 0o644)?;
+    atomic::link_unnamed(&stem.with_extension("pack"), pack, 0o444)
 }
 
 /// Removes what was written of an incomplete pack.
@@ -150,18 +149,6 @@ fn withdraw(stem: &Path) {
     for extension in ["idx", "pack", "keep"] {
         let _ = fs::remove_file(stem.with_extension(extension));
     }
-}
-
-/// Makes the file `path` in `place`, whole and synced.
-fn put(place: &Path, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    // Without a name until it is whole: git's clean-up removes unfinished files by name.
-    let mut file = File::from(rustix::fs::open(place, flags, Mode::from_raw_mode(mode))?);
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
-    Ok(())
 }
 
 /// The content of a `.keep` file of this process.

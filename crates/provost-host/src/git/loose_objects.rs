@@ -2,17 +2,17 @@
 //!
 //! # Invariants
 //!
-//! - An object exists whole or not at all: it is written beside its place, synced, then renamed.
+//! - An object exists whole or not at all ([`provost_fs::atomic`]).
 //! - When [`write()`] returns, the objects and their names are on disk.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
-use provost_core::object::hex;
 use provost_core::pack::{self, Objects};
+use provost_fs::atomic::{self, Draft, Durability};
 
 use super::{GitError, system};
 
@@ -28,24 +28,12 @@ pub(super) fn is_ours_alone(objects: &Path) -> bool {
 
 pub(super) fn write(place: &Path, objects: &Objects) -> Result<(), GitError> {
     let what = || format!("write objects into `{}`", place.display());
-    let mut unfinished = Unfinished::default();
-    put(place, objects, &mut unfinished).map_err(system(what()))
+    put(place, objects).map_err(system(what()))
 }
 
-/// Files that were written, and their final paths. Dropping this removes those not yet renamed.
-#[derive(Default)]
-struct Unfinished(Vec<(File, PathBuf, PathBuf)>);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        for (_, beside, _) in &self.0 {
-            let _ = fs::remove_file(beside);
-        }
-    }
-}
-
-fn put(place: &Path, objects: &Objects, unfinished: &mut Unfinished) -> io::Result<()> {
+fn put(place: &Path, objects: &Objects) -> io::Result<()> {
     let mut directories = BTreeSet::new();
+    let mut drafts = Vec::new();
     for (oid, (kind, bytes)) in objects {
         let (directory, name) = oid.as_str().split_at(2);
         let directory = place.join(directory);
@@ -61,33 +49,15 @@ fn put(place: &Path, objects: &Objects, unfinished: &mut Unfinished) -> io::Resu
         // so.
         if path.try_exists()? {
             File::open(&path)?.sync_all()?;
+            directories.insert(directory);
         } else {
-            let beside = directory.join(unused_name()?);
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o444)
-                .open(&beside)?;
-            unfinished.0.push((file.try_clone()?, beside, path));
-            file.write_all(&pack::loose(*kind, bytes))?;
+            // A name that git takes for an unfinished object, and prunes when it is old.
+            let beside = directory.join(format!("tmp_obj_{}", atomic::unused_number()?));
+            drafts.push(Draft::at(beside, &path, &pack::loose(*kind, bytes), 0o444)?);
         }
-        directories.insert(directory);
     }
-    // All are written before any is synced, so that the file system has one transaction to commit.
-    for (file, ..) in &unfinished.0 {
-        file.sync_all()?;
-    }
-    for (_, beside, path) in &unfinished.0 {
-        fs::rename(beside, path)?;
-    }
+    atomic::publish(drafts, Durability::Synced)?;
     directories
         .iter()
-        .try_for_each(|directory| File::open(directory)?.sync_all())
-}
-
-/// A name that git takes for an unfinished object, and prunes when it is old.
-fn unused_name() -> io::Result<String> {
-    let mut number = [0; 8];
-    getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(format!("tmp_obj_{}", hex(&number)))
+        .try_for_each(|directory| atomic::sync_directory(directory))
 }

@@ -10,7 +10,7 @@ use provost_core::object::{Kind, Mode, ObjectFormat, Oid};
 use provost_core::path::{LONGEST, RawPath};
 use provost_core::tree::{self, Trees};
 
-use super::run::unexpected;
+use super::run::{failed, unexpected};
 use super::{Batch, GitError, Repository};
 
 #[derive(Debug, Clone, Default)]
@@ -31,10 +31,15 @@ impl Repository {
         if rev.is_empty() || rev.starts_with('-') || rev.contains(char::is_control) {
             return Err(no_commit());
         }
-        if let Some(commit) = self.plainly(rev)?
-            && self.commit_tree(&commit).is_ok()
-        {
-            return Ok(commit);
+        if let Some(commit) = self.plainly(rev)? {
+            match self.commit_tree(&commit) {
+                Ok(_) => return Ok(commit),
+                Err(error @ (GitError::TimedOut { .. } | GitError::Failed { .. })) => {
+                    return Err(error);
+                }
+                // Another kind of object, which may lead to a commit, or a missing one.
+                Err(_) => {}
+            }
         }
         let peeled = format!("{rev}^{{commit}}");
         let arguments = [
@@ -45,8 +50,10 @@ impl Repository {
             &peeled,
         ];
         let output = self.git.call(&self.at_refs(), &arguments, Vec::new())?;
-        if !output.status.success() {
-            return Err(no_commit());
+        match output.status.code() {
+            Some(0) => {}
+            Some(1) => return Err(no_commit()),
+            _ => return Err(failed("rev-parse".to_owned(), &output)),
         }
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let oid = Oid::try_from(text).map_err(|_| unexpected("rev-parse"))?;

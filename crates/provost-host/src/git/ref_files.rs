@@ -4,14 +4,13 @@
 //! one small file.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use provost_core::object::{ObjectFormat, Oid};
-use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use provost_fs::atomic;
 
 use super::refs::check;
 
@@ -118,7 +117,9 @@ pub(super) fn create(common_dir: &Path, name: &str, oid: &Oid) -> Result<Made, A
     if is_there.as_ref() == Some(oid) {
         // Its maker may have died before it was on disk; a packed ref has no file.
         let synced = match File::open(&path) {
-            Ok(file) => file.sync_all().and_then(|()| sync(parent)),
+            Ok(file) => file
+                .sync_all()
+                .and_then(|()| atomic::sync_directory(parent)),
             Err(_) => Ok(()),
         };
         return Ok(synced.map_or_else(Made::Unsynced, |()| Made::Same));
@@ -126,33 +127,20 @@ pub(super) fn create(common_dir: &Path, name: &str, oid: &Oid) -> Result<Made, A
     if is_there.is_some() || is_in_the_way(common_dir, name)? {
         return Err(AskGit);
     }
-    put(parent, &path, oid).map_err(|_| AskGit)?;
+    // Without a name until it is whole, so that nothing is left if this process dies.
+    atomic::link_unnamed(&path, format!("{oid}\n").as_bytes(), 0o666).map_err(|_| AskGit)?;
     let mut directories = [parent]
         .into_iter()
         .chain(made.iter().map(PathBuf::as_path));
-    let synced = directories.try_for_each(sync).or_else(|error| {
-        // `git pack-refs` removes empty directories, after it has written the ref to disk.
-        let packed = error.kind() == ErrorKind::NotFound
-            && value(common_dir, name).is_ok_and(|found| found.as_ref() == Some(oid));
-        if packed { Ok(()) } else { Err(error) }
-    });
+    let synced = directories
+        .try_for_each(atomic::sync_directory)
+        .or_else(|error| {
+            // `git pack-refs` removes empty directories, after it has written the ref to disk.
+            let packed = error.kind() == ErrorKind::NotFound
+                && value(common_dir, name).is_ok_and(|found| found.as_ref() == Some(oid));
+            if packed { Ok(()) } else { Err(error) }
+        });
     Ok(synced.map_or_else(Made::Unsynced, |()| Made::New))
-}
-
-/// Makes the file `path` in `parent`, where it must not exist.
-fn put(parent: &Path, path: &Path, oid: &Oid) -> io::Result<()> {
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    // Without a name until it is whole, so that nothing is left if this process dies.
-    let mut file = File::from(rustix::fs::open(parent, flags, Mode::from_raw_mode(0o666))?);
-    writeln!(file, "{oid}")?;
-    file.sync_all()?;
-    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
-    Ok(())
-}
-
-fn sync(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
 }
 
 /// Makes a directory and its parents, and returns every directory that got a new entry.

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use super::{GitError, system};
 
-/// Time limit of a call.
+/// Time limit of a call, and of each answer of a call that runs until its input ends.
 pub(super) const LIMIT: Duration = Duration::from_mins(2);
 
 /// Time limit of a call that moves many objects.
@@ -90,6 +90,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 #[derive(Debug, Clone)]
 pub struct Git {
     program: PathBuf,
+    limit: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,7 +140,10 @@ impl Git {
                 let inside = avoid.iter().any(|place| program.starts_with(place));
                 !inside && program.metadata().is_ok_and(usable)
             })
-            .map(|program| Self { program })
+            .map(|program| Self {
+                program,
+                limit: LIMIT,
+            })
             .ok_or(GitError::NoProgram)
     }
 
@@ -187,42 +191,36 @@ impl Git {
         arguments: &[A],
         input: Vec<u8>,
     ) -> Result<Output, GitError> {
-        let mut command = self.command(place, arguments);
-        command.stderr(Stdio::piped());
-        let limit = if input.is_empty() { LIMIT } else { LONG_LIMIT };
-        let mut running = Running::start(command, name_of(arguments), limit)?;
-        let stdin = running.child.stdin.take();
-        let stdout = running.child.stdout.take();
-        let stderr = running.child.stderr.take();
-        let (stdout, words) = std::thread::scope(|scope| -> Result<_, GitError> {
-            let write = move || {
-                // If git stops reading, its exit status says so.
-                let _ = stdin.map(|mut pipe| pipe.write_all(&input));
-            };
-            let threads = Builder::new().spawn_scoped(scope, write).and_then(|_| {
-                Builder::new().spawn_scoped(scope, move || drain(stderr, MOST_WORDS))
-            });
-            let words = threads.map_err(|error| {
-                // The one thread that may have started ends with git.
-                running.kill();
-                system("start a thread".to_owned())(error)
-            })?;
-            let stdout = drain(stdout, MOST_OUTPUT + 1);
-            Ok((stdout, words.join().unwrap_or_default()))
-        })?;
-        let command = running.command.clone();
-        let status = running.finish()?;
-        if stdout.len() as u64 > MOST_OUTPUT {
-            return Err(GitError::TooMuch {
-                command,
-                most: MOST_OUTPUT,
-            });
+        let command = self.command(place, arguments);
+        let limit = if input.is_empty() {
+            self.limit
+        } else {
+            LONG_LIMIT
+        };
+        whole(command, name_of(arguments), limit, input)
+    }
+
+    /// What git prints in `directory` as its user would run it, with the user's own settings.
+    pub(crate) fn as_user(
+        &self,
+        directory: &Path,
+        arguments: &[&str],
+    ) -> Result<Vec<u8>, GitError> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(arguments)
+            .current_dir(directory)
+            .env_remove("GIT_DIR")
+            .env_remove("GIT_WORK_TREE")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0);
+        let name = name_of(arguments);
+        let output = whole(command, name.clone(), self.limit, Vec::new())?;
+        if output.status.success() {
+            return Ok(output.stdout);
         }
-        Ok(Output {
-            status,
-            stdout,
-            words: String::from_utf8_lossy(&words).trim().to_owned(),
-        })
+        Err(failed(name, &output))
     }
 
     /// Starts a call that runs until its input ends.
@@ -233,7 +231,7 @@ impl Git {
     ) -> Result<Running, GitError> {
         let mut command = self.command(place, arguments);
         command.stderr(Stdio::null());
-        Running::start(command, name_of(arguments), LONG_LIMIT)
+        Running::start(command, name_of(arguments), self.limit)
     }
 
     /// The command of a call: nothing of our environment, our settings, its place.
@@ -268,6 +266,55 @@ impl Git {
         command.process_group(0);
         command
     }
+}
+
+/// Runs `command` to its end and keeps what it printed.
+///
+/// A process that was ended by a signal has no answer, whatever the caller makes of exit statuses.
+fn whole(
+    mut command: Command,
+    name: String,
+    limit: Duration,
+    input: Vec<u8>,
+) -> Result<Output, GitError> {
+    command.stderr(Stdio::piped());
+    let mut running = Running::start(command, name, limit)?;
+    let stdin = running.child.stdin.take();
+    let stdout = running.child.stdout.take();
+    let stderr = running.child.stderr.take();
+    let (stdout, words) = std::thread::scope(|scope| -> Result<_, GitError> {
+        let write = move || {
+            // If git stops reading, its exit status says so.
+            let _ = stdin.map(|mut pipe| pipe.write_all(&input));
+        };
+        let threads = Builder::new()
+            .spawn_scoped(scope, write)
+            .and_then(|_| Builder::new().spawn_scoped(scope, move || drain(stderr, MOST_WORDS)));
+        let words = threads.map_err(|error| {
+            // The one thread that may have started ends with git.
+            running.kill();
+            system("start a thread".to_owned())(error)
+        })?;
+        let stdout = drain(stdout, MOST_OUTPUT + 1);
+        Ok((stdout, words.join().unwrap_or_default()))
+    })?;
+    let command = running.command.clone();
+    let status = running.finish()?;
+    if stdout.len() as u64 > MOST_OUTPUT {
+        return Err(GitError::TooMuch {
+            command,
+            most: MOST_OUTPUT,
+        });
+    }
+    let output = Output {
+        status,
+        stdout,
+        words: String::from_utf8_lossy(&words).trim().to_owned(),
+    };
+    if status.code().is_none() {
+        return Err(failed(command, &output));
+    }
+    Ok(output)
 }
 
 /// The subcommand, for messages.
@@ -309,6 +356,8 @@ pub(super) struct Running {
     pub(super) command: String,
     limit: Duration,
     late: Arc<AtomicBool>,
+    /// How often git has answered; the limit begins anew with each answer.
+    answers: Arc<AtomicU64>,
     calm: Option<mpsc::Sender<()>>,
     watcher: Option<JoinHandle<()>>,
 }
@@ -321,12 +370,18 @@ impl Running {
         let late = Arc::new(AtomicBool::new(false));
         let (calm, alarm) = mpsc::channel::<()>();
         let group = group_of(&child);
+        let answers = Arc::new(AtomicU64::new(0));
         let watcher = Builder::new().spawn({
-            let late = Arc::clone(&late);
+            let (late, answers) = (Arc::clone(&late), Arc::clone(&answers));
             move || {
-                if alarm.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    late.store(true, Ordering::SeqCst);
-                    kill(group);
+                let mut seen = 0;
+                while alarm.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    let now = answers.load(Ordering::Relaxed);
+                    if now == seen {
+                        late.store(true, Ordering::SeqCst);
+                        return kill(group);
+                    }
+                    seen = now;
                 }
             }
         });
@@ -341,9 +396,28 @@ impl Running {
             command: name,
             limit,
             late,
+            answers,
             calm: Some(calm),
             watcher: Some(watcher),
         })
+    }
+
+    /// Records that git has answered.
+    pub(super) fn answered(&self) {
+        self.answers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Why a process that gave no answer ended.
+    pub(super) fn ended(&mut self) -> GitError {
+        self.kill();
+        match self.settle() {
+            Ok(status) => GitError::Failed {
+                command: self.command.clone(),
+                status: status.to_string(),
+                words: "it ended without an answer".to_owned(),
+            },
+            Err(error) => error,
+        }
     }
 
     /// Waits for the end, at most until the limit.
@@ -405,6 +479,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::git::Repository;
 
     #[test]
     fn a_call_that_takes_too_long_is_killed_with_its_children() {
@@ -434,5 +509,51 @@ mod tests {
         let other = Git::find(std::slice::from_ref(&place));
         assert!(other.is_err() || other.is_ok_and(|git| !git.program().starts_with(&place)));
         assert!(found.version().unwrap() >= Version::LEAST);
+    }
+
+    /// A git that does what `script` says.
+    fn fake(directory: &Path, script: &str) -> Git {
+        let program = directory.join("git");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&program, mode).unwrap();
+        Git {
+            program,
+            limit: Duration::from_millis(300),
+        }
+    }
+
+    #[test]
+    fn a_git_that_hangs_or_crashes_is_reported_as_such() {
+        let oid = "1".repeat(40);
+        let cases = [
+            ("hangs", "sleep 600", "took longer than 300ms"),
+            ("crashes", "kill -SEGV $$", "failed (signal: 11"),
+            ("is broken", "exit 127", "failed (exit status: 127)"),
+            ("knows no such commit", "exit 1", "names no commit"),
+        ];
+        for (name, script, want) in cases {
+            let scratch = tempfile::tempdir().unwrap();
+            std::process::Command::new("git")
+                .args(["init", "--quiet"])
+                .current_dir(scratch.path())
+                .status()
+                .unwrap();
+            let mut repo = Repository::discover(scratch.path()).unwrap();
+            std::fs::write(
+                scratch.path().join(".git/refs/heads/main"),
+                format!("{oid}\n"),
+            )
+            .unwrap();
+            repo.git = fake(scratch.path(), script);
+            for rev in ["main", oid.as_str()] {
+                let start = Instant::now();
+                let error = repo.resolve(rev).unwrap_err().to_string();
+                assert!(start.elapsed() < Duration::from_secs(60), "{name}");
+                let named = name.starts_with("knows") && rev != "main";
+                let want = if named { "without an answer" } else { want };
+                assert!(error.contains(want), "{name}: {rev}: {error}");
+            }
+        }
     }
 }

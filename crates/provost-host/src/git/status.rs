@@ -17,6 +17,7 @@ use provost_core::index;
 use provost_core::intent::workspace::{ABSENT, DirtyFile, Workspace};
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid};
 use provost_core::path::RawPath;
+use provost_fs::stamp::{self, Stamp};
 use rayon::prelude::*;
 use rustix::fs::{FileType, Stat};
 
@@ -24,7 +25,7 @@ use super::attributes::{self, Attributes};
 use super::checkout_cache::{self, Basis, Disks, Ground, Seen};
 use super::run::{Place, failed, unexpected};
 use super::side_directory::SideGit;
-use super::{GitError, Repository, stamp, submodules, system};
+use super::{GitError, Repository, submodules, system};
 use crate::snapshot::read_file;
 
 /// The largest file whose content is hashed, in bytes; larger ones count as unreadable.
@@ -216,7 +217,7 @@ impl Repository {
         let look = |(path, line): (RawPath, Line)| {
             let place = checkout.join(OsStr::from_bytes(path.as_bytes()));
             let stat = rustix::fs::lstat(&place).ok();
-            let now = stat.as_ref().map(stamp::of);
+            let now = stat.as_ref().map(|stat| Stamp::of(stat).bytes());
             let before = known.get(&path).filter(|(stamp, _)| Some(*stamp) == now);
             let disk = match before {
                 Some((_, disk)) => Some(disk.clone()),
@@ -225,7 +226,7 @@ impl Repository {
             let keeps = |stat: Stat| {
                 let kind = FileType::from_raw_mode(stat.st_mode);
                 // The name of a directory's state follows from its content.
-                kind != FileType::Directory && stamp::is_settled(&stat, began)
+                kind != FileType::Directory && Stamp::of(&stat).is_settled(began)
             };
             let keep = now.filter(|_| stat.is_some_and(keeps)).zip(disk.clone());
             let file = DirtyFile {

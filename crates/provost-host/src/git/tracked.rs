@@ -8,9 +8,9 @@ use provost_core::object::Oid;
 use provost_core::path::RawPath;
 
 use super::run::Place;
-use super::stamp;
 use super::{GitError, Repository};
 use crate::snapshot::read_file;
+use provost_fs::stamp::{self, Stamp};
 
 impl Repository {
     /// A path that git tracks at or below `root`, which lies in the main checkout; `None` if there
@@ -41,8 +41,13 @@ impl Repository {
         let mut text = String::new();
         for name in ["index", "HEAD", "logs/HEAD"] {
             match rustix::fs::stat(self.common_dir.join(name)) {
-                Ok(stat) if stamp::is_settled(&stat, began) => {
-                    text.extend(stamp::of(&stat).iter().map(|byte| format!("{byte:02x}")));
+                Ok(stat) if Stamp::of(&stat).is_settled(began) => {
+                    text.extend(
+                        Stamp::of(&stat)
+                            .bytes()
+                            .iter()
+                            .map(|byte| format!("{byte:02x}")),
+                    );
                 }
                 Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => text.push('-'),
                 Ok(_) | Err(_) => return None,

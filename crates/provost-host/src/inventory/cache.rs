@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use provost_fs::atomic::{self, Durability};
+use provost_fs::stamp::{self, StampBytes};
 use sha2::{Digest as _, Sha256};
 
 use super::{Inventory, Row, Sha};
@@ -16,51 +17,14 @@ use super::{Inventory, Row, Sha};
 /// First bytes of a cache file; every version has its own.
 const MAGIC: &[u8; 16] = b"provost-files-1\n";
 
-/// A file whose times are this close to the reading may change later without a trace; some file
-/// systems count in whole seconds.
-const RACY_NANOS: i128 = 2_000_000_000;
-
 /// The largest cache file that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// Stat data of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
-    pub(super) device: u64,
-    pub(super) inode: u64,
-    pub(super) size: i64,
-    pub(super) mode: u32,
-    pub(super) modified: i128,
-    pub(super) changed: i128,
-}
-
-/// Bytes of an encoded [`Known`].
-const KNOWN: usize = 8 + 8 + 8 + 4 + 16 + 16;
-
 /// Bytes of a record, without its path.
-const RECORD: usize = KNOWN + size_of::<Sha>() + size_of::<u32>();
+const RECORD: usize = stamp::LENGTH + size_of::<Sha>() + size_of::<u32>();
 
-/// What is remembered, by path: an encoded [`Known`] and the digest.
-pub(super) type Remembered<'a> = HashMap<&'a [u8], (&'a [u8; KNOWN], &'a Sha)>;
-
-impl Known {
-    pub(super) fn bytes(&self) -> [u8; KNOWN] {
-        let mut bytes = [0; KNOWN];
-        let parts: [&[u8]; 6] = [
-            &self.device.to_le_bytes(),
-            &self.inode.to_le_bytes(),
-            &self.size.to_le_bytes(),
-            &self.mode.to_le_bytes(),
-            &self.modified.to_le_bytes(),
-            &self.changed.to_le_bytes(),
-        ];
-        let places = bytes.iter_mut();
-        for (place, byte) in places.zip(parts.into_iter().flatten()) {
-            *place = *byte;
-        }
-        bytes
-    }
-}
+/// What is remembered, by path: the stamp and the digest.
+pub(super) type Remembered<'a> = HashMap<&'a [u8], (&'a StampBytes, &'a Sha)>;
 
 #[derive(Debug)]
 pub struct Cache {
@@ -99,15 +63,9 @@ impl Cache {
         if let Some(parent) = self.path.parent() {
             fs::create_dir_all(parent)?;
         }
-        let beside = self
-            .path
-            .with_extension(format!("{}.new", std::process::id()));
         let digest = Sha256::digest(&self.bytes);
-        let mut file = fs::File::create(&beside)?;
-        for part in [MAGIC.as_slice(), digest.as_slice(), &self.bytes] {
-            file.write_all(part)?;
-        }
-        fs::rename(&beside, &self.path)
+        let file = [MAGIC.as_slice(), digest.as_slice(), &self.bytes].concat();
+        atomic::replace(&self.path, &file, 0o600, Durability::Cache)
     }
 
     pub(super) fn known(&self) -> Remembered<'_> {
@@ -124,10 +82,7 @@ impl Cache {
     /// Remembers `rows`, read since `began`, except those that may have changed in between.
     pub(super) fn replace(&mut self, rows: &[Row], began: i128) {
         let mut bytes = Vec::with_capacity(rows.len() * (RECORD + 40));
-        let settled = |row: &&Row| {
-            let latest = row.stat.modified.max(row.stat.changed);
-            latest + RACY_NANOS < began
-        };
+        let settled = |row: &&Row| row.stat.is_settled(began);
         for row in rows.iter().filter(settled) {
             let path = row.path.as_str().as_bytes();
             let Ok(length) = u32::try_from(path.len()) else {
@@ -150,7 +105,7 @@ fn whole(file: &[u8]) -> Option<Vec<u8>> {
     (Sha256::digest(records).as_slice() == digest).then(|| records.to_vec())
 }
 
-type Record<'a> = (&'a [u8], (&'a [u8; KNOWN], &'a Sha), &'a [u8]);
+type Record<'a> = (&'a [u8], (&'a StampBytes, &'a Sha), &'a [u8]);
 
 /// The first record of `bytes`, and the rest.
 fn record(bytes: &[u8]) -> Option<Record<'_>> {
@@ -160,12 +115,4 @@ fn record(bytes: &[u8]) -> Option<Record<'_>> {
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     let (path, rest) = rest.split_at_checked(length)?;
     Some((path, (known, sha), rest))
-}
-
-/// The current time, by the clock of file stamps.
-pub(super) fn now() -> i128 {
-    match SystemTime::now().duration_since(UNIX_EPOCH) {
-        Ok(since) => i128::try_from(since.as_nanos()).unwrap_or(i128::MAX),
-        Err(_) => 0,
-    }
 }

@@ -104,14 +104,14 @@ fn a_change_whose_times_were_set_back_is_seen_through_the_cache() {
     // The change time is too close to the reading, so nothing may be remembered of it.
     assert!(cache.known().is_empty());
     // As if the reading had begun long after the change.
-    let stat = Known::of(&rustix::fs::stat(&file).unwrap());
+    let stat = Stamp::of(&rustix::fs::stat(&file).unwrap());
     let row = Row {
         path: path("file"),
         stat,
         sha: first[&path("file")],
         read: true,
     };
-    cache.replace(&[row], cache::now() + 10_000_000_000);
+    cache.replace(&[row], stamp::now() + 10_000_000_000);
     cache.save().unwrap();
     let mut cache = Cache::open(&place);
     assert_eq!(cache.known().len(), 1);
@@ -136,7 +136,7 @@ fn what_the_cache_knows_is_not_read_again_and_a_damaged_cache_is_none() {
     let mut cache = Cache::open(&place);
     let row = Row {
         path: path("file"),
-        stat: Known::of(&rustix::fs::stat(&file).unwrap()),
+        stat: Stamp::of(&rustix::fs::stat(&file).unwrap()),
         // Not the digest of its bytes, so that it can only come from the cache.
         sha: [9; 32],
         read: true,

@@ -17,6 +17,7 @@ use provost_core::run::fact::{CommandRun, Ending, Layered, Side, Stream, TestRun
 use provost_core::secret::Known;
 use provost_core::tally::{self, Tally};
 use provost_engine::ports::{PortError, Watch};
+use provost_fs::atomic::{self, Durability};
 use serde_json::json;
 
 use super::prepare::Ready;
@@ -273,11 +274,13 @@ impl Memory {
                 self.directory.join(flat(&stream.file)),
             )?;
         }
-        let beside = self
-            .directory
-            .join(format!("run.{}.new", std::process::id()));
-        fs::write(&beside, serde_json::to_vec(run)?)?;
-        fs::rename(&beside, self.directory.join("run.json"))
+        let bytes = serde_json::to_vec(run)?;
+        atomic::replace(
+            &self.directory.join("run.json"),
+            &bytes,
+            0o600,
+            Durability::Cache,
+        )
     }
 }
 

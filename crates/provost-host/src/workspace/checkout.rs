@@ -9,10 +9,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use provost_core::change::Node;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::path::RawPath;
+use provost_fs::stamp::Stamp;
 use rayon::prelude::*;
 use rustix::fs::{AtFlags, Mode as Permissions, OFlags, Timespec, Timestamps};
 
-use super::manifest::Facts;
+use super::manifest::stamp_of;
 use super::{WorkspaceError, system};
 use crate::beneath::Beneath;
 use crate::git::{GitError, Repository};
@@ -26,7 +27,7 @@ const AGE: Duration = Duration::from_secs(2);
 const LEAST_CHUNK: usize = 256;
 
 /// Stat data of each file that was written.
-pub(super) type Written = BTreeMap<RawPath, Facts>;
+pub(super) type Written = BTreeMap<RawPath, Stamp>;
 
 /// Writes `files` into the empty directory `target`.
 ///
@@ -147,14 +148,14 @@ fn write_file(
     mode: Mode,
     bytes: &[u8],
     clock: &Clock,
-) -> std::io::Result<Facts> {
+) -> std::io::Result<Stamp> {
     if mode == Mode::Symlink {
         let (parent, name) = parent_of(root, path)?;
         rustix::fs::symlinkat(bytes, parent.as_fd(), name)?;
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         rustix::fs::utimensat(parent.as_fd(), name, &clock.0, flags)?;
         let stat = rustix::fs::statat(parent.as_fd(), name, flags)?;
-        return Ok(Facts::from(&stat));
+        return Ok(stamp_of(&stat));
     }
     let permissions = if mode == Mode::Executable {
         0o755
@@ -166,5 +167,5 @@ fn write_file(
     let mut file = std::fs::File::from(file);
     file.write_all(bytes)?;
     rustix::fs::futimens(&file, &clock.0)?;
-    Ok(Facts::from(&rustix::fs::fstat(&file)?))
+    Ok(stamp_of(&rustix::fs::fstat(&file)?))
 }

@@ -12,26 +12,24 @@ mod collect;
 mod lock;
 
 use std::fs::{self, File};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use provost_core::path::RawPath;
-use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW};
+use provost_fs::atomic;
+use provost_fs::lock::{FileLock, Hold};
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW};
 
 use super::manifest::Manifest;
 use super::{WorkspaceError, make_all_private, make_private, remove, system};
 pub use collect::{Collected, Wanted};
-use lock::{is_still, lock};
+use lock::lock;
 
 /// How many bytes the directories of one cache may occupy together.
 pub const ROOM: u64 = 20 << 30;
 
 /// How long to wait while another process makes the same directory.
 const PATIENCE: Duration = Duration::from_mins(10);
-
-/// How often its lock is polled.
-const GLANCE: Duration = Duration::from_millis(20);
 
 /// How often a directory may vanish between being made and being used.
 const ROUNDS: usize = 3;
@@ -54,7 +52,7 @@ pub(crate) struct HeldDirectory {
     pub(crate) is_new: bool,
     /// Whether it replaced an entry that had been modified.
     pub(crate) was_damaged: bool,
-    _lock: OwnedFd,
+    _lock: FileLock,
 }
 
 impl HeldDirectory {
@@ -131,10 +129,10 @@ impl DirectoryCache {
         let place = self.place(name);
         let path = place.join("lock");
         let failed = system("lock", &path);
-        let Some(lock) = lock(&path, FlockOperation::NonBlockingLockShared).map_err(failed)? else {
+        let Some(lock) = lock(&path, Hold::Shared).map_err(failed)? else {
             return Ok(None);
         };
-        if !is_still(&lock, &path) {
+        if !lock.is_at(&path) {
             return Ok(None);
         }
         let manifest = Manifest::read(&place.join("manifest"))
@@ -150,7 +148,7 @@ impl DirectoryCache {
             last_access: now,
             last_modification: now,
         };
-        rustix::fs::futimens(&lock, &used).map_err(system("touch", &path))?;
+        rustix::fs::futimens(lock.file(), &used).map_err(system("touch", &path))?;
         Ok(Some(HeldDirectory {
             place,
             manifest,
@@ -161,25 +159,20 @@ impl DirectoryCache {
     }
 
     /// Takes the exclusive lock for making `name`.
-    fn lock_making(&self, name: &str) -> Result<OwnedFd, WorkspaceError> {
+    fn lock_making(&self, name: &str) -> Result<FileLock, WorkspaceError> {
         let path = self.root.join(format!("{name}.lock"));
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        let attempt = || -> Result<_, WorkspaceError> {
             File::options()
                 .create(true)
                 .truncate(false)
                 .write(true)
                 .open(&path)
                 .map_err(system("make", &path))?;
-            let locked = lock(&path, FlockOperation::NonBlockingLockExclusive);
-            match locked.map_err(system("lock", &path))? {
-                Some(lock) if is_still(&lock, &path) => return Ok(lock),
-                _ if Instant::now() >= deadline => {
-                    return Err(WorkspaceError::Busy { path });
-                }
-                _ => std::thread::sleep(GLANCE),
-            }
-        }
+            let locked = lock(&path, Hold::Alone).map_err(system("lock", &path))?;
+            Ok(locked.filter(|lock| lock.is_at(&path)))
+        };
+        let locked = provost_fs::lock::wait(PATIENCE, attempt)?;
+        locked.ok_or(WorkspaceError::Busy { path })
     }
 
     /// Makes `name`; on failure the begun directory is removed.
@@ -225,7 +218,5 @@ pub(crate) fn finish<'a>(
 
 /// Syncs the names in a directory.
 fn sync(directory: &Path) -> Result<(), WorkspaceError> {
-    File::open(directory)
-        .and_then(|file| file.sync_all())
-        .map_err(system("sync", directory))
+    atomic::sync_directory(directory).map_err(system("sync", directory))
 }

@@ -7,7 +7,7 @@ use provost_core::object::{Mode, ObjectFormat};
 use provost_core::path::RawPath;
 
 use super::checkout::Written;
-use super::manifest::Facts;
+use provost_fs::stamp::Stamp;
 
 /// Bytes of the header: signature, version, number of entries.
 const HEAD: usize = 12;
@@ -85,7 +85,7 @@ fn first_entry(rest: &[u8], format: ObjectFormat) -> Option<(&[u8], &[u8])> {
     Some((rest.get(..whole)?, rest.get(start..start + length)?))
 }
 
-fn push(bytes: &mut Vec<u8>, path: &RawPath, side: &Node, written: Option<&Facts>) {
+fn push(bytes: &mut Vec<u8>, path: &RawPath, side: &Node, written: Option<&Stamp>) {
     let start = bytes.len();
     for word in facts(side.mode, written) {
         bytes.extend_from_slice(&word.to_be_bytes());
@@ -103,7 +103,7 @@ fn push(bytes: &mut Vec<u8>, path: &RawPath, side: &Node, written: Option<&Facts
 /// What git stores about a file; of large numbers only the low half.
 ///
 /// Device and owner are left out: they differ in a sandbox, and `core.checkStat` ignores them.
-fn facts(mode: Mode, facts: Option<&Facts>) -> [u32; 10] {
+fn facts(mode: Mode, facts: Option<&Stamp>) -> [u32; 10] {
     let mode = u32::from_str_radix(mode.digits(), 8).unwrap_or(0);
     let Some(facts) = facts else {
         return [0, 0, 0, 0, 0, 0, mode, 0, 0, 0];

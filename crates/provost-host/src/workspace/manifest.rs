@@ -10,6 +10,7 @@ use std::path::Path;
 
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
+use provost_fs::stamp::Stamp;
 use rayon::prelude::*;
 use rustix::fs::{AtFlags, Stat};
 
@@ -22,27 +23,12 @@ const LARGEST: u64 = 1 << 30;
 /// Number of hexadecimal digits of the closing hash.
 const SEAL: usize = 64;
 
-/// Stat data of one file, link or directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Facts {
-    pub(super) mode: u32,
-    pub(super) size: u64,
-    pub(super) inode: u64,
-    /// Seconds and nanoseconds.
-    pub(super) modified: (i64, u64),
-    /// Seconds and nanoseconds.
-    pub(super) changed: (i64, u64),
-}
-
-impl From<&Stat> for Facts {
-    fn from(stat: &Stat) -> Self {
-        Self {
-            mode: stat.st_mode,
-            size: u64::try_from(stat.st_size).unwrap_or(0),
-            inode: stat.st_ino,
-            modified: (stat.st_mtime, stat.st_mtime_nsec),
-            changed: (stat.st_ctime, stat.st_ctime_nsec),
-        }
+/// The stamp of a file, link or directory, without the number of its device, which may change with
+/// every mount.
+pub(super) fn stamp_of(stat: &Stat) -> Stamp {
+    Stamp {
+        device: 0,
+        ..Stamp::of(stat)
     }
 }
 
@@ -59,7 +45,7 @@ pub(crate) struct Manifest {
     directories: Vec<(RawPath, Names)>,
 }
 
-type Names = Vec<(Vec<u8>, Facts)>;
+type Names = Vec<(Vec<u8>, Stamp)>;
 
 impl Manifest {
     /// Stats `paths`, which are all files (and all empty directories) below `root`, and every
@@ -114,7 +100,8 @@ impl Manifest {
             bytes.extend_from_slice(directory.as_bytes());
             writeln!(bytes, "\0{}", names.len())?;
             for (name, facts) in names {
-                let Facts {
+                let Stamp {
+                    device: _,
                     mode,
                     size,
                     inode,
@@ -187,9 +174,9 @@ fn enter(names: &mut BTreeMap<RawPath, Vec<Vec<u8>>>, path: &[u8]) {
     }
 }
 
-fn look(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<Facts> {
+fn look(directory: &OwnedFd, name: &[u8]) -> rustix::io::Result<Stamp> {
     let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    Ok(Facts::from(&stat))
+    Ok(stamp_of(&stat))
 }
 
 fn name<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
@@ -206,10 +193,11 @@ fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     std::str::from_utf8(line).ok()
 }
 
-fn facts(line: &str) -> Option<Facts> {
+fn facts(line: &str) -> Option<Stamp> {
     let mut words = line.split(' ');
     let mut word = || words.next();
-    let facts = Facts {
+    let facts = Stamp {
+        device: 0,
         mode: word()?.parse().ok()?,
         size: word()?.parse().ok()?,
         inode: word()?.parse().ok()?,

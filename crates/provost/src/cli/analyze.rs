@@ -11,6 +11,7 @@ use provost_core::structure::{Category, Finding, Formula, Report, Settings, Summ
 use provost_core::wording::counted;
 use provost_engine::ports::Lens as _;
 use provost_formats::sarif;
+use provost_fs::atomic::{self, Durability};
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -152,11 +153,8 @@ fn keep(path: &Path, baseline: &Baseline) -> Result<(), Failure> {
             Failure::new(Code::InputInvalid, words).hint("name another file, or remove this one")
         })?;
     }
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    output::write(&beside, baseline.render().as_bytes())?;
-    std::fs::rename(&beside, path).map_err(|error| {
+    let text = baseline.render();
+    atomic::replace(path, text.as_bytes(), 0o666, Durability::Synced).map_err(|error| {
         let words = format!("`{}` cannot be written: {error}", path.display());
         Failure::new(Code::HostFailed, words)
     })

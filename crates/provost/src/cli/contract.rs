@@ -1,7 +1,5 @@
 //! `provost contract`: writes and lints contracts, and learns them from past runs.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -16,6 +14,7 @@ use provost_core::run::learn;
 use provost_core::tier::Tier;
 use provost_core::verdict::Verdict;
 use provost_formats::document::{self, Format};
+use provost_fs::atomic;
 use provost_host::{clock, ids};
 use serde_json::{Value, json};
 
@@ -289,8 +288,6 @@ pub(super) fn write(file: &Path, document: &Document) -> Result<(), Failure> {
     let format = Format::of_name(&file.to_string_lossy()).unwrap_or(Format::Json);
     let text = document::render(format, &value, lint::FIELDS);
     output::unlinked(file)?;
-    let opened = OpenOptions::new().write(true).create_new(true).open(file);
-    opened
-        .and_then(|mut file| file.write_all(text.as_bytes()))
+    atomic::create(file, text.as_bytes(), 0o666)
         .map_err(|error| Failure::of(Code::HostFailed, &error).about(file))
 }

@@ -8,8 +8,7 @@
 mod dependencies;
 mod project;
 
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -20,6 +19,7 @@ use provost_core::path::RawPath;
 use provost_core::policy::FILE as POLICY;
 use provost_engine::opening::Origin as _;
 use provost_formats::policy;
+use provost_fs::atomic;
 use provost_host::git::Repository;
 use serde_json::{Value, json};
 
@@ -129,12 +129,7 @@ fn row(what: &'static str, path: PathBuf) -> Row {
 
 /// Writes the policy unless the file exists.
 fn policy(path: &Path, text: &str) -> Result<Row, Failure> {
-    let write = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(text.as_bytes()));
-    let state = match write {
+    let state = match atomic::create(path, text.as_bytes(), 0o666) {
         Ok(()) => State::Made,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => standing(path),
         Err(error) => {

@@ -1,7 +1,6 @@
 //! `provost plan` and `provost split`: an agent writes or splits a contract; nothing is run.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::Write as _;
+use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +19,7 @@ use provost_engine::drive;
 use provost_engine::opening::Agent;
 use provost_engine::plan::{self, Made, Planned, Request};
 use provost_engine::ports::{Control, Observer as _, ObserverChoice, Progress, Watch};
+use provost_fs::atomic;
 use provost_host::machine::{self, Machine};
 use provost_host::{agent, cache, clock, ids, process_owner, workspace as host};
 use provost_store::lock::DriverLock;
@@ -326,9 +326,7 @@ fn chain(
         return Ok(Answer::data(json, text));
     };
     output::unlinked(file)?;
-    let opened = OpenOptions::new().write(true).create_new(true).open(file);
-    opened
-        .and_then(|mut file| file.write_all(text.as_bytes()))
+    atomic::create(file, text.as_bytes(), 0o666)
         .map_err(|error| Failure::of(Code::HostFailed, &error).about(file))?;
     let words = format!(
         "wrote {}: {}; nothing was run\n{notes}next: provost chain -f {0}{}\n",

@@ -6,9 +6,8 @@
 //! - A root that is in use carries a mark made with this user's secret; without that mark it is
 //!   foreign, and is only read.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
@@ -16,9 +15,10 @@ use provost_core::code::Code;
 use provost_core::gate::command::quote;
 use provost_core::user_secret::{Purpose, Secret};
 use provost_core::wording::counted;
+use provost_fs::atomic::{self, Durability};
 use provost_host::git::Repository;
 use provost_host::user_state::UserState;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
+use rustix::fs::OFlags;
 
 use crate::answer::Failure;
 use crate::show::neutralise;
@@ -240,30 +240,10 @@ pub(super) fn mark(root: &Path, secret: &Secret) -> Result<(), Failure> {
     let failed = |error: &dyn std::error::Error| Failure::of(Code::HostFailed, error);
     let id = provost_host::ids::trace_id().map_err(|error| failed(&error))?;
     let text = format!("{id} {}\n", secret.mac(Purpose::Root, id.as_bytes()));
-    if link_new(root, &text).is_ok() || is_marked(root, secret) {
+    let path = root.join(MARK);
+    if atomic::create(&path, text.as_bytes(), 0o600).is_ok() || is_marked(root, secret) {
         return Ok(());
     }
-    let beside = root.join(format!(".{MARK}.{id}"));
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(0o600);
-    let written = options
-        .open(&beside)
-        .and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&beside, root.join(MARK)));
-    written.map_err(|error| super::unusable(&root.join(MARK), &error))
-}
-
-/// Writes the mark of `root` so that a process that dies leaves nothing: the file has no name until
-/// it is complete. Not every file system has such files.
-fn link_new(root: &Path, text: &str) -> io::Result<()> {
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::open(root, flags, Mode::RUSR | Mode::WUSR)?);
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    let from = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let to = root.join(MARK);
-    Ok(linkat(CWD, from, CWD, to, AtFlags::SYMLINK_FOLLOW)?)
+    let marked = atomic::replace(&path, text.as_bytes(), 0o600, Durability::Synced);
+    marked.map_err(|error| super::unusable(&path, &error))
 }

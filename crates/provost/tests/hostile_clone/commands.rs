@@ -390,11 +390,6 @@ const LINKS: &[(&str, &str, &[&[&str]])] = &[
             &["snapshot", "--control", ".", "--out", "out/control.json"],
         ],
     ),
-    (
-        "base.json.new",
-        "LINK_REFUSED",
-        &[&["analyze", "--write-baseline", "base.json"]],
-    ),
 ];
 
 #[test]

@@ -1,11 +1,11 @@
 //! Small files that only this user could have written, and that are complete or absent.
 
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use provost_core::object::hex;
+use provost_fs::atomic::{self, Durability};
 use rustix::fs::OFlags;
 
 /// Reads up to `largest` bytes, if `place` is a regular file of this user in a directory of this
@@ -45,22 +45,5 @@ pub(super) fn write(place: &Path, bytes: &[u8]) -> io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(directory)?;
-    // A draft of this writer alone: another thread, or another process of the same pid, has its
-    // own.
-    let mut number = [0; 8];
-    getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
-    let beside = place.with_extension(format!("{}.new", hex(&number)));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&beside)?;
-    let kept = file
-        .write_all(bytes)
-        .and_then(|()| file.sync_all())
-        .and_then(|()| fs::rename(&beside, place));
-    if kept.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    kept
+    atomic::replace(place, bytes, 0o600, Durability::Synced)
 }

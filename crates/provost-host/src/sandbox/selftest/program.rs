@@ -11,12 +11,11 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
 
 use provost_core::object::hex;
+use provost_fs::stamp::{self, Stamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -28,52 +27,21 @@ use crate::sandbox::Launcher;
 /// The largest file of a remembered digest, in bytes.
 const LARGEST: u64 = 4096;
 
-/// Some file systems store times in whole seconds.
-const SETTLED: Duration = Duration::from_secs(2);
-
-/// What identifies one state of a file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Identity {
-    fn of(file: &File) -> io::Result<Self> {
-        let found = file.metadata()?;
-        Ok(Self {
-            device: found.dev(),
-            inode: found.ino(),
-            size: found.size(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-        })
-    }
-
-    /// Whether any change after `now` shows in the times.
-    fn is_settled(&self, now: SystemTime) -> bool {
-        let seconds = self.changed.0.max(self.modified.0);
-        let latest = u64::try_from(seconds).ok().map(Duration::from_secs);
-        let latest = latest.and_then(|latest| SystemTime::UNIX_EPOCH.checked_add(latest));
-        let age = latest.and_then(|latest| now.duration_since(latest).ok());
-        age.is_some_and(|age| age > SETTLED)
-    }
+fn stamp_of(file: &File) -> io::Result<Stamp> {
+    Ok(Stamp::of(&rustix::fs::fstat(file)?))
 }
 
 /// What is stored on disk.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Remembered {
-    identity: Identity,
+    identity: Stamp,
     sha256: String,
 }
 
 /// Digests that this process has computed or recalled.
-fn known() -> MutexGuard<'static, BTreeMap<Identity, String>> {
-    static KNOWN: Mutex<BTreeMap<Identity, String>> = Mutex::new(BTreeMap::new());
+fn known() -> MutexGuard<'static, BTreeMap<Stamp, String>> {
+    static KNOWN: Mutex<BTreeMap<Stamp, String>> = Mutex::new(BTreeMap::new());
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -81,7 +49,7 @@ fn known() -> MutexGuard<'static, BTreeMap<Identity, String>> {
 /// background, so that the self-test does not wait for it.
 pub fn foresee(launcher: &Launcher, directory: &Path) {
     let place = place(directory);
-    let now = SystemTime::now();
+    let now = stamp::now();
     let recalled = place
         .as_deref()
         .map(|place| recall(&launcher.exe, place, now));
@@ -115,10 +83,10 @@ fn place(directory: &Path) -> Option<PathBuf> {
     Some(sandboxes.join("program.json"))
 }
 
-fn recall(path: &Path, place: &Path, now: SystemTime) -> io::Result<()> {
+fn recall(path: &Path, place: &Path, now: i128) -> io::Result<()> {
     let bytes = private_file::read(place, LARGEST)?;
     let remembered: Remembered = serde_json::from_slice(&bytes)?;
-    let identity = Identity::of(&File::open(path)?)?;
+    let identity = stamp_of(&File::open(path)?)?;
     if remembered.identity != identity || !identity.is_settled(now) {
         return Err(io::Error::other("it is about another program"));
     }
@@ -129,7 +97,7 @@ fn recall(path: &Path, place: &Path, now: SystemTime) -> io::Result<()> {
 /// Reads the whole program, once per process as long as it stays the same.
 fn compute(path: &Path) -> io::Result<Remembered> {
     let mut file = File::open(path)?;
-    let identity = Identity::of(&file)?;
+    let identity = stamp_of(&file)?;
     // Other threads that ask meanwhile wait for this answer.
     let mut known = known();
     if let Some(sha256) = known.get(&identity).cloned() {
@@ -144,7 +112,7 @@ fn compute(path: &Path) -> io::Result<Remembered> {
         }
     }
     let sha256 = hex(&hasher.finalize());
-    known.insert(identity.clone(), sha256.clone());
+    known.insert(identity, sha256.clone());
     Ok(Remembered { identity, sha256 })
 }
 
@@ -160,18 +128,18 @@ mod tests {
         let program = scratch.path().join("program");
         let place = scratch.path().join("kept/program.json");
         fs::write(&program, "one").unwrap();
-        let recalls_at = |remembered: &Remembered, now: SystemTime| {
+        let recalls_at = |remembered: &Remembered, now: i128| {
             private_file::write(&place, &serde_json::to_vec(remembered).unwrap()).unwrap();
             recall(&program, &place, now).is_ok()
         };
-        let later = SystemTime::now() + SETTLED + Duration::from_secs(2);
+        let later = stamp::now() + 4_000_000_000;
         let recalls = |remembered: &Remembered| recalls_at(remembered, later);
         let remembered = compute(&program).unwrap();
         assert_eq!(remembered.sha256, sha256(b"one"));
-        let now = SystemTime::now();
+        let now = stamp::now();
         assert!(!recalls_at(&remembered, now), "it was written just now");
         assert!(recalls(&remembered));
-        let others: [fn(&mut Identity); 5] = [
+        let others: [fn(&mut Stamp); 5] = [
             |it| it.device += 1,
             |it| it.inode += 1,
             |it| it.size += 1,

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::{CWD, FlockOperation, RenameFlags};
+use provost_fs::lock::Hold;
+use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 
 use super::DirectoryCache;
@@ -128,7 +129,7 @@ impl DirectoryCache {
             let path = self.root.join(name);
             if let Some(begun) = name.strip_suffix(".new") {
                 let maker = self.root.join(format!("{begun}.lock"));
-                let lock = lock(&maker, FlockOperation::NonBlockingLockExclusive);
+                let lock = lock(&maker, Hold::Alone);
                 if matches!(lock, Ok(Some(_))) {
                     remove(&self.root, &path)?;
                 }

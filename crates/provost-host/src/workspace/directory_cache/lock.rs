@@ -1,41 +1,23 @@
-//! File locks that end with the process.
+//! Locks of cached directories.
 
-use std::os::fd::OwnedFd;
+use std::io;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
+use provost_fs::lock::{FileLock, Hold};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 /// Locks the file `path`; `None` if it does not exist or another process holds the lock.
-pub(super) fn lock(path: &Path, operation: FlockOperation) -> rustix::io::Result<Option<OwnedFd>> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+pub(super) fn lock(path: &Path, hold: Hold) -> io::Result<Option<FileLock>> {
+    let locked = FileLock::try_at(path, OFlags::RDWR, hold);
+    match locked.as_ref().map_err(Errno::from_io_error) {
         // It does not exist, or is not a lock of ours and will be set aside.
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR) => return Ok(None),
-        file => file?,
-    };
-    match rustix::fs::flock(&file, operation) {
-        Ok(()) => Ok(Some(file)),
-        Err(Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(error),
+        Err(Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ISDIR)) => Ok(None),
+        _ => locked,
     }
 }
 
 /// The lock on a directory that has no holder.
-pub(super) fn unused(place: &Path) -> Option<OwnedFd> {
-    lock(
-        &place.join("lock"),
-        FlockOperation::NonBlockingLockExclusive,
-    )
-    .ok()?
-}
-
-pub(super) fn is_still(lock: &OwnedFd, path: &Path) -> bool {
-    let (Ok(one), Ok(other)) = (
-        rustix::fs::fstat(lock),
-        rustix::fs::statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW),
-    ) else {
-        return false;
-    };
-    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+pub(super) fn unused(place: &Path) -> Option<FileLock> {
+    lock(&place.join("lock"), Hold::Alone).ok()?
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use provost_core::code::Code;
 use provost_core::hook::{Binding, Bindings, Bound};
 use provost_core::json;
+use provost_fs::atomic::{self, Durability};
 use serde_json::json;
 
 use super::{Stop, broken};
@@ -54,10 +55,8 @@ pub(super) fn read_found(place: &Places) -> Result<Bindings, Stop> {
 pub(super) fn write(place: &Places, all: &Bindings) -> Result<(), Failure> {
     place.prepare()?;
     let path = place.root.join(BINDINGS);
-    let beside = path.with_extension("new");
     let text = format!("{:#}\n", json!(all));
-    fs::write(&beside, text)
-        .and_then(|()| fs::rename(&beside, &path))
+    atomic::replace(&path, text.as_bytes(), 0o666, Durability::Synced)
         .map_err(|error| broken(&error, &path))
 }
 

@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 use provost_core::code::Code;
 use provost_core::json;
 use provost_core::object::sha256;
+use provost_fs::atomic::{self, Durability};
 use serde_json::{Map, Value, json};
 
 use super::checkout;
@@ -67,7 +68,6 @@ impl Program {
         if !user {
             let file = checkout(place)?.join(directory).join(file);
             output::unlinked(&file)?;
-            output::unlinked(&file.with_extension("provost-new"))?;
             return Ok(SettingsFiles {
                 file,
                 before: place.root.join(format!("hook-{}.json", self.name())),
@@ -110,11 +110,9 @@ fn read(path: &Path) -> Result<Option<String>, Failure> {
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let beside = real.with_extension("provost-new");
     let parent = real.parent().unwrap_or(Path::new("/"));
     let done = fs::create_dir_all(parent)
-        .and_then(|()| fs::write(&beside, text))
-        .and_then(|()| fs::rename(&beside, &real));
+        .and_then(|()| atomic::replace(&real, text.as_bytes(), 0o666, Durability::Synced));
     done.map_err(|error| broken(path, &error))
 }
 

@@ -1,0 +1,12 @@
+//! How files are written, compared and locked: one mechanism each, for every crate that has files.
+//!
+//! - [`atomic`] writes a file whole or not at all.
+//! - [`stamp`] tells from stat data whether a file has changed.
+//! - [`lock`] holds a file lock that ends with its process.
+//!
+//! Nothing of ours is below this crate, so that the store, the host and the lens, which do not know
+//! each other, share it.
+
+pub mod atomic;
+pub mod lock;
+pub mod stamp;
