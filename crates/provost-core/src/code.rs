@@ -18,7 +18,18 @@ macro_rules! catalogue {
             $($(#[$doc])* #[serde(rename = $name $(, alias = $earlier)?)] $variant,)+
         }
 
-        impl Code {
+        /// An error with a code, which a port reports as it is.
+pub trait Coded: std::error::Error {
+    /// The rule that decided; see `provost explain`.
+    fn code(&self) -> Code;
+
+    /// What the user can do about it, when the page of the code does not say enough.
+    fn hint(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl Code {
             /// Every code, in the order of the catalogue.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::verify::Pins;
-use provost_core::code::Code;
+use provost_core::code::{Code, Coded};
 use provost_core::lease::{Acquired, LeaseRequest};
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
@@ -45,6 +45,16 @@ impl Error for PortError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         // The error itself is the reason already.
         self.error.as_ref().and_then(|error| error.source())
+    }
+}
+
+impl<E: Coded + Send + Sync + 'static> From<E> for PortError {
+    fn from(error: E) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Self {
+            hint,
+            ..Self::of(error.code(), error)
+        }
     }
 }
 

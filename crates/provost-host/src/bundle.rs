@@ -18,7 +18,7 @@ use provost_core::bundle::verify::Files;
 use provost_core::path::RawPath;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
-use crate::beneath::Beneath;
+use provost_fs::beneath::Beneath;
 
 /// The most entries that are listed.
 pub const MOST_ENTRIES: usize = 20_000;

@@ -11,7 +11,7 @@ pub const RESULTS: &str = "tests";
 /// Logs of preparation steps that no run asked for.
 pub const PREPARED: &str = "prepared";
 /// Self-tests that passed, by boot of the machine.
-pub const SANDBOXES: &str = "sandboxes";
+pub const SANDBOXES: &str = provost_sandbox::REMEMBERED;
 /// Directories that are being removed; also in the runtime root.
 pub const REMOVED: &str = "removed";
 /// Marks that overlays work here, since this boot of the machine.

@@ -43,12 +43,12 @@ use provost_core::pack;
 use provost_core::path::RawPath;
 use provost_core::tree::{self, TreeError};
 
-use crate::beneath::Beneath;
 use crate::git::{GitError, Repository};
 use base::Base;
 pub(crate) use base::has_below;
 pub(crate) use colliding_names::name_twins;
 use masks::Masks;
+use provost_fs::beneath::Beneath;
 use read::Content;
 
 /// Limits of a capture.

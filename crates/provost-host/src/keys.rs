@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use provost_core::bundle::key::{self, NamedKey, SigningKey};
 use provost_fs::atomic::{self, Durability};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 /// The most bytes that are read of a file of keys.
 const LARGEST: u64 = 1024 * 1024;
@@ -270,7 +271,7 @@ impl Keys {
         let file = match file {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
                 return Err(KeysError::NotRegular {
                     path,
                     wanted: "file",

@@ -1,9 +1,9 @@
-//! Everything that touches the machine: sandboxes, git, capture, workspaces, processes.
+//! Everything that touches the machine, on top of sandboxes: git, capture, workspaces, agents.
 //!
 //! # Invariants
 //!
 //! - Nothing an agent wrote is trusted or executed outside a sandbox.
-//! - `unsafe` appears only in the sandbox.
+//! - There is no `unsafe` here; see `provost-sandbox`.
 
 pub mod agent;
 pub mod bundle;
@@ -19,13 +19,10 @@ pub mod keys;
 pub mod machine;
 pub mod packet_commands;
 pub mod process_owner;
-pub mod proxy;
-pub mod sandbox;
 pub mod shared_checkout;
 pub mod snapshot;
 pub mod untrusted_files;
 pub mod user_state;
 pub mod workspace;
 
-mod beneath;
-mod process;
+pub use provost_sandbox::{self as sandbox, proxy};

@@ -12,7 +12,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use provost_core::code::Code;
+use provost_core::code::{Code, Coded as _};
 use provost_core::path::RepoPath;
 use rayon::prelude::*;
 

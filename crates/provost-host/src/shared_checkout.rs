@@ -13,9 +13,9 @@ use provost_engine::ports::PortError;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::beneath::Beneath;
 use crate::git::{GitError, Repository};
 use crate::ids;
+use provost_fs::beneath::Beneath;
 
 #[derive(Debug)]
 pub struct SharedCheckout {

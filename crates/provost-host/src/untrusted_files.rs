@@ -13,7 +13,7 @@ use provost_core::path::RepoPath;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::beneath::Beneath;
+use provost_fs::beneath::Beneath;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ForeignError {

@@ -16,7 +16,6 @@ mod index;
 pub(crate) mod layer;
 mod lower;
 mod manifest;
-mod remove;
 mod size;
 
 use std::fs::DirBuilder;
@@ -27,6 +26,7 @@ use provost_core::change::Finding;
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_engine::ports::PortError;
+use provost_fs::remove::RemoveError;
 
 use crate::capture::{self, CaptureError, Limits, Source};
 use crate::git::{GitError, Repository, config};
@@ -35,7 +35,6 @@ use crate::sandbox::Mount;
 pub use directory_cache::{Collected, ROOM, Wanted};
 pub use layer::{Layer, Layers};
 pub use lower::{Lower, Lowers};
-pub use remove::remove;
 pub use size::size;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,13 +130,8 @@ pub enum WorkspaceError {
         #[source]
         source: std::io::Error,
     },
-    /// A directory outside the root, which must not be removed.
-    #[error("`{}` does not lie below `{}`", path.display(), root.display())]
-    Outside {
-        path: PathBuf,
-        /// The directory it must lie below.
-        root: PathBuf,
-    },
+    #[error(transparent)]
+    Remove(#[from] RemoveError),
     /// Another process holds the lock for longer than the wait.
     #[error("another process holds `{}` for too long", path.display())]
     Busy { path: PathBuf },
@@ -166,6 +160,11 @@ fn system<E: Into<std::io::Error>>(
         path: path.to_owned(),
         source: error.into(),
     }
+}
+
+/// Removes the directory `dir`, which must lie below `root`; a missing one is no error.
+pub fn remove(root: &Path, dir: &Path) -> Result<(), WorkspaceError> {
+    Ok(provost_fs::remove::remove(root, dir)?)
 }
 
 /// Makes the workspace `dir`, which must not exist, with a checkout of `tree`.

@@ -85,8 +85,18 @@ const RULES: &[Rule] = &[
         others: Some(&["serde", "serde_json", "thiserror"]),
     },
     Rule {
+        package: "provost-sandbox",
+        ours: &["provost-core", "provost-fs"],
+        others: None,
+    },
+    Rule {
         package: "provost-host",
-        ours: BELOW,
+        ours: &[
+            "provost-core",
+            "provost-engine",
+            "provost-fs",
+            "provost-sandbox",
+        ],
         others: None,
     },
     Rule {
@@ -102,7 +112,7 @@ const RULES: &[Rule] = &[
     Rule {
         package: "provost-fs",
         ours: &[],
-        others: Some(&["getrandom", "rustix", "serde"]),
+        others: Some(&["getrandom", "rustix", "serde", "thiserror"]),
     },
     // Only for tests: no rule names it, so no crate may depend on it otherwise.
     Rule {

@@ -13,7 +13,7 @@ use rustix::fs::{FileType, Mode as Permissions, OFlags};
 
 use super::walk::{Seen, What};
 use super::{Limits, Mode, finding};
-use crate::beneath::Beneath;
+use provost_fs::beneath::Beneath;
 
 /// The content at a captured path.
 #[derive(Debug)]

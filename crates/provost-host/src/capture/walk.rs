@@ -17,8 +17,8 @@ use super::layer::{self, Cover};
 use super::masks::Masks;
 use super::rules::Rules;
 use super::{Limits, Source, finding};
-use crate::beneath::Beneath;
 use crate::git::{GitError, Repository};
+use provost_fs::beneath::Beneath;
 
 /// An entry for the tree.
 #[derive(Debug)]

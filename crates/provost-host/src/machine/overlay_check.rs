@@ -6,7 +6,9 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 use crate::sandbox::{Command, Control, How, Launcher, Mount, Profile, Stdin};
-use crate::{cache, process, workspace};
+use provost_sandbox::process;
+
+use crate::{cache, workspace};
 
 /// What the payload of the trial does to the overlay.
 const SCRIPT: &str =

@@ -15,8 +15,8 @@ use rustix::fs::{AtFlags, Mode as Permissions, OFlags, Timespec, Timestamps};
 
 use super::manifest::stamp_of;
 use super::{WorkspaceError, system};
-use crate::beneath::Beneath;
 use crate::git::{GitError, Repository};
+use provost_fs::beneath::Beneath;
 
 /// How far back the files are dated.
 ///

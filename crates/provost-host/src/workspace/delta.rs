@@ -11,9 +11,9 @@ use rustix::io::Errno;
 
 use super::checkout::{self, Written};
 use super::{WorkspaceError, system};
-use crate::beneath::Beneath;
 use crate::capture::has_below;
 use crate::git::Repository;
+use provost_fs::beneath::Beneath;
 
 type Files = BTreeMap<RawPath, Node>;
 

@@ -17,8 +17,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::directory_cache::{self, Collected, DirectoryCache, HeldDirectory, Wanted};
 use super::{WorkspaceError, make_private, system};
-use crate::beneath::Beneath;
 use crate::cache;
+use provost_fs::beneath::Beneath;
 
 const MOST: usize = 2_000_000;
 

@@ -92,7 +92,7 @@ impl Layers {
             stderr: made.root.join("stderr"),
         };
         let launcher = Launcher {
-            exe: env!("CARGO_BIN_EXE_sandbox-fixture").into(),
+            exe: env!("CARGO_BIN_EXE_launcher-fixture").into(),
         };
         let running = launcher.start(&profile, &command, |_| Ok(())).unwrap();
         let ended = running.wait(&mut |_| Control::Continue).unwrap();

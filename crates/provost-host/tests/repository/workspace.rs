@@ -3,6 +3,7 @@
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use provost_core::change::FindingKind;
+use provost_fs::remove::RemoveError;
 use provost_host::workspace::{self, PrivateGit, WorkspaceError};
 
 use crate::scratch::{Scratch, chmod, git, put};
@@ -107,7 +108,7 @@ fn removal_stays_below_its_root() {
     ] {
         let refused = workspace::remove(&cache, &path);
         assert!(
-            matches!(refused, Err(WorkspaceError::Outside { .. })),
+            matches!(refused, Err(WorkspaceError::Remove(RemoveError::Outside { .. }))),
             "{}",
             path.display()
         );

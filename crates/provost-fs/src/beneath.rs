@@ -3,13 +3,13 @@
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::Path;
 
-use provost_fs::atomic::{self, Durability};
+use crate::atomic::{self, Durability};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// A directory that lookups cannot leave.
 #[derive(Debug)]
-pub(crate) struct Beneath(OwnedFd);
+pub struct Beneath(OwnedFd);
 
 /// Flags of every lookup: a link is an error, a fifo does not block, no child inherits it.
 const CAREFUL: OFlags = OFlags::NOFOLLOW
@@ -19,19 +19,19 @@ const CAREFUL: OFlags = OFlags::NOFOLLOW
 
 impl Beneath {
     /// Opens `path`, which must be a directory and not a link to one.
-    pub(crate) fn new(path: &Path) -> rustix::io::Result<Self> {
+    pub fn new(path: &Path) -> rustix::io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | CAREFUL;
         rustix::fs::open(path, flags, Mode::empty()).map(Self)
     }
 
     /// A directory below, which lookups cannot leave either.
-    pub(crate) fn below(&self, path: &[u8]) -> rustix::io::Result<Self> {
+    pub fn below(&self, path: &[u8]) -> rustix::io::Result<Self> {
         self.directory(path).map(Self)
     }
 
     /// Writes the file `name` in this directory itself, whole or not at all. Whatever had the name
     /// before, a link too, is replaced and not written through.
-    pub(crate) fn replace(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
         if name.contains('/') {
             return Err(Errno::XDEV.into());
         }
@@ -41,17 +41,12 @@ impl Beneath {
     }
 
     /// Opens the directory at `path`; the empty path is the root.
-    pub(crate) fn directory(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+    pub fn directory(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
         let path = if path.is_empty() { b"." } else { path };
         self.open(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
     }
 
-    pub(crate) fn open(
-        &self,
-        path: &[u8],
-        flags: OFlags,
-        mode: Mode,
-    ) -> rustix::io::Result<OwnedFd> {
+    pub fn open(&self, path: &[u8], flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
         let flags = flags | CAREFUL;
         let resolve =
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;

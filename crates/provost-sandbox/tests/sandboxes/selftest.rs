@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_core::tier::Tier;
-use provost_host::sandbox::{Mount, Network, Profile, Wall};
+use provost_sandbox::{Mount, Network, Profile, Wall};
 
 use crate::stage::{Request, Stage, WORKSPACE, for_each_user};
 

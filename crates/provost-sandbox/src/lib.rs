@@ -37,10 +37,12 @@ mod network;
 mod overlay;
 mod payload;
 mod probe;
+pub mod process;
 mod process_identity;
 mod process_memory;
 mod profile;
 mod program_search;
+pub mod proxy;
 mod proxy_listener;
 mod reaper;
 mod root;
@@ -76,6 +78,9 @@ pub use terminal::Terminal;
 pub use toolchain::{Toolchain, toolchain_mounts};
 pub use userns_settings::{Switch, switched_off};
 pub use wall::Wall;
+
+/// The directory in a cache that remembers self-tests which passed, by boot of the machine.
+pub const REMEMBERED: &str = "sandboxes";
 
 /// Starts `command` in a sandbox, with the running program as launcher; see [`Launcher::start`].
 pub fn start(

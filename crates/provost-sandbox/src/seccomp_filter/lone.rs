@@ -120,7 +120,7 @@ mod tests {
     use super::super::super::bpf;
     use super::super::{program, rules};
     use super::*;
-    use crate::sandbox::profile::Network;
+    use crate::profile::Network;
 
     fn answer(call: i64, arguments: [u64; 6]) -> u32 {
         let mut rules = rules(&Network::Deny);

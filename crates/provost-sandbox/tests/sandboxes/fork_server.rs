@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command as Process;
 use std::thread;
 
-use provost_host::sandbox::{Command, Control, How, Launcher, ProcessIdentity, Running, Stdin};
+use provost_sandbox::{Command, Control, How, Launcher, ProcessIdentity, Running, Stdin};
 
 use crate::death::until;
 use crate::stage::{Stage, for_each_user};

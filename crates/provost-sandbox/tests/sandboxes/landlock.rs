@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use provost_core::tier::Tier;
-use provost_host::sandbox::{How, Mount, Network, Profile};
+use provost_sandbox::{How, Mount, Network, Profile};
 use rustix::io::Errno;
 
 use crate::stage::{Stage, WORKSPACE, for_each_user};

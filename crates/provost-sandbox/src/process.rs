@@ -1,22 +1,22 @@
 //! Reads what the kernel says about a process.
 
 /// The boot id; it differs for every boot of the machine.
-pub(crate) const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+pub const BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// What `/proc/<pid>/stat` says about a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Status {
+pub struct Status {
     /// The kernel's letter, such as `S` or `Z`.
-    pub(crate) state: u8,
-    pub(crate) parent: i32,
-    pub(crate) threads: u64,
+    pub state: u8,
+    pub parent: i32,
+    pub threads: u64,
     /// When it started, in clock ticks since boot.
-    pub(crate) started: u64,
+    pub started: u64,
 }
 
 impl Status {
     /// Parses a `stat` line; the program name may contain any character and ends at the last `)`.
-    pub(crate) fn parse(stat: &[u8]) -> Option<Self> {
+    pub fn parse(stat: &[u8]) -> Option<Self> {
         let end = stat.iter().rposition(|byte| *byte == b')')?;
         let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
         let mut fields = rest.split_ascii_whitespace();
@@ -37,7 +37,7 @@ impl Status {
     }
 
     /// Whether it is a zombie or gone.
-    pub(crate) fn is_dead(self) -> bool {
+    pub fn is_dead(self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
 }

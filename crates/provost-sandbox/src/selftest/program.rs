@@ -20,9 +20,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::private_file;
-use crate::cache;
+use crate::Launcher;
 use crate::process::BOOT;
-use crate::sandbox::Launcher;
 
 /// The largest file of a remembered digest, in bytes.
 const LARGEST: u64 = 4096;
@@ -79,7 +78,7 @@ pub(super) fn digest(path: &Path) -> io::Result<String> {
 /// Where the digest is stored until the next boot.
 fn place(directory: &Path) -> Option<PathBuf> {
     let boot = fs::read_to_string(BOOT).ok()?;
-    let sandboxes = directory.join(cache::SANDBOXES).join(boot.trim());
+    let sandboxes = directory.join(crate::REMEMBERED).join(boot.trim());
     Some(sandboxes.join("program.json"))
 }
 

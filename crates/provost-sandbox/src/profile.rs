@@ -221,7 +221,7 @@ impl Profile {
 macro_rules! lacks {
     ($profile:expr, $wall:ident) => {{
         #[cfg(feature = "holes")]
-        let lacking = $profile.lacks($crate::sandbox::wall::Wall::$wall);
+        let lacking = $profile.lacks($crate::wall::Wall::$wall);
         #[cfg(not(feature = "holes"))]
         let lacking = {
             let _ = &$profile;

@@ -3,8 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use provost_core::code::Code;
-use provost_engine::ports::PortError;
+use provost_core::code::{Code, Coded};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -52,9 +51,8 @@ pub enum SandboxError {
     },
 }
 
-impl SandboxError {
-    /// The rule that decided; see `provost explain`.
-    pub fn code(&self) -> Code {
+impl Coded for SandboxError {
+    fn code(&self) -> Code {
         match self {
             Self::Start { stage, .. } if stage.starts_with(EXEC) => Code::HostFailed,
             Self::Start { .. } => Code::SandboxUnavailable,
@@ -68,6 +66,15 @@ impl SandboxError {
         }
     }
 
+    fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Start { hint, .. } => Some(hint),
+            _ => None,
+        }
+    }
+}
+
+impl SandboxError {
     /// Whether the machine lacked a free process, and may have one in a moment.
     pub(crate) fn is_transient(&self) -> bool {
         let again = Errno::AGAIN.raw_os_error();
@@ -104,20 +111,6 @@ impl SandboxError {
         move |errno| Self::Machine {
             what,
             source: errno.into(),
-        }
-    }
-}
-
-impl From<SandboxError> for PortError {
-    fn from(error: SandboxError) -> Self {
-        let hint = match &error {
-            SandboxError::Start { hint, .. } => Some(hint.clone()),
-            _ => None,
-        };
-        let failure = Self::of(error.code(), error);
-        match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use provost_core::object::hex;
 
-use crate::workspace;
+use provost_fs::remove::remove;
 
 /// How the names of such directories begin.
 const PREFIX: &str = "provost-scratch-";
@@ -58,7 +58,7 @@ impl Scratch {
 
     /// Removes the directory. What cannot be removed, the next sandbox tries to remove.
     pub fn remove(&self) {
-        let _ = workspace::remove(&self.root, &self.path);
+        let _ = remove(&self.root, &self.path);
     }
 }
 
@@ -82,7 +82,7 @@ fn sweep(root: &Path) {
         }
         let free = File::open(entry.path()).map(|directory| directory.try_lock());
         match free {
-            Ok(Ok(())) => drop(workspace::remove(root, &entry.path())),
+            Ok(Ok(())) => drop(remove(root, &entry.path())),
             Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) | Err(_) => {}
         }
     }

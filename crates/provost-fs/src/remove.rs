@@ -1,14 +1,42 @@
-//! Removes a workspace, whatever its content.
+//! Removes a directory, whatever its content.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{WorkspaceError, system};
 use crate::beneath::Beneath;
+
+/// Why a directory was not removed.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveError {
+    /// A system call failed.
+    #[error("cannot {what} `{}`", path.display())]
+    System {
+        /// What was tried, after "cannot".
+        what: &'static str,
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    /// A directory outside the root, which must not be removed.
+    #[error("`{}` does not lie below `{}`", path.display(), root.display())]
+    Outside {
+        path: PathBuf,
+        /// The directory it must lie below.
+        root: PathBuf,
+    },
+}
+
+fn system(what: &'static str, path: &Path) -> impl FnOnce(Errno) -> RemoveError {
+    move |error| RemoveError::System {
+        what,
+        path: path.to_owned(),
+        source: error.into(),
+    }
+}
 
 /// How many levels are entered with a directory held open at each.
 const DEEPEST: usize = 64;
@@ -16,12 +44,16 @@ const DEEPEST: usize = 64;
 /// Removes the directory `dir`, which must lie below `root`; a missing one is no error.
 ///
 /// Links are removed, never followed. Directories without permission to enter get it first.
-pub fn remove(root: &Path, dir: &Path) -> Result<(), WorkspaceError> {
-    let outside = || WorkspaceError::Outside {
+pub fn remove(root: &Path, dir: &Path) -> Result<(), RemoveError> {
+    let outside = || RemoveError::Outside {
         path: dir.to_owned(),
         root: root.to_owned(),
     };
-    let root_path = root.canonicalize().map_err(system("find", root))?;
+    let root_path = root.canonicalize().map_err(|source| RemoveError::System {
+        what: "find",
+        path: root.to_owned(),
+        source,
+    })?;
     let below = dir
         .strip_prefix(root)
         .or_else(|_| dir.strip_prefix(&root_path))

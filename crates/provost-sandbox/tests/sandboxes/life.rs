@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use provost_core::object::sha256;
 use provost_core::tier::Tier;
-use provost_host::sandbox::{How, Launcher};
+use provost_sandbox::{How, Launcher};
 
 use crate::stage::{Request, for_each_user};
 
@@ -70,7 +70,7 @@ fn a_set_up_that_fails_names_its_step() {
         assert_eq!(answer.value["stage"], "workdir /nowhere");
 
         let mut profile = stage.profile();
-        profile.add(provost_host::sandbox::Mount::ReadOnly {
+        profile.add(provost_sandbox::Mount::ReadOnly {
             source: "/no/such/source".into(),
             target: "/x".into(),
         });

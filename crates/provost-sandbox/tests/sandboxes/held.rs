@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use provost_host::sandbox::{How, Profile};
+use provost_sandbox::{How, Profile};
 
 use crate::stage::{Stage, for_each_user};
 

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
-use provost_host::sandbox::{HOME, How, Mount, Network, toolchain_mounts};
+use provost_sandbox::{HOME, How, Mount, Network, toolchain_mounts};
 
 use crate::stage::{Stage, WORKSPACE, for_each_sandbox, for_each_user};
 

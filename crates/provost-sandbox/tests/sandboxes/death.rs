@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use provost_host::sandbox::{How, ProcessIdentity, SandboxError, reap};
+use provost_sandbox::{How, ProcessIdentity, SandboxError, reap};
 
 use crate::stage::{Request, Stage, for_each_sandbox, for_each_user};
 

@@ -7,7 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use provost_host::sandbox::{
+use provost_sandbox::{
     Command, Control, Launcher, Profile, SandboxError, Stdin, main_if_launcher, selftest,
 };
 use serde::Deserialize;
@@ -73,7 +73,7 @@ impl Request {
 #[cfg(feature = "holes")]
 fn keep_groups(profile: &Profile) {
     const ADM: u32 = 4;
-    if profile.holes.contains(&provost_host::sandbox::Wall::Groups) {
+    if profile.holes.contains(&provost_sandbox::Wall::Groups) {
         let _ = rustix::thread::set_thread_groups(&[rustix::process::Gid::from_raw(ADM)]);
     }
 }

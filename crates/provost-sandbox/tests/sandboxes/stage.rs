@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use provost_core::tier::Tier;
-use provost_host::sandbox::{Ended, How, Mount, Profile};
+use provost_sandbox::{Ended, How, Mount, Profile};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

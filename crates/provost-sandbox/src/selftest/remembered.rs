@@ -13,8 +13,7 @@ use std::path::{Path, PathBuf};
 use provost_core::object::sha256;
 
 use super::{Ground, Outside, Report, private_file};
-use crate::cache;
-use crate::sandbox::{Launcher, Mount, Profile, SandboxError};
+use crate::{Launcher, Mount, Profile, SandboxError};
 
 /// The largest report that is read.
 const LARGEST: u64 = 256 << 10;
@@ -94,7 +93,7 @@ pub fn shape(profile: &Profile, private: &[&Path]) -> Profile {
 fn place(directory: &Path, ground: &Ground) -> Result<PathBuf, SandboxError> {
     let key = serde_json::to_value(ground).map_err(SandboxError::Profile)?;
     let name = sha256(key.to_string().as_bytes());
-    let sandboxes = directory.join(cache::SANDBOXES).join(&ground.boot);
+    let sandboxes = directory.join(crate::REMEMBERED).join(&ground.boot);
     Ok(sandboxes.join(format!("{name}.json")))
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use provost_host::sandbox::{How, Mount, Profile};
+use provost_sandbox::{How, Mount, Profile};
 
 use crate::stage::{Stage, for_each_user};
 
