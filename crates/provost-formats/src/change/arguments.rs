@@ -10,6 +10,8 @@ use provost_core::intent::scope::{ChangeScope, MOST};
 use provost_core::intent::start::{DirtyPolicy, OnConflict};
 use provost_core::structure::blast::Depth;
 use provost_core::structure::budget::Strictness;
+use provost_core::structure::health::Points;
+use serde::Deserialize as _;
 use serde_json::{Map, Value};
 
 use super::Detail;
@@ -87,15 +89,10 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A number, of which only the sign is used.
-    pub fn sign(&mut self, name: &'static str) -> Result<Option<bool>, ArgumentError> {
-        match self.value(name) {
-            None => Ok(None),
-            Some(value) => match value.as_f64() {
-                Some(number) => Ok(Some(number < 0.0)),
-                None => wrong(format!("`{name}` is a number")),
-            },
-        }
+    /// A number of points.
+    pub fn points(&mut self, name: &'static str) -> Result<Option<Points>, ArgumentError> {
+        let points = self.value(name).map(Points::deserialize).transpose();
+        points.or_else(|_| wrong(format!("`{name}` is a number of points")))
     }
 
     /// The format of a document.
@@ -362,8 +359,8 @@ pub struct Claims<'a> {
     pub run: Option<&'a str>,
     /// Whether a text without a citation gets a warning.
     pub wants_citations: bool,
-    /// Whether the health fell, if the caller says so.
-    pub fell: Option<bool>,
+    /// By how much the health changed, if the caller says so.
+    pub health_delta: Option<Points>,
 }
 
 pub fn claims(given: &Map<String, Value>) -> Result<Claims<'_>, ArgumentError> {
@@ -372,7 +369,7 @@ pub fn claims(given: &Map<String, Value>) -> Result<Claims<'_>, ArgumentError> {
         text: arguments.text("text")?.unwrap_or_default(),
         run: arguments.text("run_id")?,
         wants_citations: arguments.flag("require_citations", true)?,
-        fell: arguments.sign("patch_health_delta")?,
+        health_delta: arguments.points("patch_health_delta")?,
     };
     arguments.end()?;
     Ok(claims)

@@ -5,7 +5,6 @@ use provost_core::code::Code;
 use provost_core::intent::receipt::{self, by_run};
 use provost_core::intent::request::Evidence;
 use provost_core::structure::blast::{Depth, artifact_id};
-use provost_core::structure::health::Points;
 use provost_engine::change::{self, Session};
 use provost_formats::change::arguments::{self, Arguments, Contract};
 use provost_formats::change::{self as payload, tools};
@@ -321,9 +320,7 @@ fn gates(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
 fn claims(caller: &mut ChangeSession, given: &Given) -> Result<Value, Trouble> {
     let asked = arguments::claims(given)?;
     let (run, citations) = (asked.run, asked.wants_citations);
-    let delta = asked
-        .fell
-        .map(|fell| Points::whole(if fell { -1 } else { 0 }));
+    let delta = asked.health_delta;
     let at = caller.knowing(None, run)?;
     let judged = caller.services[at]
         .with(|ports| change::claims(ports, asked.text, run, citations, delta))?;

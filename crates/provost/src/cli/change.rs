@@ -464,7 +464,6 @@ fn evidence(touched: &Touched, given: &mut Value) {
 fn shown(asked: &Asked<'_>, value: Value) -> Answer {
     let word = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let refused = ["recovery_rejected", "rejected"].contains(&word("action_taken").as_str())
-        || value["claims"]["valid"] == json!(false)
         || value["valid"] == json!(false)
         || value["lease_renewed"] == json!(false)
         || value["would_fail"] == json!(true);
