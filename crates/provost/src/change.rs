@@ -182,6 +182,8 @@ impl ChangeSession {
         let only = match &self.serves {
             Serves::Any => return Ok(()),
             Serves::One(top) if nearest(place) == Some(top) => return Ok(()),
+            // There is nothing to serve or to write, and the tools say so.
+            Serves::None if nearest(place).is_none() => return Ok(()),
             Serves::One(top) => format!("it serves `{}` alone", top.display()),
             Serves::None => "it was started in no repository".to_owned(),
         };

@@ -21,6 +21,7 @@ pub fn markdown(receipt: &Value) -> String {
         "health",
         format!("{} → {}", text("/health/before"), text("/health/after")),
     );
+    row("health against the baseline", text("/health/delta"));
     for (heading, pointer) in [
         ("Changed files", "/scope/changed_files"),
         ("New findings", "/structural_delta/regressions"),

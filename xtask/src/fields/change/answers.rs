@@ -339,6 +339,7 @@ fn judged(
         external: &outside,
         not_changed: &hygiene.not_changed,
         workspace_digest: &workspace(DIRTY_AFTER).digest(),
+        baseline_health: None,
         tree: Some("tree"),
         review: request.review.as_deref(),
     });
