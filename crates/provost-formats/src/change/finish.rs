@@ -12,6 +12,8 @@ use provost_core::structure::compare::{Delta, Worsened};
 use provost_core::structure::health::Points;
 use provost_core::structure::profile::Profile;
 use provost_core::structure::{Family, Finding, Report};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::arguments::Shown;
@@ -140,7 +142,7 @@ fn receipt_fields(document: &Value, digest: &str) -> Value {
 
 pub fn patch_trail(trail: &Value, detail: Detail) -> Value {
     let mut trail = trail.clone();
-    if let (Detail::Summary, Some(fields)) = (detail, trail.as_object_mut()) {
+    if let (Detail::Summary | Detail::Normal, Some(fields)) = (detail, trail.as_object_mut()) {
         for list in [
             "declared_files",
             "changed_files",
@@ -400,8 +402,10 @@ pub fn budget(run_id: &str, budget: &Budget, intent: Option<&Intent>) -> Value {
 }
 
 /// Which findings a comparison is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Focus {
+    #[default]
     All,
     /// Duplicated code.
     Clones,
@@ -412,16 +416,6 @@ pub enum Focus {
 }
 
 impl Focus {
-    pub fn parse(word: &str) -> Option<Self> {
-        match word {
-            "all" => Some(Self::All),
-            "clones" => Some(Self::Clones),
-            "structural" => Some(Self::Structural),
-            "metrics" => Some(Self::Metrics),
-            _ => None,
-        }
-    }
-
     fn has(self, finding: &Finding) -> bool {
         match (self, finding.family) {
             (Self::All, _)

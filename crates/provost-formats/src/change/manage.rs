@@ -280,7 +280,10 @@ pub fn reset(intent_id: &str, answer: Option<&(Intent, Reset)>) -> Value {
     }
 }
 
-/// The result of a clean-up.
-pub fn swept(swept: &Swept) -> Value {
-    json!({ "removed": swept.removed, "remaining": swept.remaining, "purged": swept.purged })
+/// The result of a clean-up, which also removed `reports` that no evidence refers to.
+pub fn swept(swept: &Swept, reports: usize) -> Value {
+    json!({
+        "removed": swept.removed, "remaining": swept.remaining, "purged": swept.purged,
+        "reports_removed": reports,
+    })
 }

@@ -324,7 +324,7 @@ pub(super) fn snapshot(snapshot: Option<&Snapshot>, root: &str, detail: Detail) 
 /// How far a change reaches.
 pub(super) fn blast_radius(blast: &Blast, run_id: &str, detail: Detail) -> Value {
     let most = |most: usize| match detail {
-        Detail::Summary => most,
+        Detail::Summary | Detail::Normal => most,
         Detail::Full => usize::MAX,
     };
     let listed =
