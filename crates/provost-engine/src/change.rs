@@ -26,6 +26,7 @@ use provost_core::bundle::layout::ATTESTATION;
 use provost_core::code::Code;
 use provost_core::intent::claims::TextError;
 use provost_core::intent::course::Happening;
+use provost_core::intent::finish::Stop;
 use provost_core::intent::record::{Intent, State, Viewer};
 use provost_core::intent::run::NoRun;
 use provost_core::intent::scope::ScopeError;
@@ -103,17 +104,14 @@ impl From<TextError> for ChangeError {
     }
 }
 
-/// What the owner of an expired intent can do.
-const RENEW: &str = "the time of this intent is over: renew it (manage_change_intent, \
-                     action=\"renew\"), or analyse the repository and start again with \
-                     dirty_scope_policy=\"continue_own_wip\"; either way the work is judged from \
-                     where it began";
-
 /// The refusal of a request about a closed intent.
 fn is_closed<T>(intent: &Intent) -> Result<T, ChangeError> {
     let (id, state) = (&intent.intent_id, intent.state.name());
     match intent.state {
-        State::Expired => wrong(format!("the intent `{id}` is {state}; {RENEW}")),
+        State::Expired => {
+            let advice = Stop::TimeOver.permission_advice();
+            wrong(format!("the intent `{id}` is {state}; {advice}"))
+        }
         _ => wrong(format!(
             "the intent `{id}` is closed ({state}); start another one"
         )),

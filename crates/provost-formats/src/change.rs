@@ -20,29 +20,28 @@ pub use start::{started, unseen_analysis, unseen_start};
 
 use provost_core::intent::receipt::inside;
 use provost_core::path::{RawPath, RepoPath};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How much a caller wants to see; any word but `full` asks for a summary.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// How much a caller wants to see.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Detail {
     /// Numbers, and what blocks the change.
     #[default]
     Summary,
+    /// The same as a summary.
+    Normal,
     /// Every path.
     Full,
 }
 
 impl Detail {
-    pub fn of(word: Option<&str>) -> Self {
-        match word {
-            Some("full") => Self::Full,
-            _ => Self::Summary,
-        }
-    }
-
     fn word(self) -> &'static str {
         match self {
             Self::Summary => "summary",
+            Self::Normal => "normal",
             Self::Full => "full",
         }
     }

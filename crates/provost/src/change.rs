@@ -11,8 +11,9 @@ use provost_core::lease::Owner;
 use provost_engine::change::{ChangeError, Session};
 use provost_engine::ports::PortError;
 use provost_formats::change::arguments::ArgumentError;
+use provost_formats::change::tools::Request;
 use provost_host::clock;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 pub(crate) use service::ChangeService;
 
@@ -182,6 +183,8 @@ impl ChangeSession {
         let only = match &self.serves {
             Serves::Any => return Ok(()),
             Serves::One(top) if nearest(place) == Some(top) => return Ok(()),
+            // There is nothing to serve or to write, and the tools say so.
+            Serves::None if nearest(place).is_none() => return Ok(()),
             Serves::One(top) => format!("it serves `{}` alone", top.display()),
             Serves::None => "it was started in no repository".to_owned(),
         };
@@ -200,12 +203,8 @@ impl ChangeSession {
         Arc::clone(&self.registries)
     }
 
-    pub(crate) fn call(
-        &mut self,
-        tool: &str,
-        given: &Map<String, Value>,
-    ) -> Result<Value, Trouble> {
-        tools::call(self, tool, given)
+    pub(crate) fn call(&mut self, request: &Request) -> Result<Value, Trouble> {
+        tools::call(self, request)
     }
 
     /// The service for the root `root`, and that root relative to the top of its repository.

@@ -20,13 +20,13 @@ use std::time::Duration;
 use provost_core::json;
 use provost_core::lease::Owner;
 use provost_engine::change::ports::IntentRegistry as _;
-use provost_formats::change::tools;
+use provost_formats::change::tools::{self, Request};
 use provost_host::clock;
 use provost_store::registry::Registry;
 use serde_json::{Map, Value, json};
 
 use crate::answer::Failure;
-use crate::change::{ChangeSession, Identity, Kept};
+use crate::change::{ChangeSession, Identity, Kept, Trouble};
 use crate::session;
 
 /// The longest line that is read, in bytes.
@@ -273,7 +273,9 @@ fn serve_tools(mut session: ChangeSession, queue: &mpsc::Receiver<Work>, out: &O
                 tool,
                 arguments,
             } => {
-                let (value, failed) = match session.call(&tool, &arguments) {
+                let asked = Request::read(&tool, &arguments).map_err(Trouble::from);
+                let answer = asked.and_then(|request| session.call(&request));
+                let (value, failed) = match answer {
                     Ok(value) => (value, false),
                     Err(trouble) => (trouble.value(), true),
                 };

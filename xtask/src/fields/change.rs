@@ -9,67 +9,71 @@ use std::collections::BTreeSet;
 
 use provost_core::intent::claims::{ClaimText, Known, judge};
 use provost_core::schema::validate::validate;
-use provost_formats::change::arguments::{self, ArgumentError};
-use provost_formats::change::tools;
+use provost_formats::change::arguments::{ArgumentError, Mode};
+use provost_formats::change::tools::{self, Request};
 use serde_json::{Map, Value, json};
 
 use super::probe::{Row, Rows, Said, absent, general, probe_some, walk, words_of};
 
-/// Parses a request, and returns the result as text.
-type Reader = fn(&Map<String, Value>) -> Result<String, ArgumentError>;
-
-fn start(given: &Map<String, Value>) -> Result<String, ArgumentError> {
-    arguments::start(given, "").map(|read| format!("{read:?}"))
+/// What a call of `tool` is understood as.
+fn understood(tool: &str, given: &Map<String, Value>) -> Result<String, ArgumentError> {
+    let request = Request::read(tool, given)?;
+    Ok(match &request {
+        Request::Start(asked) => {
+            let detail = asked.blast_radius_detail;
+            format!("{} {:?} {detail:?}", asked.root, asked.request("")?)
+        }
+        Request::Finish(asked) => format!("{:?} {:?}", asked.request()?, asked.shown()),
+        Request::Contract(asked) if asked.mode == Mode::Budget => {
+            format!("{:?} {:?}", asked.budget_run(), asked.strictness)
+        }
+        Request::Contract(asked) => format!("{:?}", asked.verify()?),
+        Request::Claims(asked) => {
+            // A text is judged at once, so what the judge refuses is refused here, too.
+            let known = Known {
+                report: None,
+                earlier: None,
+                health_delta: None,
+                wants_citations: asked.require_citations.unwrap_or(true),
+            };
+            let words = ClaimText::try_from(asked.text.as_str());
+            let words = words.map_err(|error| ArgumentError(error.to_string()))?;
+            format!("{asked:?} {:?}", judge(&words, &known))
+        }
+        Request::Analyse(asked) => format!(
+            "{} {:?} {:?} {:?} {:?}",
+            asked.root,
+            asked.settings(),
+            asked.baseline()?,
+            asked.changed()?,
+            asked.ignored()
+        ),
+        other => format!("{other:?}"),
+    })
 }
 
-fn finish(given: &Map<String, Value>) -> Result<String, ArgumentError> {
-    arguments::finish(given).map(|read| format!("{read:?}"))
-}
-
-fn contract(given: &Map<String, Value>) -> Result<String, ArgumentError> {
-    arguments::contract(given).map(|read| format!("{read:?}"))
-}
-
-/// A text is judged at once, so what the judge refuses is refused here, too.
-fn claims(given: &Map<String, Value>) -> Result<String, ArgumentError> {
-    let read = arguments::claims(given)?;
-    let known = Known {
-        report: None,
-        earlier: None,
-        health_delta: None,
-        wants_citations: read.wants_citations,
-    };
-    let words = ClaimText::try_from(read.text).map_err(|error| ArgumentError(error.to_string()))?;
-    let judged = judge(&words, &known);
-    Ok(format!("{read:?} {judged:?}"))
-}
-
-fn analysis(given: &Map<String, Value>) -> Result<String, ArgumentError> {
-    arguments::analysis(given).map(|read| format!("{read:?}"))
-}
-
-/// The parser of a tool, and valid requests that have all of its arguments between them.
-fn examples(tool: &str) -> Option<(Reader, Vec<Value>)> {
+/// Valid requests that have all arguments of a tool between them.
+fn examples(tool: &str) -> Option<Vec<Value>> {
     Some(match tool {
-        "start_controlled_change" => (start, vec![whole_start()]),
+        "start_controlled_change" => vec![whole_start()],
         "finish_controlled_change" => {
             let mut by_commit = whole_finish();
             by_commit["diff_ref"] = json!("HEAD");
-            (finish, vec![whole_finish(), without_files(by_commit)])
+            vec![whole_finish(), without_files(by_commit)]
         }
         "check_patch_contract" => {
             let mut by_commit = whole_contract();
             by_commit["diff_ref"] = json!("HEAD");
             // Only one name of the earlier run counts, so each must be alone once.
             by_commit["before_run_id"] = Value::Null;
-            (contract, vec![whole_contract(), without_files(by_commit)])
+            vec![whole_contract(), without_files(by_commit)]
         }
         "validate_review_claims" => {
             let whole = json!({
                 "text": "it is fine", "run_id": "0123abcd", "require_citations": true,
                 "patch_health_delta": 3,
             });
-            (claims, vec![whole])
+            vec![whole]
         }
         "analyze_repository" => {
             let mut by_commit = whole_analysis();
@@ -77,7 +81,7 @@ fn examples(tool: &str) -> Option<(Reader, Vec<Value>)> {
                 fields.remove("changed_paths");
             }
             by_commit["git_diff_ref"] = json!("HEAD");
-            (analysis, vec![whole_analysis(), by_commit])
+            vec![whole_analysis(), by_commit]
         }
         _ => return None,
     })
@@ -170,13 +174,13 @@ fn listed(tool: &str) -> Value {
 
 /// The fields of a request to `tool`; each argument in its schema must be tried.
 pub(super) fn request(tool: &str) -> Result<Rows, String> {
-    let (read, examples) = examples(tool).ok_or_else(|| format!("no reader for `{tool}`"))?;
+    let examples = examples(tool).ok_or_else(|| format!("no example for `{tool}`"))?;
     let schema = listed(tool);
-    // The parser takes any level of detail, so its schema does not list them.
-    let mut words = vec![json!("full")];
+    let mut words = Vec::new();
     words_of(&schema, &mut words);
     let judge = |value: &Value| {
-        if let Some(Ok(read)) = value.as_object().map(read) {
+        let read = value.as_object().map(|given| understood(tool, given));
+        if let Some(Ok(read)) = read {
             return Said::Holds(read);
         }
         let mut by = BTreeSet::from(["INPUT_INVALID".to_owned()]);

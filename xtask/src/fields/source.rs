@@ -368,7 +368,7 @@ pub(super) const SECTIONS: &[Section] = &[
     },
     Section {
         title: "Change control: asking `validate_review_claims`",
-        about: "Of `patch_health_delta` only the sign counts. A finish passes its own.",
+        about: "A finish passes its own `patch_health_delta`.",
         subject: Subject::Request("validate_review_claims"),
         fields: "text patch_health_delta",
     },

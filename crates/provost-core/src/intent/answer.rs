@@ -183,6 +183,8 @@ pub enum Recovered {
         previous: Box<Intent>,
         /// What changed since the intent was declared.
         changed: Vec<RawPath>,
+        /// The intents and runs that hold its files by now; until they are gone it may not edit.
+        held_by: Vec<Conflict>,
     },
     No(Refusal),
 }

@@ -2,6 +2,8 @@
 //!
 //! Nothing here decides about a change: a claim that does not hold is reported beside the verdict.
 
+mod regression_free;
+
 use std::collections::BTreeSet;
 
 use crate::structure::health::{Dimension, Points};
@@ -19,23 +21,8 @@ const NEGATION: (usize, usize) = (48, 4);
 /// Families that are reported and never decide.
 const REPORT_ONLY: [&str; 4] = ["security", "overloaded_modules", "adoption", "structural"];
 
-const REGRESSION_FREE: &[&str] = &[
-    "no regression",
-    "no regressions",
-    "without regression",
-    "without regressions",
-    "regression-free",
-    "regression free",
-    "zero regressions",
-    "no quality loss",
-    "health is unchanged",
-    "health unchanged",
-    "health improved",
-    "nothing got worse",
-];
-
 const NEGATIONS: &[&str] = &[
-    "not", "no", "never", "isn't", "without", "cannot", "don't", "doesn't",
+    "not", "no", "never", "without", "cannot", "nor", "neither", "hardly", "nothing", "none",
 ];
 
 /// Why a text of claims is refused.
@@ -121,7 +108,7 @@ pub fn judge(ClaimText(text): &ClaimText, known: &Known<'_>) -> Judged {
     let lower = text.to_lowercase();
     let mut found = Judged::default();
     cite(text, &lower, known, &mut found);
-    overclaim(&lower, known, &mut found);
+    regression_free::judge(&lower, known, &mut found);
     if found.citations.is_empty() && known.wants_citations {
         found.warnings.push(Warning {
             kind: "no_citations",
@@ -268,28 +255,6 @@ fn of_family(name: &str) -> Vec<Rule> {
         .collect()
 }
 
-/// Finds words that promise more than the health allows.
-fn overclaim(lower: &str, known: &Known<'_>, found: &mut Judged) {
-    let Some(delta) = known.health_delta.filter(|delta| delta.is_negative()) else {
-        return;
-    };
-    let Some(claim) = REGRESSION_FREE.iter().find(|words| lower.contains(**words)) else {
-        return;
-    };
-    let reason = "the health fell";
-    found.violations.push(Violation {
-        pattern: "health_regression_overclaim",
-        claim: (*claim).to_owned(),
-        cited: None,
-        reason,
-        source: format!("health_delta {}", delta.number()),
-    });
-    found.warnings.push(Warning {
-        kind: "health_regression_overclaim",
-        message: format!("{reason} by this change ({})", delta.number()),
-    });
-}
-
 /// The sentence around a place, at most [`WINDOW`] characters to each side.
 fn around(text: &str, begin: usize, length: usize) -> &str {
     let end = (begin + length).min(text.len());
@@ -325,12 +290,22 @@ fn says<'a>(window: &str, words: &[&'a str]) -> Option<&'a str> {
 
 /// Whether the words at the end of `before` negate what follows.
 fn negated(before: &str) -> bool {
+    nearest(before).iter().any(|word| is_negation(word))
+}
+
+/// The words at the end of `before` in which a negation counts, the last one first.
+fn nearest(before: &str) -> Vec<&str> {
     let (letters, words) = NEGATION;
-    let near: String = before.chars().rev().take(letters).collect();
-    let near: String = near.chars().rev().collect();
-    let last: Vec<&str> = near.split_whitespace().rev().take(words + 1).collect();
-    last.iter()
-        .any(|word| NEGATIONS.contains(&word.trim_matches(',')))
+    let from = before.char_indices().rev().take(letters).last();
+    let near = &before[from.map_or(before.len(), |(at, _)| at)..];
+    near.split_whitespace().rev().take(words + 1).collect()
+}
+
+/// Whether a text begins with a word that negates.
+fn is_negation(text: &str) -> bool {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    let word = word.trim_matches(|letter: char| !letter.is_alphanumeric());
+    NEGATIONS.contains(&word) || word.ends_with("n't") || word.ends_with("n\u{2019}t")
 }
 
 #[cfg(test)]

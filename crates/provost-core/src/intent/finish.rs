@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::hygiene::Block;
-use super::record::ScopeStatus;
+use super::record::{ScopeStatus, State};
 use super::scope::{ChangeScope, ScopeError, normalise};
 use super::verify::{self, Verified};
 use super::workspace::Workspace;
@@ -45,8 +45,10 @@ pub const TTL_EXPIRED: &str = "ttl_expired";
 /// The step at which a finish stopped, and why.
 #[derive(Debug, Clone, Copy)]
 pub enum Stop<'a> {
-    /// The intent waits, was refused, or is closed: its agent may not edit under it.
+    /// The intent waits: its agent may not edit yet.
     NotActive,
+    /// The intent was refused, or its files are held by another agent.
+    NotAllowed,
     TimeOver,
     /// Git cannot read the checkout, so no finish is accepted.
     Blind,
@@ -64,10 +66,41 @@ pub enum Stop<'a> {
     },
 }
 
+impl Stop<'_> {
+    /// Why an intent in this state, under which its agent may not edit, cannot be finished.
+    pub fn without_permission(state: State) -> Self {
+        match state {
+            State::Expired => Self::TimeOver,
+            State::Queued => Self::NotActive,
+            State::Active | State::Refused | State::Clean | State::Orphaned | State::Replaced => {
+                Self::NotAllowed
+            }
+        }
+    }
+
+    /// What the owner of an intent can do that may not edit.
+    pub fn permission_advice(self) -> &'static str {
+        match self {
+            Self::TimeOver => {
+                "the time of this intent is over: renew it (manage_change_intent, \
+                 action=\"renew\"), or analyse the repository and start again with \
+                 dirty_scope_policy=\"continue_own_wip\"; either way the work is judged from where \
+                 it began"
+            }
+            Self::NotActive => "promote the intent first, and edit only then",
+            _ => {
+                "this intent may not edit: undo what was edited under it, and start again when the \
+                 files are free"
+            }
+        }
+    }
+}
+
 /// The answer to a finish, and the reason in one word.
 pub fn conclude(stop: Stop<'_>) -> (Status, Option<&'static str>) {
     match stop {
         Stop::NotActive => (Status::Unverified, Some("intent_not_active")),
+        Stop::NotAllowed => (Status::Unverified, Some("edit_not_allowed")),
         Stop::TimeOver => (Status::Expired, Some(TTL_EXPIRED)),
         Stop::Blind => (Status::Unverified, Some("git_unavailable")),
         Stop::Hygiene(_) => (Status::Unverified, Some("workspace_hygiene")),
@@ -89,7 +122,7 @@ pub fn conclude(stop: Stop<'_>) -> (Status, Option<&'static str>) {
 pub fn needs_person(stop: Stop<'_>) -> bool {
     match stop {
         Stop::TimeOver | Stop::Blind | Stop::Hygiene(_) | Stop::Expired | Stop::Scope => true,
-        Stop::NotActive => false,
+        Stop::NotActive | Stop::NotAllowed => false,
         Stop::Judged { verified, .. } => verified.status == verify::Status::Violated,
     }
 }
@@ -105,27 +138,35 @@ pub struct ScopeCheck {
     /// Touched, but not declared.
     pub unexpected: Vec<RawPath>,
     pub forbidden: Vec<RawPath>,
+    /// Touched, and declared only as related.
+    pub expanded: Vec<RawPath>,
     /// Declared, but not touched.
     pub untouched: Vec<RepoPath>,
 }
 
 /// Compares the paths that an agent says it touched with those that it declared.
 pub fn check(scope: &ChangeScope, evidence: &BTreeSet<RawPath>) -> ScopeCheck {
-    let mut forbidden = Vec::new();
-    let mut unexpected = Vec::new();
+    let (mut forbidden, mut unexpected, mut expanded) = (Vec::new(), Vec::new(), Vec::new());
     for path in evidence {
-        let named = RepoPath::try_from(path).is_ok_and(|path| scope.names(&path));
+        let named = RepoPath::try_from(path).ok();
+        let named = named.filter(|path| scope.names(path));
         if scope.forbids(&path.to_string()) {
             forbidden.push(path.clone());
-        } else if !named {
+        } else if let Some(named) = named {
+            if !scope.allowed_files.contains(&named) {
+                expanded.push(path.clone());
+            }
+        } else {
             unexpected.push(path.clone());
         }
     }
     let untouched = |path: &&RepoPath| !evidence.contains(&RawPath::from(*path));
-    let status = if forbidden.is_empty() && unexpected.is_empty() {
-        ScopeStatus::Clean
-    } else {
+    let status = if !forbidden.is_empty() || !unexpected.is_empty() {
         ScopeStatus::Violated
+    } else if !expanded.is_empty() {
+        ScopeStatus::Expanded
+    } else {
+        ScopeStatus::Clean
     };
     let declared = || scope.allowed_files.iter().chain(&scope.allowed_related);
     ScopeCheck {
@@ -133,6 +174,7 @@ pub fn check(scope: &ChangeScope, evidence: &BTreeSet<RawPath>) -> ScopeCheck {
         actual: evidence.iter().cloned().collect(),
         unexpected,
         forbidden,
+        expanded,
         untouched: scope
             .allowed_files
             .iter()
@@ -207,8 +249,13 @@ mod tests {
                 found.forbidden.into_iter().collect::<BTreeSet<_>>(),
                 set(forbidden)
             );
-            let clean = unexpected.is_empty() && forbidden.is_empty();
-            assert_eq!(found.status == ScopeStatus::Clean, clean, "{touched:?}");
+            let violated = !unexpected.is_empty() || !forbidden.is_empty();
+            let status = match (violated, touched.contains(&"r")) {
+                (true, _) => ScopeStatus::Violated,
+                (false, true) => ScopeStatus::Expanded,
+                (false, false) => ScopeStatus::Clean,
+            };
+            assert_eq!(found.status, status, "{touched:?}");
         }
     }
 

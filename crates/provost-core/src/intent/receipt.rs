@@ -37,6 +37,8 @@ pub struct Facts<'a> {
     pub not_changed: &'a [RawPath],
     /// The digest of the checkout that was judged.
     pub workspace_digest: &'a str,
+    /// The health of the baseline that the analysis from after trusts.
+    pub baseline_health: Option<Points>,
     /// The tree of the commit in it.
     pub tree: Option<&'a str>,
     /// What the agent wrote about the change for people.
@@ -47,7 +49,7 @@ pub struct Facts<'a> {
 fn verdict(facts: &Facts<'_>, decisions: &[Value]) -> &'static str {
     if facts.verified.status == verify::Status::Violated || !decisions.is_empty() {
         "needs_attention"
-    } else if facts.check.status == ScopeStatus::Clean && facts.status.is_accepted() {
+    } else if facts.check.status != ScopeStatus::Violated && facts.status.is_accepted() {
         "clean"
     } else {
         "incomplete"
@@ -83,6 +85,7 @@ pub fn compose(facts: &Facts<'_>) -> Value {
                 .map(|path| inside(&facts.intent.root, &path.to_string())).collect::<Vec<_>>(),
             "unexpected_files": facts.check.unexpected,
             "forbidden_touched": facts.check.forbidden,
+            "expanded_files": facts.check.expanded,
             "evidence_not_changed": facts.not_changed,
         },
         "blast_radius": { "radius_level": facts.intent.radius_level },
@@ -95,7 +98,7 @@ pub fn compose(facts: &Facts<'_>) -> Value {
             "contract_violations": verified.violations,
         },
         "structural_delta": structure(delta),
-        "health": health(delta),
+        "health": health(facts),
         "external_changes": facts.external.iter().take(SHOWN).collect::<Vec<_>>(),
         "human_decisions": decisions,
         "claims_not_made": [
@@ -116,11 +119,16 @@ fn structure(delta: &Delta) -> Value {
     })
 }
 
-fn health(delta: &Delta) -> Value {
+/// How far the repository drifted from its baseline; the delta of the patch is in
+/// `structural_delta`.
+fn health(facts: &Facts<'_>) -> Value {
+    let (delta, baseline) = (&facts.verified.delta, facts.baseline_health);
+    let drift = delta.health_after.zip(baseline);
     json!({
         "before": delta.health_before.map(Points::number),
         "after": delta.health_after.map(Points::number),
-        "delta": delta.health_delta.map(Points::number),
+        "baseline": baseline.map(Points::number),
+        "delta": drift.map(|(after, baseline)| after.minus(baseline).number()),
     })
 }
 

@@ -81,8 +81,10 @@ impl State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScopeStatus {
-    /// Everything that was touched is declared.
+    /// Everything that was touched is declared as allowed.
     Clean,
+    /// Everything that was touched is declared, some of it only as related.
+    Expanded,
     /// Something that was touched is not declared, or is forbidden.
     Violated,
 }
@@ -91,6 +93,7 @@ impl ScopeStatus {
     pub fn name(self) -> &'static str {
         match self {
             Self::Clean => "clean",
+            Self::Expanded => "expanded",
             Self::Violated => "violated",
         }
     }

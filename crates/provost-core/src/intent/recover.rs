@@ -1,7 +1,9 @@
 //! Decides which agent may take over the intent of another one.
 
 use super::conflict::{Conflict, Peer, conflicts};
+use super::hygiene::AtStart;
 use super::record::{Intent, Ownership, State, Viewer};
+use super::workspace::Workspace;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refusal {
@@ -59,6 +61,25 @@ pub fn judge(
     match conflicts(&intent.scope, &others) {
         found if found.is_empty() => Ok(()),
         found => Err(Refusal::Conflict(found)),
+    }
+}
+
+/// Lets an agent take over an intent although others hold its files by now, if uncommitted work of
+/// it lies in them: the others cannot finish with that work before both agree. Gives the others.
+pub fn contest(
+    judged: Result<(), Refusal>,
+    intent: Option<&Intent>,
+    now: Option<&Workspace>,
+    peers: &[Peer],
+) -> Result<Vec<Conflict>, Refusal> {
+    let (Err(Refusal::Conflict(found)), Some(intent)) = (&judged, intent) else {
+        return judged.map(|()| Vec::new());
+    };
+    let left = now.filter(|_| intent.edit_allowed);
+    let left = left.map(|now| AtStart::look(&intent.scope, now, peers));
+    match left {
+        Some(left) if !left.overlaps.is_empty() => Ok(found.clone()),
+        _ => Err(Refusal::Conflict(found.clone())),
     }
 }
 

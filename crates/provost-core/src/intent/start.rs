@@ -1,10 +1,14 @@
 //! Decides whether an agent may edit.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use super::conflict::Conflict;
 use super::hygiene::AtStart;
 
 /// What to do when another agent has declared the same files.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum OnConflict {
     /// Refuse the start.
     #[default]
@@ -14,7 +18,8 @@ pub enum OnConflict {
 }
 
 /// What to do about uncommitted changes in the files to be touched.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum DirtyPolicy {
     /// Refuse the start.
     #[default]

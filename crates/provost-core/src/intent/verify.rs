@@ -81,7 +81,7 @@ pub enum WithoutRun {
 #[derive(Debug, Clone)]
 pub struct Verified {
     pub status: Status,
-    /// Why, in one word; `None` if the list of violations says it.
+    /// Why, in one word; `None` if it is accepted. Of several violations the first.
     pub reason: Option<&'static str>,
     /// Which checks the patch needs.
     pub profile: Profile,
@@ -112,6 +112,39 @@ impl Verified {
     /// Whether there is a comparison that claims about the change can be checked against.
     pub fn supports_claims(&self) -> bool {
         self.delta.comparable
+    }
+}
+
+/// What an agent can do about a patch that is not accepted for `reason`.
+pub fn advice(reason: &str) -> Option<&'static str> {
+    match reason {
+        "no_before_run" => Some("name an intent or the analysis from before (before_run_id)"),
+        "no_after_run" | "after_run_required_for_governance" | "after_run_not_new" => {
+            Some("analyse the repository after the last edit and name that run as after_run_id")
+        }
+        "after_run_stale" => Some(
+            "files of this change were edited after that analysis: analyse again and name the new \
+             run as after_run_id",
+        ),
+        "incomparable_runs" => Some("analyse with the settings and the root of the first analysis"),
+        "structural_regressions" => Some(
+            "fix the new findings of this change (intent_regressions), then analyse again and name \
+             the new run as after_run_id",
+        ),
+        "gate_failures" => Some(
+            "bring what this change made worse back below its limits (gate_preview), then analyse \
+             again and name the new run as after_run_id",
+        ),
+        "baseline_abuse" => Some(
+            "restore the baseline from before the change, then analyse again and name the new run \
+             as after_run_id; a person accepts findings in a commit of their own",
+        ),
+        "scope_violation" => Some(
+            "undo what was not declared, or start again with a wider scope and \
+             dirty_scope_policy=\"continue_own_wip\"; the analysis from after the edits still counts",
+        ),
+        "state_artifact_mutation" => Some("undo the changes of files of Provost, then try again"),
+        _ => None,
     }
 }
 
@@ -181,6 +214,7 @@ pub fn judge(patch: &Patch<'_>) -> Verified {
         delta.comparable = false;
         delta.verdict = DeltaVerdict::Incomparable;
         delta.health_delta = None;
+        delta.debt_delta = None;
         return unknown(profile, "incomparable_runs", delta);
     }
     weigh(patch, profile, before, after, delta)
@@ -230,10 +264,14 @@ fn weigh(
     };
     let fell = !gates.0.would_fail && gates.1.would_fail;
     let external = !found.external_regressions.is_empty() || (fell && !caused);
-    let (status, reason) = match (blocking.is_empty(), external) {
-        (false, _) => (Status::Violated, None),
-        (true, true) => (Status::AcceptedWithExternalChanges, None),
-        (true, false) => (Status::Accepted, None),
+    let reason = blocking.first().map(|rule| match rule.split_once(':') {
+        Some((kind, _)) => kind,
+        None => rule,
+    });
+    let status = match (reason.is_some(), external) {
+        (true, _) => Status::Violated,
+        (false, true) => Status::AcceptedWithExternalChanges,
+        (false, false) => Status::Accepted,
     };
     let ids = |findings: &[&crate::structure::Finding]| -> Vec<String> {
         findings.iter().map(|finding| finding.id.clone()).collect()
@@ -380,7 +418,7 @@ mod tests {
             want,
         };
         let unknown = |reason| ("unverified", Some(reason));
-        let violated = ("violated", None);
+        let violated = ("violated", Some("structural_regressions"));
         let mut cases = vec![
             case("docs", &["a.md"][..], 0, ("accepted", None)),
             case("other languages", &["a.js"], 0, ("accepted", None)),

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::budget::Gate;
+use super::health::Points;
 use super::profile::is_functional;
 use super::{Finding, Report};
 use crate::json::{self, JsonError};
@@ -45,6 +46,13 @@ pub struct Baseline {
     /// Digests of their ids.
     #[serde(rename = "provost_accepted_findings_sha256")]
     pub findings: BTreeSet<String>,
+    /// The health of the tree that they were found in; older baselines have none.
+    #[serde(
+        rename = "provost_baseline_health",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub health: Option<Points>,
     /// The digest of the other fields, to detect damage. It is not signed: any editor can compute
     /// it.
     #[serde(rename = "provost_baseline_sha256")]
@@ -76,6 +84,7 @@ impl Baseline {
             analyser: report.analyser.clone(),
             settings: report.settings.digest(),
             findings: report.findings.iter().map(key).collect(),
+            health: report.health.as_ref().map(|health| health.points),
             payload: String::new(),
         };
         baseline.payload = baseline.content();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ pub const MOST_CONTEXT: usize = 20;
 const FAR: usize = 5;
 
 /// How far the imports are followed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Depth {
     Direct,
@@ -28,17 +29,6 @@ pub enum Depth {
     /// Transitive if the level is high.
     #[default]
     Auto,
-}
-
-impl Depth {
-    pub fn parse(word: &str) -> Option<Self> {
-        match word {
-            "direct" => Some(Self::Direct),
-            "transitive" => Some(Self::Transitive),
-            "auto" => Some(Self::Auto),
-            _ => None,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -34,10 +34,11 @@ pub struct Delta {
     /// Files that were parsed better before.
     pub parse_worsened: Vec<RepoPath>,
     pub health_before: Option<Points>,
-    /// The health after, on the size that the tree had before.
     pub health_after: Option<Points>,
     /// `health_after` minus `health_before`.
     pub health_delta: Option<Points>,
+    /// The same with both trees measured on the size of the first, so that only debt moves it.
+    pub debt_delta: Option<Points>,
     /// The health of the touched functions alone.
     pub patch: Option<Patch>,
 }
@@ -114,11 +115,11 @@ pub fn compare(before: &Report, after: &Report) -> Delta {
     findings(before, after, &mut delta);
     delta.worsened = worsened(before, after);
     delta.parse_worsened = parse_worsened(&before.files, &after.files);
-    if let Some((old, new)) = healths(before, after) {
-        delta.health_before = Some(old.points);
-        delta.health_after = Some(new.points);
-        delta.health_delta = Some(new.points.minus(old.points));
-    }
+    let points = |report: &Report| report.health.as_ref().map(|health| health.points);
+    (delta.health_before, delta.health_after) = (points(before), points(after));
+    let both = delta.health_before.zip(delta.health_after);
+    delta.health_delta = both.map(|(old, new)| new.minus(old));
+    delta.debt_delta = same_size(before, after).map(|(old, new)| new.points.minus(old.points));
     delta.patch = Some(patch::score(before, after));
     delta.verdict = verdict(&delta);
     delta
@@ -142,6 +143,7 @@ fn empty(verdict: DeltaVerdict) -> Delta {
         health_before: None,
         health_after: None,
         health_delta: None,
+        debt_delta: None,
         patch: None,
     }
 }
@@ -158,7 +160,8 @@ fn verdict(delta: &Delta) -> DeltaVerdict {
     }
 }
 
-fn healths(before: &Report, after: &Report) -> Option<(Health, Health)> {
+/// The health of both trees on the size of the first.
+fn same_size(before: &Report, after: &Report) -> Option<(Health, Health)> {
     match before.settings.profile {
         Formula::Standard => health::pair(&before.metrics.debts, &after.metrics.debts),
         Formula::Compat => Some((before.health.clone()?, after.health.clone()?)),

@@ -6,7 +6,7 @@
 //! millionths, so it is visible in a million lines too. A dimension that a tree does not have, such
 //! as classes, is left out of the mean instead of counting as perfect.
 //!
-//! Two trees are compared on the size of the first one ([`pair`]): only debt moves the
+//! Two trees are also compared on the size of the first one ([`pair`]): only debt moves that
 //! number, never code that was added or removed without any.
 
 use std::fmt;

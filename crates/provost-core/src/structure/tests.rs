@@ -130,14 +130,25 @@ fn more_branches_without_a_finding_lower_the_health() {
 }
 
 #[test]
-fn clean_code_that_comes_or_goes_moves_nothing() {
+fn clean_code_that_comes_or_goes_moves_the_health_and_not_the_debt() {
     let mut functions = toy();
     functions.push(function("a.py", "bad", 30));
     let small = report(functions.clone(), vec![]);
     functions.push(function("c.py", "fine", 1));
     let large = report(functions, vec![]);
-    assert_eq!(compare(&small, &large).verdict, DeltaVerdict::Stable);
-    assert_eq!(compare(&large, &small).verdict, DeltaVerdict::Stable);
+    for (before, after, want) in [
+        (&small, &large, DeltaVerdict::Improved),
+        (&large, &small, DeltaVerdict::Regressed),
+    ] {
+        let delta = compare(before, after);
+        let points = |report: &Report| report.health.as_ref().unwrap().points;
+        let difference = points(after).minus(points(before));
+        assert_eq!(delta.health_delta, Some(difference));
+        assert_eq!(delta.health_before, Some(points(before)));
+        assert_eq!(delta.health_after, Some(points(after)));
+        assert_eq!(delta.verdict, want);
+        assert_eq!(delta.debt_delta, Some(Points::whole(0)));
+    }
 }
 
 #[test]

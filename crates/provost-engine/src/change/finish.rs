@@ -48,12 +48,7 @@ pub fn finish(
         if let Evidence::Files(files) = &request.evidence {
             rules::evidence(files, &done.intent.root, None)?;
         }
-        let over = done.intent.state == State::Expired;
-        let why = if over {
-            Stop::TimeOver
-        } else {
-            Stop::NotActive
-        };
+        let why = Stop::without_permission(done.intent.state);
         return stop(ports, done, why);
     }
     let workspace = match ports.checkout.workspace() {
@@ -132,16 +127,14 @@ fn stop(
     (done.status, done.reason) = conclude(stop);
     done.needs_person = rules::needs_person(stop);
     done.next_step = Some(match stop {
-        Stop::NotActive => "promote a queued intent first; after a refusal start again".to_owned(),
+        Stop::NotActive | Stop::NotAllowed | Stop::TimeOver => stop.permission_advice().to_owned(),
         Stop::Blind => "make the checkout readable for git, then finish again".to_owned(),
         Stop::Hygiene(block) => block_advice(block, done.hygiene.as_ref()),
         Stop::Expired => "analyse the repository and start again: the analysis this intent began \
                           from is not what it was"
             .to_owned(),
-        Stop::TimeOver => super::RENEW.to_owned(),
-        Stop::Scope => "undo what was not declared, or start again with a wider scope and \
-                        dirty_scope_policy=\"continue_own_wip\"; the analysis from after the edits \
-                        still counts"
+        Stop::Scope => verify::advice("scope_violation")
+            .unwrap_or_default()
             .to_owned(),
         Stop::Judged { .. } => String::new(),
     });
@@ -384,21 +377,6 @@ fn is_stale(
     Ok(differs.iter().any(mine))
 }
 
-/// What the agent can do if a change could not be judged.
-fn advice(reason: &str) -> Option<&'static str> {
-    match reason {
-        "no_after_run" | "after_run_required_for_governance" | "after_run_not_new" => {
-            Some("analyse the repository after the last edit and name that run as after_run_id")
-        }
-        "after_run_stale" => Some(
-            "files of this change were edited after that analysis: analyse again and name the new \
-             run as after_run_id",
-        ),
-        "incomparable_runs" => Some("analyse with the settings and the root of the first analysis"),
-        _ => None,
-    }
-}
-
 /// Draws the conclusions of a judgement: trail, claims, receipt and the new state of the intent.
 fn complete(
     ports: &mut Ports<'_>,
@@ -420,7 +398,7 @@ fn complete(
     };
     (done.status, done.reason) = conclude(judged);
     done.needs_person = rules::needs_person(judged);
-    done.next_step = done.reason.and_then(advice).map(str::to_owned);
+    done.next_step = done.reason.and_then(verify::advice).map(str::to_owned);
     if let Some(check) = &done.check {
         done.trail = Some(trail(&done.intent, check, Some(&verified)));
     }
@@ -440,7 +418,7 @@ fn complete(
     done.verified = Some(verified);
     let mut files = Vec::new();
     if accepted && request.receipt == Wanted::Yes {
-        match seal(ports, request, &done) {
+        match seal(ports, request, after, &done) {
             Ok((receipt, kept)) => {
                 done.receipt = Some(receipt);
                 files = kept;

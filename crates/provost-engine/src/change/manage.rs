@@ -135,6 +135,8 @@ pub fn renew(
                 State::Expired => State::Queued,
                 state => state,
             },
+            // An intent that was recovered while others held its files may edit when they are gone.
+            edit_allowed: own.edit_allowed || (own.state == State::Active && found.is_empty()),
             lease_renewed_at: own.lease_renewed_at.max(now),
             lease_seconds: lease,
             ttl_seconds: ttl,
@@ -366,6 +368,12 @@ fn note_promoted(
     Ok(ports.note(Happening::Promoted, promoted, facts, &files)?)
 }
 
+/// What the owner of a waiting intent can do about uncommitted changes; `promote` has no argument
+/// for them.
+const COMMIT_OR_CLEAR: &str = "files of the scope have uncommitted changes: commit or stash them and \
+                               promote again, or, if they are yours, clear this intent and start \
+                               again with dirty_scope_policy=\"continue_own_wip\"";
+
 fn settle(
     own: &Intent,
     intents: &[Intent],
@@ -389,7 +397,10 @@ fn settle(
     };
     let status = decide(&[], seen, OnConflict::Block, DirtyPolicy::Block);
     let (Status::Active, Ok(now), Ok(dirty)) = (status, workspace, &dirty) else {
-        let next_step = advice(&[], seen);
+        let next_step = match seen {
+            Seen::All(found) if found.overlaps.is_empty() => COMMIT_OR_CLEAR.to_owned(),
+            seen => advice(&[], seen),
+        };
         let blocked = Promoted::Blocked(Box::new(own.clone()), dirty.ok(), next_step);
         return (blocked, None);
     };

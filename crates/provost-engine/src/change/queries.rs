@@ -149,6 +149,7 @@ pub fn compare(
         delta.comparable = false;
         delta.verdict = structure::DeltaVerdict::Incomparable;
         delta.health_delta = None;
+        delta.debt_delta = None;
     }
     Ok(Compared {
         before,
@@ -417,6 +418,7 @@ pub fn make_receipt(
         external: &[],
         not_changed: &[],
         workspace_digest: &digest,
+        baseline_health: None,
         tree: workspace.tree.as_deref(),
         review: None,
     });

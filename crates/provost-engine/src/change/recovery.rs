@@ -23,6 +23,7 @@ pub fn recover(
     let heads = ports.analyses.heads()?;
     let has_run = find(&heads, run).is_ok();
     let alive = ports.alive;
+    let workspace = ports.checkout.workspace().ok();
     let mut answer = Recovered::No(Refusal::NotFound);
     ports.registry.turn(Some(intent_id), &mut |known| {
         let viewer = Viewer {
@@ -32,19 +33,25 @@ pub fn recover(
         };
         let found = known.intents.iter().find(|one| one.intent_id == intent_id);
         let others = peers(&known.intents, &known.leases, &viewer);
-        match (recover::judge(found, has_run, &others, &viewer), found) {
-            (Ok(()), Some(previous)) => {
+        let judged = recover::judge(found, has_run, &others, &viewer);
+        match (
+            recover::contest(judged, found, workspace.as_ref(), &others),
+            found,
+        ) {
+            (Ok(held_by), Some(previous)) => {
                 let intent = Intent {
                     owner: session.me.clone(),
                     agent_label: session.label.clone(),
                     agent_start_epoch: session.epoch,
                     lease_renewed_at: now,
+                    edit_allowed: previous.edit_allowed && held_by.is_empty(),
                     ..previous.clone()
                 };
                 answer = Recovered::Yes {
                     intent: Box::new(intent.clone()),
                     previous: Box::new(previous.clone()),
                     changed: Vec::new(),
+                    held_by,
                 };
                 vec![Entry {
                     intent,
@@ -55,13 +62,14 @@ pub fn recover(
                 answer = Recovered::No(refusal);
                 Vec::new()
             }
-            (Ok(()), None) => Vec::new(),
+            (Ok(_), None) => Vec::new(),
         }
     })?;
     if let Recovered::Yes {
         intent,
         previous,
         changed,
+        ..
     } = &mut answer
     {
         *changed = since(ports, intent)?;

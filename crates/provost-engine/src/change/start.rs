@@ -9,7 +9,7 @@ use provost_core::intent::answer::Started;
 use provost_core::intent::conflict::{Conflict, Peer, conflicts, exclusions, peers};
 use provost_core::intent::course::Happening;
 use provost_core::intent::hygiene::AtStart;
-use provost_core::intent::queue::{position, waiting};
+use provost_core::intent::queue::{ahead, position, waiting};
 use provost_core::intent::record::{Intent, LEASE, Ownership, State, TTL, VERSION, Viewer, clamp};
 use provost_core::intent::recover::{Sweep, closing};
 use provost_core::intent::request::StartRequest;
@@ -53,7 +53,7 @@ pub fn start(
     // On disk before any other agent can see the intent; after a refused start, gc removes it.
     let intent_id = ports.names.intent_id(now)?;
     let draft = draft(session, request, &head, &workspace, intent_id, now);
-    let waits = request.on_conflict == OnConflict::Queue && has_conflict(ports, session, request)?;
+    let waits = request.on_conflict == OnConflict::Queue && has_to_wait(ports, session, &draft)?;
     let carry = match &workspace {
         // A queued intent gets its beginning when it is promoted.
         Ok(workspace) if !waits => {
@@ -104,16 +104,17 @@ pub fn start(
     Ok(answer)
 }
 
-/// Whether another intent or run holds files of the request.
-fn has_conflict(
+/// Whether another intent or run holds files of the intent, or an earlier one waits for them.
+fn has_to_wait(
     ports: &mut Ports<'_>,
     session: &Session,
-    request: &StartRequest,
+    draft: &Intent,
 ) -> Result<bool, ChangeError> {
     let known = ports.registry.look(None)?;
     let viewer = ports.viewer(session, ports.clock.millis());
     let others = peers(&known.intents, &known.leases, &viewer);
-    Ok(!conflicts(&request.scope, &others).is_empty())
+    Ok(!conflicts(&draft.scope, &others).is_empty()
+        || !ahead(draft, &known.intents, &viewer).is_empty())
 }
 
 /// Stores the state that an intent begins from.
@@ -203,7 +204,11 @@ fn settle(
 ) -> (Started, Vec<Entry>) {
     let request = asked.request;
     let others = peers(&known.intents, &known.leases, viewer);
-    let found = conflicts(&request.scope, &others);
+    let mut found = conflicts(&request.scope, &others);
+    if request.on_conflict == OnConflict::Queue {
+        // A request that may wait takes its place behind those that wait for the same files.
+        found.extend(ahead(draft, &known.intents, viewer));
+    }
     let hygiene = workspace
         .as_ref()
         .map(|now| AtStart::look(&request.scope, now, &others));

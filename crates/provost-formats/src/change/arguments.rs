@@ -1,20 +1,22 @@
-//! Reads the arguments of tools.
+//! The arguments of tools, and the requests that they make.
+//!
+//! A doc comment here is what an agent reads about the tool or the argument.
 
 mod analysis;
 
-use std::collections::BTreeSet;
-
 use provost_core::intent::claims::ClaimText;
 use provost_core::intent::request::{Evidence, FinishRequest, StartRequest, VerifyRequest, Wanted};
-use provost_core::intent::scope::{ChangeScope, MOST};
+use provost_core::intent::scope::ChangeScope;
 use provost_core::intent::start::{DirtyPolicy, OnConflict};
 use provost_core::structure::blast::Depth;
 use provost_core::structure::budget::Strictness;
-use serde_json::{Map, Value};
+use provost_core::structure::health::Points;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-use super::Detail;
+use super::{Detail, Focus};
 
-pub use analysis::{Analysis, analysis, gates};
+pub use analysis::{AnalysisArguments, ChangedPathsArguments, GateArguments};
 
 /// Arguments that a tool cannot use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,247 +26,213 @@ pub struct ArgumentError(pub String);
 /// The longest text that is read, in characters.
 const LONGEST: usize = 20_000;
 
-/// The longest name of a commit, in bytes.
-const LONGEST_REV: usize = 1000;
+/// The longest review that is stored, in characters.
+const LONGEST_REVIEW: usize = 50_000;
 
 /// The longest time that is accepted, in seconds: a year.
 const LONGEST_TIME: i64 = 31_536_000;
 
-/// The longest review that is stored, in characters.
-const LONGEST_REVIEW: usize = 50_000;
+/// The longest name of a commit, in bytes.
+const LONGEST_REV: usize = 1000;
 
 fn wrong<T>(reason: impl Into<String>) -> Result<T, ArgumentError> {
     Err(ArgumentError(reason.into()))
 }
 
-/// Arguments by name; `null` counts as absent.
-pub struct Arguments<'a> {
-    given: &'a Map<String, Value>,
-    known: BTreeSet<&'static str>,
+/// Refuses a text that is too long; a command line is held to no schema.
+fn bounded(name: &str, text: &str, most: usize) -> Result<(), ArgumentError> {
+    if text.chars().count() > most {
+        return wrong(format!("`{name}` has more than {most} characters"));
+    }
+    Ok(())
 }
 
-impl<'a> Arguments<'a> {
-    pub fn new(given: &'a Map<String, Value>) -> Self {
-        Self {
-            given,
-            known: BTreeSet::new(),
-        }
-    }
-
-    fn value(&mut self, name: &'static str) -> Option<&'a Value> {
-        self.known.insert(name);
-        self.given.get(name).filter(|value| !value.is_null())
-    }
-
-    pub fn text(&mut self, name: &'static str) -> Result<Option<&'a str>, ArgumentError> {
-        match self.value(name) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => wrong(format!("`{name}` is a text")),
-        }
-    }
-
-    /// A text that is required.
-    pub fn needed(&mut self, name: &'static str) -> Result<&'a str, ArgumentError> {
-        match self.text(name)? {
-            Some(text) if !text.trim().is_empty() => Ok(text),
-            _ => wrong(format!("`{name}` is required")),
-        }
-    }
-
-    pub fn list(&mut self, name: &'static str) -> Result<Option<Vec<String>>, ArgumentError> {
-        match self.value(name) {
-            None => Ok(None),
-            Some(value) => texts(name, value).map(Some),
-        }
-    }
-
-    pub fn flag(&mut self, name: &'static str, usual: bool) -> Result<bool, ArgumentError> {
-        match self.value(name) {
-            None => Ok(usual),
-            Some(Value::Bool(flag)) => Ok(*flag),
-            Some(_) => wrong(format!("`{name}` is true or false")),
-        }
-    }
-
-    /// A number, of which only the sign is used.
-    pub fn sign(&mut self, name: &'static str) -> Result<Option<bool>, ArgumentError> {
-        match self.value(name) {
-            None => Ok(None),
-            Some(value) => match value.as_f64() {
-                Some(number) => Ok(Some(number < 0.0)),
-                None => wrong(format!("`{name}` is a number")),
-            },
-        }
-    }
-
-    /// The format of a document.
-    pub fn format(&mut self, usual: &'static str) -> Result<&'static str, ArgumentError> {
-        match self.text("format")? {
-            None => Ok(usual),
-            Some("markdown") => Ok("markdown"),
-            Some("structured" | "json") => Ok("structured"),
-            Some(_) => wrong("`format` is markdown or structured"),
-        }
-    }
-
-    /// A number of seconds.
-    ///
-    /// A value outside the limits of an intent is later clamped to them. A value that is no time is
-    /// refused, so that an agent does not believe that it got what it asked for.
-    pub fn seconds(&mut self, name: &'static str) -> Result<Option<i64>, ArgumentError> {
-        match self.value(name) {
-            None => Ok(None),
-            Some(value) => match value.as_i64() {
-                Some(seconds) if (1..=LONGEST_TIME).contains(&seconds) => Ok(Some(seconds)),
-                _ => wrong(format!(
-                    "`{name}` is a whole number of seconds, from 1 to {LONGEST_TIME}"
-                )),
-            },
-        }
-    }
-
-    /// Refuses arguments that were not read.
-    pub fn end(self) -> Result<(), ArgumentError> {
-        match self.rest().first() {
-            None => Ok(()),
-            Some(name) => wrong(format!("`{}` is no argument of this tool", shown(name))),
-        }
-    }
-
-    /// The arguments that were not read.
-    pub fn rest(&self) -> Vec<&'a str> {
-        let names = self.given.keys().map(String::as_str);
-        names.filter(|name| !self.known.contains(name)).collect()
-    }
-
-    pub fn strictness(&mut self) -> Result<Option<Strictness>, ArgumentError> {
-        match self.text("strictness")? {
-            None => Ok(None),
-            Some(word) => match Strictness::parse(word) {
-                Some(strictness) => Ok(Some(strictness)),
-                None => wrong("`strictness` is ci, strict or relaxed"),
-            },
-        }
-    }
-
-    /// The touched paths; an error if both kinds are given, or if the list is empty.
-    pub fn evidence(&mut self) -> Result<Option<Evidence>, ArgumentError> {
-        let files = self.list("changed_files")?;
-        let rev = self.text("diff_ref")?;
-        if rev.is_some_and(|rev| rev.len() > LONGEST_REV) {
-            return wrong(format!("`diff_ref` has more than {LONGEST_REV} bytes"));
-        }
-        match (files, rev) {
-            (Some(_), Some(_)) => wrong("give `changed_files` or `diff_ref`, not both"),
-            (Some(files), None) if files.is_empty() => wrong("`changed_files` names no file"),
-            (Some(files), None) => Ok(Some(Evidence::Files(files))),
-            (None, Some(rev)) => Ok(Some(Evidence::DiffRef(rev.to_owned()))),
-            (None, None) => Ok(None),
-        }
-    }
-
-    /// The touched paths, which are required.
-    pub fn needed_evidence(&mut self) -> Result<Evidence, ArgumentError> {
-        match self.evidence()? {
-            Some(evidence) => Ok(evidence),
-            None => wrong("say what was touched, by `changed_files` or by `diff_ref`"),
-        }
+/// A number of seconds.
+///
+/// A value outside the limits of an intent is later clamped to them. A value that is no time is
+/// refused, so that an agent does not believe that it got what it asked for.
+fn seconds(name: &str, seconds: Option<i64>) -> Result<Option<i64>, ArgumentError> {
+    match seconds {
+        Some(number) if !(1..=LONGEST_TIME).contains(&number) => wrong(format!(
+            "`{name}` is a whole number of seconds, from 1 to {LONGEST_TIME}"
+        )),
+        seconds => Ok(seconds),
     }
 }
 
-fn shown(text: &str) -> String {
-    text.chars().take(80).collect()
+/// Files as they are declared.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScopeArguments {
+    /// Every file that will be touched, relative to the root. A directory keeps other agents out,
+    /// but a finish accepts only files that are named.
+    #[schemars(length(max = 10_000))]
+    pub allowed_files: Vec<String>,
+    /// Files that may be touched in passing.
+    #[schemars(length(max = 10_000))]
+    pub allowed_related: Option<Vec<String>>,
+    /// Patterns of files that must not be touched; `*` matches `/` too.
+    #[schemars(length(max = 10_000))]
+    pub forbidden: Option<Vec<String>>,
 }
 
-fn texts(name: &str, value: &Value) -> Result<Vec<String>, ArgumentError> {
-    let Value::Array(list) = value else {
-        return wrong(format!("`{name}` is a list of texts"));
-    };
-    if list.len() > MOST {
-        return wrong(format!("`{name}` has more than {MOST} entries"));
+impl ScopeArguments {
+    /// The scope, relative to the root `below` the top of the repository.
+    fn scope(&self, below: &str) -> Result<ChangeScope, ArgumentError> {
+        let list = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
+        let (related, forbidden) = (list(&self.allowed_related), list(&self.forbidden));
+        ChangeScope::parse(&self.allowed_files, &related, &forbidden, below)
+            .map_err(|error| ArgumentError(error.to_string()))
     }
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let texts: Option<Vec<String>> = list.iter().map(text).collect();
-    texts.ok_or_else(|| ArgumentError(format!("`{name}` is a list of texts")))
 }
 
-/// Reads a scope, relative to the root `below` the top of the repository.
-pub fn scope(value: &Value, below: &str) -> Result<ChangeScope, ArgumentError> {
-    let Value::Object(fields) = value else {
-        return wrong("`scope` is an object with `allowed_files`");
-    };
-    let mut list = Arguments::new(fields);
-    let allowed = list.list("allowed_files")?;
-    let related = list.list("allowed_related")?.unwrap_or_default();
-    let forbidden = list.list("forbidden")?.unwrap_or_default();
-    list.end()?;
-    let Some(allowed) = allowed else {
-        return wrong("`scope` needs `allowed_files`");
-    };
-    ChangeScope::parse(&allowed, &related, &forbidden, below)
-        .map_err(|error| ArgumentError(error.to_string()))
+/// Declares which files will be touched and says whether they may be edited now. Edit only when
+/// edit_allowed is true.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartArguments {
+    /// The analysed directory; the scope is relative to it.
+    pub root: String,
+    /// The files of the change.
+    pub scope: ScopeArguments,
+    /// What will be done, in words.
+    #[schemars(length(max = 20_000))]
+    pub intent: String,
+    /// What is expected to change, in words.
+    #[schemars(length(max = 10_000))]
+    pub expected_effects: Option<Vec<String>>,
+    /// What to do when another agent holds the files: refuse (the default), or wait in the queue.
+    pub on_conflict: Option<OnConflict>,
+    /// How strict the change is judged; a finish may only tighten it. The default is ci.
+    pub strictness: Option<Strictness>,
+    /// How long the intent lasts, in seconds; the nearest value from 60 to 86400 is taken.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub ttl_seconds: Option<i64>,
+    /// How far imports are followed for the blast radius; auto by default.
+    pub blast_radius_depth: Option<Depth>,
+    /// How much of the blast radius is shown; get_blast_artifact has all of it.
+    pub blast_radius_detail: Option<Detail>,
+    /// What to do about uncommitted changes in the scope: refuse (the default), or take them for
+    /// your own unfinished work.
+    pub dirty_scope_policy: Option<DirtyPolicy>,
 }
 
-/// Reads a request to start, for the root `below` the top of the repository.
-pub fn start(
-    given: &Map<String, Value>,
-    below: &str,
-) -> Result<(StartRequest, Detail), ArgumentError> {
-    let mut arguments = Arguments::new(given);
-    arguments.needed("root")?;
-    let Some(value) = arguments.value("scope") else {
-        return wrong("`scope` is required");
-    };
-    let scope = scope(value, below)?;
-    let intent = arguments.needed("intent")?;
-    if intent.chars().count() > LONGEST {
-        return wrong(format!("`intent` has more than {LONGEST} characters"));
+impl StartArguments {
+    /// The request, for the root `below` the top of the repository.
+    pub fn request(&self, below: &str) -> Result<StartRequest, ArgumentError> {
+        let scope = self.scope.scope(below)?;
+        if self.intent.trim().is_empty() {
+            return wrong("`intent` is required");
+        }
+        bounded("intent", &self.intent, LONGEST)?;
+        let effects = self.expected_effects.clone().unwrap_or_default();
+        let letters = effects.iter().map(|text| text.chars().count());
+        if letters.sum::<usize>() > LONGEST {
+            return wrong(format!(
+                "`expected_effects` have more than {LONGEST} characters"
+            ));
+        }
+        Ok(StartRequest {
+            root: below.to_owned(),
+            scope,
+            intent: self.intent.trim().to_owned(),
+            expected_effects: effects,
+            on_conflict: self.on_conflict.unwrap_or_default(),
+            policy: self.dirty_scope_policy.unwrap_or_default(),
+            strictness: self.strictness.unwrap_or_default(),
+            ttl: seconds("ttl_seconds", self.ttl_seconds)?,
+            depth: self.blast_radius_depth.unwrap_or_default(),
+        })
     }
-    let on_conflict = match arguments.text("on_conflict")? {
-        None | Some("block") => OnConflict::Block,
-        Some("queue") => OnConflict::Queue,
-        Some(_) => return wrong("`on_conflict` is block or queue"),
-    };
-    let policy = match arguments.text("dirty_scope_policy")? {
-        None | Some("block") => DirtyPolicy::Block,
-        Some("continue_own_wip") => DirtyPolicy::ContinueOwnWip,
-        Some(_) => return wrong("`dirty_scope_policy` is block or continue_own_wip"),
-    };
-    let depth = depth(arguments.text("blast_radius_depth")?, Depth::Auto)?;
-    let blast_detail = Detail::of(arguments.text("blast_radius_detail")?);
-    let effects = arguments.list("expected_effects")?.unwrap_or_default();
-    if effects
-        .iter()
-        .map(|text| text.chars().count())
-        .sum::<usize>()
-        > LONGEST
-    {
-        return wrong(format!(
-            "`expected_effects` have more than {LONGEST} characters"
-        ));
-    }
-    let request = StartRequest {
-        root: below.to_owned(),
-        scope,
-        intent: intent.trim().to_owned(),
-        expected_effects: effects,
-        on_conflict,
-        policy,
-        strictness: arguments.strictness()?.unwrap_or_default(),
-        ttl: arguments.seconds("ttl_seconds")?,
-        depth,
-    };
-    arguments.end()?;
-    Ok((request, blast_detail))
 }
 
-/// How far imports are followed.
-pub fn depth(word: Option<&str>, usual: Depth) -> Result<Depth, ArgumentError> {
-    match word.map(Depth::parse) {
-        None => Ok(usual),
-        Some(Some(depth)) => Ok(depth),
-        Some(None) => wrong("the depth is direct, transitive or auto"),
+/// The touched paths; an error if both kinds are given, or if the list is empty.
+fn evidence(
+    files: Option<&Vec<String>>,
+    rev: Option<&String>,
+) -> Result<Option<Evidence>, ArgumentError> {
+    if rev.is_some_and(|rev| rev.len() > LONGEST_REV) {
+        return wrong(format!("`diff_ref` has more than {LONGEST_REV} bytes"));
+    }
+    match (files, rev) {
+        (Some(_), Some(_)) => wrong("give `changed_files` or `diff_ref`, not both"),
+        (Some(files), None) if files.is_empty() => wrong("`changed_files` names no file"),
+        (Some(files), None) => Ok(Some(Evidence::Files(files.clone()))),
+        (None, Some(rev)) => Ok(Some(Evidence::DiffRef(rev.clone()))),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Refuses a request that does not say what was touched.
+fn needed(evidence: Option<Evidence>) -> Result<Evidence, ArgumentError> {
+    match evidence {
+        Some(evidence) => Ok(evidence),
+        None => wrong("say what was touched, by `changed_files` or by `diff_ref`"),
+    }
+}
+
+/// Reports the touched files, and returns a verdict and a receipt.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FinishArguments {
+    /// The intent that start_controlled_change returned.
+    pub intent_id: String,
+    /// Every file that was created, changed or deleted, relative to the root.
+    #[schemars(length(max = 10_000))]
+    pub changed_files: Option<Vec<String>>,
+    /// Instead of changed_files: all tracked files that differ from this commit.
+    pub diff_ref: Option<String>,
+    /// The analysis from after the last edit.
+    pub after_run_id: Option<String>,
+    /// A description of the change, for people.
+    #[schemars(length(max = 50_000))]
+    pub review_text: Option<String>,
+    /// Claims about the change, which are checked against the analyses.
+    pub claims_text: Option<String>,
+    /// Whether a receipt is made; true by default.
+    pub create_receipt: Option<bool>,
+    /// Whether an accepted intent is given back; true by default.
+    pub auto_clear: Option<bool>,
+    /// A stricter judgement than the start asked for; a looser one has no effect.
+    pub strictness: Option<Strictness>,
+    /// Has no effect: Provost stores nothing beyond the evidence.
+    pub propose_memory: Option<bool>,
+    /// How much is shown of the uncommitted files; normal is the same as summary.
+    pub detail_level: Option<Detail>,
+    /// How much is shown of the patch trail; get_patch_trail has all of it.
+    pub patch_trail_detail: Option<Detail>,
+}
+
+impl FinishArguments {
+    pub fn request(&self) -> Result<FinishRequest, ArgumentError> {
+        let wanted = |flag: Option<bool>| match flag {
+            Some(false) => Wanted::No,
+            Some(true) | None => Wanted::Yes,
+        };
+        let claims = self.claims_text.as_deref().map(ClaimText::try_from);
+        let claims = claims.transpose();
+        let review = self.review_text.as_deref().unwrap_or_default();
+        bounded("review_text", review, LONGEST_REVIEW)?;
+        Ok(FinishRequest {
+            intent_id: self.intent_id.clone(),
+            evidence: needed(evidence(
+                self.changed_files.as_ref(),
+                self.diff_ref.as_ref(),
+            )?)?,
+            after_run: self.after_run_id.clone(),
+            review: self.review_text.clone(),
+            claims: claims.map_err(|error| ArgumentError(error.to_string()))?,
+            receipt: wanted(self.create_receipt),
+            clear: wanted(self.auto_clear),
+            strictness: self.strictness,
+        })
+    }
+
+    pub fn shown(&self) -> Shown {
+        Shown {
+            hygiene: self.detail_level.unwrap_or_default(),
+            trail: self.patch_trail_detail.unwrap_or_default(),
+        }
     }
 }
 
@@ -276,177 +244,334 @@ pub struct Shown {
     pub trail: Detail,
 }
 
-fn claim_text(text: Option<&str>) -> Result<Option<ClaimText>, ArgumentError> {
-    match text.map(ClaimText::try_from).transpose() {
-        Ok(text) => Ok(text),
-        Err(error) => wrong(error.to_string()),
+/// What to do with an intent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    Declare,
+    Check,
+    Get,
+    Clear,
+    Promote,
+    Renew,
+    Recover,
+    ListWorkspace,
+    GcWorkspace,
+    ResetWorkspace,
+}
+
+/// Manages intents: shows, checks, clears, promotes, renews and recovers them, and lists or cleans
+/// up those of the repository.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ManageArguments {
+    /// What to do.
+    pub action: Action,
+    /// The directory whose repository is meant.
+    pub root: Option<String>,
+    /// The intent; clear without one gives back all of yours.
+    pub intent_id: Option<String>,
+    /// For recover: an analysis of this session.
+    pub run_id: Option<String>,
+    /// For declare: the files of the change.
+    pub scope: Option<ScopeArguments>,
+    /// For declare: what will be done, in words.
+    #[schemars(length(max = 20_000))]
+    pub intent: Option<String>,
+    /// For declare: what is expected to change, in words.
+    #[schemars(length(max = 10_000))]
+    pub expected_effects: Option<Vec<String>>,
+    /// For check: the touched files, relative to the root.
+    #[schemars(length(max = 10_000))]
+    pub changed_files: Option<Vec<String>>,
+    /// For check, instead of changed_files: all tracked files that differ from this commit.
+    pub diff_ref: Option<String>,
+    /// For declare, renew and reset_workspace: how long the intent lasts, in seconds.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub ttl_seconds: Option<i64>,
+    /// For renew: how long the lease lasts, in seconds.
+    #[schemars(range(min = 1, max = 31_536_000))]
+    pub lease_seconds: Option<i64>,
+    /// For declare: what to do when another agent holds the files.
+    pub on_conflict: Option<OnConflict>,
+}
+
+impl ManageArguments {
+    /// A request without any other argument.
+    pub fn new(action: Action) -> Self {
+        Self {
+            action,
+            root: None,
+            intent_id: None,
+            run_id: None,
+            scope: None,
+            intent: None,
+            expected_effects: None,
+            changed_files: None,
+            diff_ref: None,
+            ttl_seconds: None,
+            lease_seconds: None,
+            on_conflict: None,
+        }
+    }
+
+    /// The same request under the name of a start.
+    pub fn start(&self) -> Result<StartArguments, ArgumentError> {
+        let Some(scope) = self.scope.clone() else {
+            return wrong("`scope` is required");
+        };
+        Ok(StartArguments {
+            root: self.root.clone().unwrap_or_else(|| ".".to_owned()),
+            scope,
+            intent: self.intent.clone().unwrap_or_default(),
+            expected_effects: self.expected_effects.clone(),
+            on_conflict: self.on_conflict,
+            ttl_seconds: self.ttl_seconds,
+            ..StartArguments::default()
+        })
+    }
+
+    /// How long the lease and the intent last.
+    pub fn times(&self) -> Result<(Option<i64>, Option<i64>), ArgumentError> {
+        let lease = seconds("lease_seconds", self.lease_seconds)?;
+        Ok((lease, seconds("ttl_seconds", self.ttl_seconds)?))
+    }
+
+    pub fn evidence(&self) -> Result<Evidence, ArgumentError> {
+        needed(self.touched()?)
+    }
+
+    /// The touched paths, if the request has some.
+    pub fn touched(&self) -> Result<Option<Evidence>, ArgumentError> {
+        evidence(self.changed_files.as_ref(), self.diff_ref.as_ref())
     }
 }
 
-pub fn finish(given: &Map<String, Value>) -> Result<(FinishRequest, Shown), ArgumentError> {
-    let mut arguments = Arguments::new(given);
-    let wanted = |flag| if flag { Wanted::Yes } else { Wanted::No };
-    let request = FinishRequest {
-        intent_id: arguments.needed("intent_id")?.to_owned(),
-        evidence: arguments.needed_evidence()?,
-        after_run: arguments.text("after_run_id")?.map(str::to_owned),
-        review: arguments.text("review_text")?.map(str::to_owned),
-        claims: claim_text(arguments.text("claims_text")?)?,
-        receipt: wanted(arguments.flag("create_receipt", true)?),
-        clear: wanted(arguments.flag("auto_clear", true)?),
-        strictness: arguments.strictness()?,
-    };
-    let review = request.review.as_deref().unwrap_or_default();
-    if review.chars().count() > LONGEST_REVIEW {
-        return wrong(format!(
-            "`review_text` has more than {LONGEST_REVIEW} characters"
-        ));
+/// Whether a limit or a verdict is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    Budget,
+    Verify,
+}
+
+/// What may become worse (mode budget), and what became worse (mode verify), without finishing
+/// anything.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ContractArguments {
+    /// budget for the limits, verify for the verdict.
+    pub mode: Mode,
+    /// The analysis that the budget is for, or another name for before_run_id.
+    pub run_id: Option<String>,
+    /// The analysis from before, where there is no intent.
+    pub before_run_id: Option<String>,
+    /// The analysis from after.
+    pub after_run_id: Option<String>,
+    /// An intent of this session.
+    pub intent_id: Option<String>,
+    /// How strict the judgement is; that of the start, or ci, by default.
+    pub strictness: Option<Strictness>,
+    /// Instead of changed_files: all tracked files that differ from this commit.
+    pub diff_ref: Option<String>,
+    /// The touched files, relative to the root.
+    #[schemars(length(max = 10_000))]
+    pub changed_files: Option<Vec<String>>,
+}
+
+impl ContractArguments {
+    /// The run whose budget is asked for.
+    pub fn budget_run(&self) -> Option<&str> {
+        self.run_id.as_deref().or(self.before_run_id.as_deref())
     }
-    // Provost stores nothing beyond the evidence, so the flag has no effect.
-    arguments.flag("propose_memory", false)?;
-    let shown = Shown {
-        hygiene: Detail::of(arguments.text("detail_level")?),
-        trail: Detail::of(arguments.text("patch_trail_detail")?),
-    };
-    arguments.end()?;
-    Ok((request, shown))
-}
 
-/// A request about a patch contract.
-#[derive(Debug, Clone)]
-pub enum Contract {
-    /// What may become worse.
-    Budget {
-        run: Option<String>,
-        /// The intent that the budget is for.
-        intent_id: Option<String>,
-        strictness: Strictness,
-    },
-    /// What became worse.
-    Verify(VerifyRequest),
-}
-
-pub fn contract(given: &Map<String, Value>) -> Result<Contract, ArgumentError> {
-    let mut arguments = Arguments::new(given);
-    let mode = arguments.needed("mode")?;
-    let run = arguments.text("run_id")?.map(str::to_owned);
-    let before_run = arguments.text("before_run_id")?.map(str::to_owned);
-    let after_run = arguments.text("after_run_id")?.map(str::to_owned);
-    let intent_id = arguments.text("intent_id")?.map(str::to_owned);
-    let strictness = arguments.strictness()?;
-    let evidence = arguments.evidence()?;
-    arguments.end()?;
-    match mode {
-        "budget" => Ok(Contract::Budget {
-            run: run.or(before_run),
-            intent_id,
-            strictness: strictness.unwrap_or_default(),
-        }),
-        "verify" => Ok(Contract::Verify(VerifyRequest {
-            intent_id,
-            before_run: before_run.or(run),
-            after_run,
-            evidence,
-            strictness,
-        })),
-        _ => wrong("`mode` is budget or verify"),
+    pub fn verify(&self) -> Result<VerifyRequest, ArgumentError> {
+        Ok(VerifyRequest {
+            intent_id: self.intent_id.clone(),
+            before_run: self.before_run_id.clone().or_else(|| self.run_id.clone()),
+            after_run: self.after_run_id.clone(),
+            evidence: evidence(self.changed_files.as_ref(), self.diff_ref.as_ref())?,
+            strictness: self.strictness,
+        })
     }
 }
 
-/// A request about claims.
-#[derive(Debug, Clone, Copy)]
-pub struct Claims<'a> {
+/// What differs between two analyses of this session.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CompareArguments {
+    /// The analysis from before.
+    pub run_id_before: String,
+    /// The analysis from after; the newest by default.
+    pub run_id_after: Option<String>,
+    /// Which findings are shown; all by default.
+    pub focus: Option<Focus>,
+}
+
+/// How far a change of some files reaches.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BlastArguments {
+    /// The files, relative to the analysed root.
+    #[schemars(length(max = 10_000))]
+    pub files: Vec<String>,
+    /// The analysis; the newest by default.
+    pub run_id: Option<String>,
+    /// How far imports are followed; direct by default.
+    pub depth: Option<Depth>,
+    /// Which lists of the answer are wanted; all by default.
+    #[schemars(length(max = 10_000))]
+    pub include: Option<Vec<String>>,
+}
+
+/// The full blast report of a start, by its artifact id or its digest.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BlastArtifactArguments {
+    /// The directory whose repository is meant.
+    pub root: String,
+    /// The analysis that the report must be about.
+    pub run_id: Option<String>,
+    /// The id that the start returned.
+    pub blast_artifact_id: Option<String>,
+    /// The digest that the start returned.
+    pub projection_digest: Option<String>,
+}
+
+/// Checks claims about the code against an analysis.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimsArguments {
     /// The text with the claims.
-    pub text: &'a str,
-    /// The run that the text is about.
-    pub run: Option<&'a str>,
-    /// Whether a text without a citation gets a warning.
-    pub wants_citations: bool,
-    /// Whether the health fell, if the caller says so.
-    pub fell: Option<bool>,
+    pub text: String,
+    /// The analysis that the text is about; the newest by default.
+    pub run_id: Option<String>,
+    /// Whether a text without a citation gets a warning; true by default.
+    pub require_citations: Option<bool>,
+    /// By how much the patch changed the health, in points.
+    #[schemars(with = "Option<f64>")]
+    pub patch_health_delta: Option<Points>,
 }
 
-pub fn claims(given: &Map<String, Value>) -> Result<Claims<'_>, ArgumentError> {
-    let mut arguments = Arguments::new(given);
-    let claims = Claims {
-        text: arguments.text("text")?.unwrap_or_default(),
-        run: arguments.text("run_id")?,
-        wants_citations: arguments.flag("require_citations", true)?,
-        fell: arguments.sign("patch_health_delta")?,
-    };
-    arguments.end()?;
-    Ok(claims)
+/// How a receipt is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiptFormat {
+    Structured,
+    Markdown,
+}
+
+impl ReceiptFormat {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Structured => "structured",
+            Self::Markdown => "markdown",
+        }
+    }
+}
+
+/// The receipt of an intent of this session: the sealed one of a finished change, else one about
+/// how it stands, which says incomplete.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MakeReceiptArguments {
+    /// The intent; or name the analysis that it began from.
+    pub intent_id: Option<String>,
+    /// The analysis that the newest intent began from.
+    pub run_id: Option<String>,
+    /// markdown by default.
+    pub format: Option<ReceiptFormat>,
+    /// Whether the blast radius is shown; true by default.
+    pub include_blast_radius: Option<bool>,
+    /// Whether the patch contract is shown; true by default.
+    pub include_patch_contract: Option<bool>,
+}
+
+/// The receipt of a finished change, by its digest or by the run it is about.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct ReceiptArguments {
+    /// The directory whose repository is meant.
+    pub root: String,
+    /// The analysis that the receipt is about.
+    pub run_id: Option<String>,
+    /// The digest that the finish returned.
+    pub receipt_digest: Option<String>,
+    /// structured by default.
+    pub format: Option<ReceiptFormat>,
+}
+
+/// The trail of a finished change, by its digest or by the run it is about.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct TrailArguments {
+    /// The directory whose repository is meant.
+    pub root: String,
+    /// The analysis that the trail is about.
+    pub run_id: Option<String>,
+    /// The digest that the finish returned.
+    pub patch_trail_digest: Option<String>,
+}
+
+/// Removes the analyses of this session and gives back its intents.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForgetArguments {
+    /// The directory whose repository is meant.
+    pub root: Option<String>,
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::*;
+    use super::super::tools::Request;
 
-    fn refused(value: Value) -> String {
-        let Value::Object(given) = value else {
-            return "no object".to_owned();
-        };
-        let answer = if given.contains_key("root") {
-            start(&given, "").map(|_| ())
+    fn refused(given: &Value) -> String {
+        let tool = if given["root"].is_string() {
+            "start_controlled_change"
         } else {
-            finish(&given).map(|_| ())
+            "finish_controlled_change"
         };
+        let read = Request::read(tool, given.as_object().unwrap());
+        let answer = read.and_then(|read| match read {
+            Request::Start(start) => start.request("").map(|_| ()),
+            Request::Finish(finish) => finish.request().map(|_| ()),
+            _ => Ok(()),
+        });
         answer.map_or_else(|error| error.to_string(), |()| "fine".to_owned())
-    }
-
-    #[test]
-    fn a_time_is_a_whole_number_of_seconds() {
-        let mut given = Map::new();
-        for (value, want) in [
-            (json!(null), Some(None)),
-            (json!(1), Some(Some(1))),
-            (json!(86_400), Some(Some(86_400))),
-            (json!(100_000), Some(Some(100_000))),
-            (json!(0), None),
-            (json!(-60), None),
-            (json!(60.5), None),
-            (json!(60.0), None),
-            (json!(1_000_000_000_000_i64), None),
-            (json!(u64::MAX), None),
-            (json!("60"), None),
-            (json!(true), None),
-        ] {
-            given.insert("ttl_seconds".to_owned(), value.clone());
-            let read = Arguments::new(&given).seconds("ttl_seconds");
-            assert_eq!(read.ok(), want, "{value}");
-        }
     }
 
     #[test]
     fn arguments_that_make_no_sense_are_refused_with_a_reason() {
         let scope = json!({ "allowed_files": ["a"] });
+        let start = |more: Value| {
+            let mut given = json!({ "root": ".", "intent": "x", "scope": scope });
+            let more = more.as_object().unwrap().clone();
+            given.as_object_mut().unwrap().extend(more);
+            given
+        };
         let cases = [
-            (
-                json!({ "root": ".", "scope": scope, "intent": "x" }),
-                "fine",
-            ),
+            (start(json!({})), "fine"),
             (
                 json!({ "root": ".", "scope": scope }),
                 "`intent` is required",
             ),
+            (start(json!({ "intent": " " })), "`intent` is required"),
             (json!({ "root": ".", "intent": "x" }), "`scope` is required"),
             (
-                json!({ "root": ".", "intent": "x", "scope": { "files": [] } }),
-                "`files` is no argument of this tool",
+                start(json!({ "scope": { "allowed_files": [], "files": [] } })),
+                "`scope/files` is an unknown field",
             ),
             (
-                json!({ "root": ".", "intent": "x", "scope": { "allowed_files": [1] } }),
-                "`allowed_files` is a list of texts",
+                start(json!({ "scope": { "allowed_files": [1] } })),
+                "`scope/allowed_files/0` is a number; string is asked for",
             ),
             (
-                json!({ "root": ".", "intent": "x", "scope": scope, "on_conflict": "fight" }),
-                "`on_conflict` is block or queue",
+                start(json!({ "on_conflict": "fight" })),
+                "`on_conflict` is none of block, queue, null",
             ),
             (
-                json!({ "root": ".", "intent": "x", "scope": scope, "ttl_seconds": "soon" }),
-                "`ttl_seconds` is a whole number of seconds, from 1 to 31536000",
+                start(json!({ "ttl_seconds": "soon" })),
+                "`ttl_seconds` is a string; integer or null is asked for",
             ),
             (json!({ "intent_id": "i", "changed_files": ["a"] }), "fine"),
             (
@@ -467,7 +592,7 @@ mod tests {
             ),
         ];
         for (given, want) in cases {
-            assert_eq!(refused(given.clone()), want, "{given}");
+            assert_eq!(refused(&given), want, "{given}");
         }
     }
 }

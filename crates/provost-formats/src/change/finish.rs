@@ -2,7 +2,7 @@
 
 use provost_core::intent::answer::{Budget, Compared, Finished, Looked};
 use provost_core::intent::claims::Judged;
-use provost_core::intent::finish::{ScopeCheck, Status, TTL_EXPIRED};
+use provost_core::intent::finish::{ScopeCheck, Status, Stop, conclude};
 use provost_core::intent::record::{Intent, ScopeStatus, State};
 use provost_core::intent::run::short;
 use provost_core::intent::verify::{self, Verified};
@@ -12,6 +12,8 @@ use provost_core::structure::compare::{Delta, Worsened};
 use provost_core::structure::health::Points;
 use provost_core::structure::profile::Profile;
 use provost_core::structure::{Family, Finding, Report};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::arguments::Shown;
@@ -140,7 +142,7 @@ fn receipt_fields(document: &Value, digest: &str) -> Value {
 
 pub fn patch_trail(trail: &Value, detail: Detail) -> Value {
     let mut trail = trail.clone();
-    if let (Detail::Summary, Some(fields)) = (detail, trail.as_object_mut()) {
+    if let (Detail::Summary | Detail::Normal, Some(fields)) = (detail, trail.as_object_mut()) {
         for list in [
             "declared_files",
             "changed_files",
@@ -158,6 +160,10 @@ pub fn scope_check(check: &ScopeCheck, intent: &Intent) -> Value {
     let root = &intent.root;
     let (action, message) = match check.status {
         ScopeStatus::Clean => ("none", "everything that was touched is declared"),
+        ScopeStatus::Expanded => (
+            "none",
+            "everything that was touched is declared, some of it as related only",
+        ),
         ScopeStatus::Violated => (
             "undo_or_redeclare",
             "something was touched that is not declared, or that is forbidden",
@@ -170,6 +176,7 @@ pub fn scope_check(check: &ScopeCheck, intent: &Intent) -> Value {
         "actual_changed_files": raw(root, &check.actual),
         "unexpected_files": raw(root, &check.unexpected),
         "forbidden_touched": raw(root, &check.forbidden),
+        "expanded_files": raw(root, &check.expanded),
         "untouched_in_declared": seen(root, &check.untouched),
         "required_action": action,
         "message": message,
@@ -312,31 +319,22 @@ fn delta_fields(delta: &Delta) -> Value {
         "improvements": ids(&delta.improvements),
         "moved": delta.moved,
         "health_delta": delta.health_delta.map(Points::number),
+        "debt_delta": delta.debt_delta.map(Points::number),
     })
 }
 
 /// The answer to a judgement without a finish.
 pub fn looked(found: &Looked) -> Value {
     let Some(verified) = &found.verified else {
-        if let Some(intent) = found
-            .intent
-            .as_ref()
-            .filter(|it| it.state == State::Expired)
-        {
-            return json!({
-                "mode": "verify",
-                "status": "expired",
-                "reason": TTL_EXPIRED,
-                "intent_id": intent.intent_id,
-                "next_step": "renew the intent, or analyse the repository and start again",
-            });
-        }
+        let state = found.intent.as_ref().map_or(State::Refused, |it| it.state);
+        let stop = Stop::without_permission(state);
+        let (status, reason) = conclude(stop);
         return json!({
             "mode": "verify",
-            "status": "unverified",
-            "reason": "intent_not_active",
+            "status": status.name(),
+            "reason": reason,
             "intent_id": found.intent.as_ref().map(|intent| &intent.intent_id),
-            "next_step": "promote a queued intent first; after a refusal start again",
+            "next_step": stop.permission_advice(),
         });
     };
     let (before, after) = (found.before.as_ref(), found.after.as_ref());
@@ -348,11 +346,8 @@ pub fn looked(found: &Looked) -> Value {
             .as_ref()
             .map_or(Value::Null, |check| scope_check(check, intent));
     }
-    if verified.status == verify::Status::Unverified {
-        value["next_step"] = json!(match verified.reason {
-            Some("no_before_run") => "name an intent or the analysis from before (before_run_id)",
-            _ => "analyse the repository after the last edit and name that run (after_run_id)",
-        });
+    if let Some(next) = verified.reason.and_then(verify::advice) {
+        value["next_step"] = json!(next);
     }
     value
 }
@@ -407,8 +402,10 @@ pub fn budget(run_id: &str, budget: &Budget, intent: Option<&Intent>) -> Value {
 }
 
 /// Which findings a comparison is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Focus {
+    #[default]
     All,
     /// Duplicated code.
     Clones,
@@ -419,16 +416,6 @@ pub enum Focus {
 }
 
 impl Focus {
-    pub fn parse(word: &str) -> Option<Self> {
-        match word {
-            "all" => Some(Self::All),
-            "clones" => Some(Self::Clones),
-            "structural" => Some(Self::Structural),
-            "metrics" => Some(Self::Metrics),
-            _ => None,
-        }
-    }
-
     fn has(self, finding: &Finding) -> bool {
         match (self, finding.family) {
             (Self::All, _)

@@ -26,7 +26,7 @@ pub(super) fn after(done: &Finished, detail: Detail) -> Option<Value> {
     }
     let found = done.hygiene.as_ref()?;
     let root = &done.intent.root;
-    let mut fields = summary(done, found);
+    let mut fields = summary(done, found, detail);
     if detail == Detail::Full {
         paths(done, found, &mut fields);
         if !found.dirty.is_empty() {
@@ -61,7 +61,7 @@ fn list(fields: &mut Map<String, Value>, root: &str, name: &str, paths: &[&RawPa
     }
 }
 
-fn summary(done: &Finished, found: &AtFinish) -> Map<String, Value> {
+fn summary(done: &Finished, found: &AtFinish, detail: Detail) -> Map<String, Value> {
     let root = &done.intent.root;
     let count = |is: fn(Class) -> bool| found.of(is).len();
     let outside = found.outside().len();
@@ -83,7 +83,7 @@ fn summary(done: &Finished, found: &AtFinish) -> Map<String, Value> {
             "foreign_attributed_outside_scope": count(|class| class == Class::ForeignAttributed),
         },
         "foreign_dirty_overlaps": overlaps(&found.overlaps, root),
-        "dirty_snapshot": snapshot(done.intent.snapshot.as_ref()),
+        "dirty_snapshot": snapshot(done.intent.snapshot.as_ref(), root, detail),
         "dirty_snapshot_status": status,
         "workspace_dirty_summary": {
             "git_available": true,

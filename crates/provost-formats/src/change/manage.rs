@@ -72,6 +72,10 @@ pub fn listed(listed: &Listed) -> Value {
         .intents
         .iter()
         .filter(|(intent, _)| intent.state == State::Queued);
+    let stale = listed
+        .intents
+        .iter()
+        .filter(|(_, whose)| matches!(whose, Ownership::OwnStale | Ownership::ForeignStale));
     let intents = listed.intents.iter();
     let runs = listed.leases.iter().map(|lease| {
         json!({
@@ -85,6 +89,7 @@ pub fn listed(listed: &Listed) -> Value {
         "total": listed.intents.len(),
         "queued_count": queued.count(),
         "orphaned_count": recoverable.count(),
+        "stale_count": stale.count(),
         "recovery_available": recovery.collect::<Vec<_>>(),
         "launched_runs": runs.collect::<Vec<_>>(),
         "unreadable_records": listed.unread.iter()
@@ -135,6 +140,7 @@ fn let_in(intent: &Intent, dirty: &AtStart, moved: &[RawPath]) -> Value {
     let mut value = json!({
         "intent_id": intent.intent_id,
         "status": "active",
+        "previous_status": State::Queued.name(),
         "edit_allowed": true,
         "run_id": short(&intent.run_id),
         "before_run_pinned": true,
@@ -203,18 +209,31 @@ pub fn recovered(intent_id: &str, answer: &Recovered, now: i64) -> Value {
             intent,
             previous,
             changed,
-        } => json!({
-            "action_taken": "recovered",
-            "intent_id": intent.intent_id,
-            "status": intent.state.name(),
-            "edit_allowed": intent.edit_allowed,
-            "run_id": short(&intent.run_id),
-            "previous_owner": owner(previous),
-            "new_owner": owner(intent),
-            "recovered_at_utc": utc(now),
-            "previous_workspace_record_removed": true,
-            "changed_since_declaration": raw(&intent.root, changed),
-        }),
+            held_by,
+        } => {
+            let mut value = json!({
+                "action_taken": "recovered",
+                "intent_id": intent.intent_id,
+                "status": intent.state.name(),
+                "edit_allowed": intent.edit_allowed,
+                "run_id": short(&intent.run_id),
+                "previous_owner": owner(previous),
+                "new_owner": owner(intent),
+                "recovered_at_utc": utc(now),
+                "previous_workspace_record_removed": true,
+                "changed_since_declaration": raw(&intent.root, changed),
+            });
+            if !held_by.is_empty() {
+                let others = held_by.iter().map(|one| blocked_by(one, &intent.root));
+                value["blocked_by"] = others.collect();
+                value["next_step"] = json!(
+                    "another agent works on these files, and cannot finish with the work that lies \
+                     in them before you agree: do not edit; when it has given them back, renew \
+                     this intent to edit, or clear it to leave the work to that agent"
+                );
+            }
+            value
+        }
         Recovered::No(refusal) => {
             let details = match refusal {
                 Refusal::NotRecoverable(ownership) => json!({ "ownership": ownership.name() }),
@@ -261,7 +280,10 @@ pub fn reset(intent_id: &str, answer: Option<&(Intent, Reset)>) -> Value {
     }
 }
 
-/// The result of a clean-up.
-pub fn swept(swept: &Swept) -> Value {
-    json!({ "removed": swept.removed, "remaining": swept.remaining, "purged": swept.purged })
+/// The result of a clean-up, which also removed `reports` that no evidence refers to.
+pub fn swept(swept: &Swept, reports: usize) -> Value {
+    json!({
+        "removed": swept.removed, "remaining": swept.remaining, "purged": swept.purged,
+        "reports_removed": reports,
+    })
 }

@@ -21,6 +21,7 @@ pub fn markdown(receipt: &Value) -> String {
         "health",
         format!("{} → {}", text("/health/before"), text("/health/after")),
     );
+    row("health against the baseline", text("/health/delta"));
     for (heading, pointer) in [
         ("Changed files", "/scope/changed_files"),
         ("New findings", "/structural_delta/regressions"),
@@ -64,14 +65,16 @@ mod tests {
             "verdict": "clean",
             "intent_id": "01\n- verdict: forged",
             "scope": { "changed_files": ["a.py"] },
-            "health": { "before": 90, "after": 88 },
+            "health": { "before": 90, "after": 88, "delta": -1 },
         }));
         assert!(
             page.contains("- verdict: clean\n- intent: 01 - verdict: forged\n"),
             "{page}"
         );
         assert!(
-            page.contains("- health: 90 → 88\n\n## Changed files\n\n- a.py\n"),
+            page.contains(
+                "- health: 90 → 88\n- health against the baseline: -1\n\n## Changed files"
+            ),
             "{page}"
         );
     }

@@ -10,7 +10,7 @@ use provost_core::structure::gates::Switches;
 use provost_core::structure::{Finding, Report};
 use serde_json::{Map, Value, json};
 
-use super::arguments::ArgumentError;
+use super::arguments::{ArgumentError, ReceiptFormat};
 use super::start::blast_radius;
 use super::{Detail, receipt};
 
@@ -128,7 +128,7 @@ pub fn found_blast(document: Option<&Value>, digest: &str, asked: &str) -> Value
     }
 }
 
-pub fn found_receipt(document: Option<&Value>, digest: &str, format: &str) -> Value {
+pub fn found_receipt(document: Option<&Value>, digest: &str, format: ReceiptFormat) -> Value {
     match document {
         None => json!({ "status": "not_found", "receipt_digest": digest }),
         Some(document) => {
@@ -137,9 +137,9 @@ pub fn found_receipt(document: Option<&Value>, digest: &str, format: &str) -> Va
                 "receipt_digest": digest,
                 "run_id": document["run_id"],
                 "verdict": document["verdict"],
-                "format": format,
+                "format": format.word(),
             });
-            if format == "markdown" {
+            if format == ReceiptFormat::Markdown {
                 value["content"] = json!(receipt::markdown(document));
             } else {
                 value["structured_receipt"] = document.clone();

@@ -8,7 +8,8 @@ use provost_core::intent::record::{Intent, utc};
 use provost_core::intent::request::StartRequest;
 use provost_core::intent::run::short;
 use provost_core::intent::start::Status;
-use provost_core::intent::workspace::Snapshot;
+use provost_core::intent::workspace::{DirtyFile, Snapshot};
+use provost_core::path::RawPath;
 use provost_core::structure::blast::{Blast, MOST_CONTEXT, MOST_TRANSITIVE, artifact_id};
 use serde_json::{Map, Value, json};
 
@@ -74,7 +75,10 @@ pub fn started(
         replay(intent, now, &mut put);
         return Value::Object(fields);
     }
-    put("dirty_snapshot", snapshot(intent.snapshot.as_ref()));
+    put(
+        "dirty_snapshot",
+        snapshot(intent.snapshot.as_ref(), &request.root, Detail::Summary),
+    );
     if answer.status == Status::Queued {
         let blocked = answer.conflicts.iter();
         put(
@@ -105,6 +109,7 @@ pub fn unseen_start(root: &str, why: &str) -> Value {
             "git_available": false, "blocks_edit": true, "reason": why,
             "foreign_dirty_overlaps": [],
         },
+        "dirty_snapshot": snapshot(None, "", Detail::Summary),
         "user_action_required": true,
         "message": message,
         "next_step": message,
@@ -290,24 +295,36 @@ pub(super) fn overlaps(overlaps: &[Overlap], root: &str) -> Value {
 }
 
 /// What is known of the dirty files at a start.
-pub(super) fn snapshot(snapshot: Option<&Snapshot>) -> Value {
+pub(super) fn snapshot(snapshot: Option<&Snapshot>, root: &str, detail: Detail) -> Value {
     let Some(snapshot) = snapshot else {
         return json!({ "git_available": false });
     };
     let dirty = &snapshot.workspace.dirty;
     let unread = dirty.values().filter(|file| file.disk.is_none()).count();
-    json!({
+    let mut value = json!({
         "git_available": true,
         "captured_at_utc": utc(snapshot.captured_at),
         "paths_count": dirty.len(),
         "digest_status_counts": { "ok": dirty.len() - unread, "unavailable": unread },
-    })
+    });
+    if detail == Detail::Full {
+        let file = |(path, file): (&RawPath, &DirtyFile)| {
+            json!({
+                "path": inside(root, &path.to_string()),
+                "status": file.letters,
+                "digest": file.disk,
+                "digest_status": if file.disk.is_some() { "ok" } else { "unavailable" },
+            })
+        };
+        value["paths"] = dirty.iter().map(file).collect();
+    }
+    value
 }
 
 /// How far a change reaches.
 pub(super) fn blast_radius(blast: &Blast, run_id: &str, detail: Detail) -> Value {
     let most = |most: usize| match detail {
-        Detail::Summary => most,
+        Detail::Summary | Detail::Normal => most,
         Detail::Full => usize::MAX,
     };
     let listed =

@@ -1,340 +1,169 @@
-//! Lists the tools of change control, with the arguments that each takes.
+//! The tools of change control: one type for each, which parses its arguments, describes them and
+//! is their schema.
 
+use provost_core::json;
 use provost_core::schema::validate::{Misfit, validate};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use super::arguments::ArgumentError;
+use super::arguments::{
+    AnalysisArguments, ArgumentError, BlastArguments, BlastArtifactArguments,
+    ChangedPathsArguments, ClaimsArguments, CompareArguments, ContractArguments, FinishArguments,
+    ForgetArguments, GateArguments, MakeReceiptArguments, ManageArguments, ReceiptArguments,
+    StartArguments, TrailArguments,
+};
+
+/// Declares the tools: the name in the protocol, and the type of the arguments.
+macro_rules! tools {
+    ($($name:literal => $request:ident($arguments:ty),)*) => {
+        /// A call of a tool.
+        #[derive(Debug, Clone)]
+        pub enum Request {
+            $(#[doc = concat!("`", $name, "`")] $request($arguments),)*
+        }
+
+        const TOOLS: &[Tool] = &[$(Tool { name: $name, schema: schema::<$arguments> }),*];
+
+        impl Request {
+            /// Checks the arguments of a call against the schema that [`list`] has for the tool,
+            /// and parses them.
+            pub fn read(tool: &str, given: &Map<String, Value>) -> Result<Self, ArgumentError> {
+                let given = fit(tool, given)?;
+                match tool {
+                    $($name => parse(given).map(Self::$request),)*
+                    _ => {
+                        let name: String = tool.chars().take(80).collect();
+                        Err(ArgumentError(format!("there is no tool `{name}`")))
+                    }
+                }
+            }
+        }
+    };
+}
+
+tools! {
+    "analyze_repository" => Analyse(AnalysisArguments),
+    "analyze_changed_paths" => AnalyseChanged(ChangedPathsArguments),
+    "start_controlled_change" => Start(StartArguments),
+    "finish_controlled_change" => Finish(FinishArguments),
+    "manage_change_intent" => Manage(ManageArguments),
+    "check_patch_contract" => Contract(ContractArguments),
+    "compare_runs" => Compare(CompareArguments),
+    "get_blast_radius" => Blast(BlastArguments),
+    "get_blast_artifact" => BlastArtifact(BlastArtifactArguments),
+    "evaluate_gates" => Gates(GateArguments),
+    "validate_review_claims" => Claims(ClaimsArguments),
+    "create_review_receipt" => MakeReceipt(MakeReceiptArguments),
+    "get_review_receipt" => Receipt(ReceiptArguments),
+    "get_patch_trail" => Trail(TrailArguments),
+    "clear_session_runs" => Forget(ForgetArguments),
+}
 
 struct Tool {
     name: &'static str,
-    about: &'static str,
-    needed: &'static [&'static str],
-    /// Name and type of each argument.
-    arguments: &'static [(&'static str, Kind)],
+    schema: fn() -> Value,
 }
-
-/// The type of an argument.
-#[derive(Clone, Copy)]
-pub(super) enum Kind {
-    Text,
-    Number,
-    Flag,
-    List,
-    Scope,
-    OneOf(&'static [&'static str]),
-}
-
-use Kind::{Flag, List, Number, OneOf, Scope, Text};
-
-const STRICTNESS: Kind = OneOf(&["ci", "strict", "relaxed"]);
-
-/// The arguments of an analysis; its answer names those that have no effect here.
-const ANALYSIS: &[(&str, Kind)] = &[
-    ("root", Text),
-    ("analysis_mode", Text),
-    ("respect_pyproject", Flag),
-    ("changed_paths", List),
-    ("git_diff_ref", Text),
-    ("processes", Number),
-    ("min_loc", Number),
-    ("min_stmt", Number),
-    ("block_min_loc", Number),
-    ("block_min_stmt", Number),
-    ("coverage_xml", Text),
-    ("complexity_threshold", Number),
-    ("coupling_threshold", Number),
-    ("cohesion_threshold", Number),
-    ("baseline_path", Text),
-    ("metrics_baseline_path", Text),
-    ("cache_policy", Text),
-];
-
-/// The limits of `evaluate_gates`; a limit that cannot be measured fails when it is switched on.
-pub(super) const GATES: &[(&str, Kind)] = &[
-    ("run_id", Text),
-    ("fail_on_new", Flag),
-    ("fail_threshold", Number),
-    ("fail_complexity", Number),
-    ("fail_coupling", Number),
-    ("fail_cohesion", Number),
-    ("fail_cycles", Flag),
-    ("fail_dead_code", Flag),
-    ("fail_health", Number),
-    ("fail_on_new_metrics", Flag),
-    ("fail_on_typing_regression", Flag),
-    ("fail_on_docstring_regression", Flag),
-    ("fail_on_api_break", Flag),
-    ("fail_on_untested_hotspots", Flag),
-    ("min_typing_coverage", Number),
-    ("min_docstring_coverage", Number),
-    ("coverage_min", Number),
-];
-
-const TOOLS: &[Tool] = &[
-    Tool {
-        name: "analyze_repository",
-        about: "Analyses the structure of the checkout and keeps the run for this session. Needed \
-                before a change starts, and again after the last edit.",
-        needed: &["root"],
-        arguments: ANALYSIS,
-    },
-    Tool {
-        name: "analyze_changed_paths",
-        about: "The same as analyze_repository, with what was found in the paths that changed \
-                (changed_paths or git_diff_ref).",
-        needed: &["root"],
-        arguments: ANALYSIS,
-    },
-    Tool {
-        name: "start_controlled_change",
-        about: "Declares which files will be touched and says whether they may be edited now. Edit \
-                only when edit_allowed is true.",
-        needed: &["root", "scope", "intent"],
-        arguments: &[
-            ("root", Text),
-            ("scope", Scope),
-            ("intent", Text),
-            ("expected_effects", List),
-            ("on_conflict", OneOf(&["block", "queue"])),
-            ("strictness", STRICTNESS),
-            ("ttl_seconds", Number),
-            (
-                "blast_radius_depth",
-                OneOf(&["direct", "transitive", "auto"]),
-            ),
-            ("blast_radius_detail", OneOf(&["summary", "full"])),
-            ("dirty_scope_policy", OneOf(&["block", "continue_own_wip"])),
-        ],
-    },
-    Tool {
-        name: "finish_controlled_change",
-        about: "Reports the touched files, and returns a verdict and a receipt.",
-        needed: &["intent_id"],
-        arguments: &[
-            ("intent_id", Text),
-            ("changed_files", List),
-            ("diff_ref", Text),
-            ("after_run_id", Text),
-            ("review_text", Text),
-            ("claims_text", Text),
-            ("create_receipt", Flag),
-            ("auto_clear", Flag),
-            ("strictness", STRICTNESS),
-            ("propose_memory", Flag),
-            ("detail_level", Text),
-            ("patch_trail_detail", Text),
-        ],
-    },
-    Tool {
-        name: "manage_change_intent",
-        about: "Manages intents: get, check, clear, promote, renew, recover, list_workspace, \
-                gc_workspace, reset_workspace, declare.",
-        needed: &["action"],
-        arguments: &[
-            (
-                "action",
-                OneOf(&[
-                    "declare",
-                    "check",
-                    "get",
-                    "clear",
-                    "promote",
-                    "renew",
-                    "recover",
-                    "list_workspace",
-                    "gc_workspace",
-                    "reset_workspace",
-                ]),
-            ),
-            ("root", Text),
-            ("intent_id", Text),
-            ("run_id", Text),
-            ("scope", Scope),
-            ("intent", Text),
-            ("expected_effects", List),
-            ("changed_files", List),
-            ("diff_ref", Text),
-            ("ttl_seconds", Number),
-            ("lease_seconds", Number),
-            ("on_conflict", OneOf(&["block", "queue"])),
-        ],
-    },
-    Tool {
-        name: "check_patch_contract",
-        about: "What may become worse (mode budget), and what became worse (mode verify), without \
-                finishing anything.",
-        needed: &["mode"],
-        arguments: &[
-            ("mode", OneOf(&["budget", "verify"])),
-            ("run_id", Text),
-            ("before_run_id", Text),
-            ("after_run_id", Text),
-            ("intent_id", Text),
-            ("strictness", STRICTNESS),
-            ("diff_ref", Text),
-            ("changed_files", List),
-        ],
-    },
-    Tool {
-        name: "compare_runs",
-        about: "What differs between two analyses of this session.",
-        needed: &["run_id_before"],
-        arguments: &[
-            ("run_id_before", Text),
-            ("run_id_after", Text),
-            ("focus", OneOf(&["all", "clones", "structural", "metrics"])),
-        ],
-    },
-    Tool {
-        name: "get_blast_radius",
-        about: "How far a change of some files reaches.",
-        needed: &["files"],
-        arguments: &[
-            ("files", List),
-            ("run_id", Text),
-            ("depth", OneOf(&["direct", "transitive", "auto"])),
-            ("include", List),
-        ],
-    },
-    Tool {
-        name: "get_blast_artifact",
-        about: "The full blast report of a start, by its artifact id or its digest.",
-        needed: &["root"],
-        arguments: &[
-            ("root", Text),
-            ("run_id", Text),
-            ("blast_artifact_id", Text),
-            ("projection_digest", Text),
-        ],
-    },
-    Tool {
-        name: "evaluate_gates",
-        about: "Compares an analysis of this session with limits, each switched on separately. \
-                A finding is new if no baseline accepts it.",
-        needed: &[],
-        arguments: GATES,
-    },
-    Tool {
-        name: "validate_review_claims",
-        about: "Checks claims about the code against an analysis.",
-        needed: &["text"],
-        arguments: &[
-            ("text", Text),
-            ("run_id", Text),
-            ("require_citations", Flag),
-            ("patch_health_delta", Number),
-        ],
-    },
-    Tool {
-        name: "create_review_receipt",
-        about: "The receipt of an intent of this session: the sealed one of a finished change, else \
-                one about how it stands, which says incomplete.",
-        needed: &[],
-        arguments: &[
-            ("intent_id", Text),
-            ("run_id", Text),
-            ("format", OneOf(&["markdown", "structured"])),
-            ("include_blast_radius", Flag),
-            ("include_patch_contract", Flag),
-        ],
-    },
-    Tool {
-        name: "get_review_receipt",
-        about: "The receipt of a finished change, by its digest or by the run it is about.",
-        needed: &["root"],
-        arguments: &[
-            ("root", Text),
-            ("run_id", Text),
-            ("receipt_digest", Text),
-            ("format", OneOf(&["structured", "markdown"])),
-        ],
-    },
-    Tool {
-        name: "get_patch_trail",
-        about: "The trail of a finished change, by its digest or by the run it is about.",
-        needed: &["root"],
-        arguments: &[
-            ("root", Text),
-            ("run_id", Text),
-            ("patch_trail_digest", Text),
-        ],
-    },
-    Tool {
-        name: "clear_session_runs",
-        about: "Removes the analyses of this session and gives back its intents.",
-        needed: &[],
-        arguments: &[("root", Text)],
-    },
-];
 
 /// Every tool, as `tools/list` shows it.
 pub fn list() -> Value {
-    TOOLS.iter().map(described).collect()
+    TOOLS.iter().map(Tool::described).collect()
 }
 
 pub fn is_known(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name == name)
 }
 
-/// Checks the arguments of a call against the schema that [`list`] has for the tool `name`, before
-/// any of them is read.
-pub fn fit(name: &str, given: &Map<String, Value>) -> Result<(), ArgumentError> {
+impl Tool {
+    /// Its description is that of the type of its arguments.
+    fn described(&self) -> Value {
+        let mut schema = (self.schema)();
+        let about = schema
+            .as_object_mut()
+            .and_then(|it| it.remove("description"));
+        json!({ "name": self.name, "description": about, "inputSchema": schema })
+    }
+}
+
+/// The arguments, if they match the schema of the tool `name`.
+fn fit(name: &str, given: &Map<String, Value>) -> Result<Value, ArgumentError> {
+    let mut given = given.clone();
+    for name in ["detail_level", "patch_trail_detail"] {
+        // The format reads a word that it does not know as a summary.
+        if let Some(Value::String(word)) = given.get_mut(name)
+            && !["normal", "full"].contains(&word.as_str())
+        {
+            "summary".clone_into(word);
+        }
+    }
+    let given = Value::Object(given);
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
-        return Ok(());
+        return Ok(given);
     };
-    let schema = &described(tool)["inputSchema"];
-    let misfits = validate(schema, &Value::Object(given.clone()));
+    let misfits = validate(&(tool.schema)(), &given);
     let Some(Misfit { path, problem }) = misfits.first() else {
-        return Ok(());
+        return Ok(given);
     };
     let (name, problem) = (path.trim_start_matches('/'), problem.as_str());
+    let name: String = name.chars().take(80).collect();
     Err(ArgumentError(match problem {
         "is missing" => format!("`{name}` is required"),
         problem => format!("`{name}` {problem}"),
     }))
 }
 
-fn described(tool: &Tool) -> Value {
-    let argument = |(name, kind): &(&'static str, Kind)| {
-        let mut schema = schema(*kind);
-        if !tool.needed.contains(name) {
-            optional(&mut schema);
+fn parse<T: serde::de::DeserializeOwned>(given: Value) -> Result<T, ArgumentError> {
+    json::from_value(given).map_err(|error| ArgumentError(error.to_string()))
+}
+
+/// The schema of arguments in one piece, with words as `enum`.
+fn schema<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    let mut schema = Schema::to_value(schema);
+    simplify(&mut schema);
+    schema
+}
+
+/// Turns choices between described words into an `enum`, everywhere in `schema`.
+fn simplify(schema: &mut Value) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(simplify),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(simplify);
+            for choice in ["oneOf", "anyOf"] {
+                let Some(Value::Array(choices)) = fields.remove(choice) else {
+                    continue;
+                };
+                let words = |one: &Value| match (one.get("const"), one.get("enum")) {
+                    (Some(word), _) => Some(vec![word.clone()]),
+                    (None, Some(Value::Array(words))) => Some(words.clone()),
+                    _ => (one["type"] == "null").then(|| vec![Value::Null]),
+                };
+                let all: Option<Vec<Vec<Value>>> = choices.iter().map(words).collect();
+                match all {
+                    Some(all) => {
+                        let all = all.concat();
+                        let nullable = all.contains(&Value::Null);
+                        let kind = if nullable {
+                            json!(["string", "null"])
+                        } else {
+                            json!("string")
+                        };
+                        fields.insert("type".to_owned(), kind);
+                        fields.insert("enum".to_owned(), Value::Array(all));
+                    }
+                    None => {
+                        fields.insert(choice.to_owned(), Value::Array(choices));
+                    }
+                }
+            }
         }
-        ((*name).to_owned(), schema)
-    };
-    let properties: Map<String, Value> = tool.arguments.iter().map(argument).collect();
-    json!({
-        "name": tool.name,
-        "description": tool.about,
-        "inputSchema": {
-            "type": "object",
-            "properties": properties,
-            "required": tool.needed,
-        },
-    })
-}
-
-/// Lets an argument be `null`, which counts as absent.
-fn optional(schema: &mut Value) {
-    schema["type"] = json!([schema["type"], "null"]);
-    if let Some(Value::Array(words)) = schema.get_mut("enum") {
-        words.push(Value::Null);
-    }
-}
-
-fn schema(kind: Kind) -> Value {
-    let list = json!({ "type": "array", "items": { "type": "string" } });
-    match kind {
-        Text => json!({ "type": "string" }),
-        Number => json!({ "type": "number" }),
-        Flag => json!({ "type": "boolean" }),
-        List => list,
-        OneOf(words) => json!({ "type": "string", "enum": words }),
-        Scope => json!({
-            "type": "object",
-            "properties": { "allowed_files": list, "allowed_related": list, "forbidden": list },
-            "required": ["allowed_files"],
-        }),
+        _ => {}
     }
 }
 
@@ -343,7 +172,7 @@ mod tests {
     use super::*;
 
     fn fits(tool: &str, given: &Value) -> bool {
-        fit(tool, given.as_object().unwrap()).is_ok()
+        Request::read(tool, given.as_object().unwrap()).is_ok()
     }
 
     #[test]
@@ -355,35 +184,80 @@ mod tests {
         let wrong = [
             ("scope", json!([["a"], [], []])),
             ("scope", json!({ "allowed_files": "a" })),
+            ("scope", json!({ "allowed_files": [1] })),
+            ("scope", json!({ "allowed_files": ["a"], "files": [] })),
             ("scope", json!({})),
             ("root", json!(null)),
             ("intent", json!(["i"])),
-            ("ttl_seconds", json!("60")),
+            ("intent", json!("i".repeat(20_001))),
             ("on_conflict", json!("maybe")),
             ("expected_effects", json!([1])),
+            ("more", json!(1)),
         ];
         for (name, value) in wrong {
             let mut bad = good.clone();
             bad[name] = value.clone();
             assert!(!fits(tool, &bad), "{name} = {value}");
         }
-        let error = fit(tool, &Map::new()).unwrap_err();
+        let error = Request::read(tool, &Map::new()).unwrap_err();
         assert_eq!(error.0, "`root` is required");
     }
 
     #[test]
-    fn every_tool_takes_nothing_for_what_is_optional() {
+    fn a_time_is_a_whole_number_of_seconds() {
+        for (value, want) in [
+            (json!(null), true),
+            (json!(1), true),
+            (json!(100_000), true),
+            (json!(0), false),
+            (json!(-60), false),
+            (json!(60.5), false),
+            (json!(60.0), false),
+            (json!(1_000_000_000_000_i64), false),
+            (json!(u64::MAX), false),
+            (json!("60"), false),
+            (json!(true), false),
+        ] {
+            let given = json!({ "action": "renew", "intent_id": "i", "ttl_seconds": value });
+            assert_eq!(fits("manage_change_intent", &given), want, "{value}");
+        }
+    }
+
+    #[test]
+    fn every_argument_is_described_and_takes_nothing_if_it_is_optional() {
         for tool in TOOLS {
-            let schema = &described(tool)["inputSchema"];
+            let described = tool.described();
+            assert!(described["description"].is_string(), "{}", tool.name);
+            let schema = &described["inputSchema"];
+            let needed = schema["required"].as_array().cloned().unwrap_or_default();
             for (name, argument) in schema["properties"].as_object().unwrap() {
+                let place = format!("{} {name}", tool.name);
                 let null = validate(argument, &Value::Null).is_empty();
-                assert_eq!(
-                    null,
-                    !tool.needed.contains(&name.as_str()),
-                    "{} {name}",
-                    tool.name
-                );
+                assert_eq!(null, !needed.contains(&json!(name)), "{place}");
+                let text = argument["description"].as_str().unwrap_or_default();
+                assert!(text.len() > 10, "{place} has no description");
+                for inner in argument["properties"].as_object().into_iter().flatten() {
+                    assert!(inner.1["description"].is_string(), "{place} {}", inner.0);
+                }
             }
         }
+    }
+
+    #[test]
+    fn words_are_listed_as_an_enum_and_an_unknown_detail_is_a_summary() {
+        let all = list();
+        let finish = all.as_array().unwrap().iter();
+        let finish = finish
+            .clone()
+            .find(|it| it["name"] == "finish_controlled_change");
+        let fields = &finish.unwrap()["inputSchema"]["properties"];
+        let words = json!(["summary", "normal", "full", null]);
+        assert_eq!(fields["detail_level"]["enum"], words);
+        assert_eq!(
+            fields["strictness"]["enum"],
+            json!(["relaxed", "ci", "strict", null])
+        );
+        let given = json!({ "intent_id": "i", "diff_ref": "HEAD", "detail_level": "bogus" });
+        assert!(fits("finish_controlled_change", &given));
     }
 }

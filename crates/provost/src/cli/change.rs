@@ -12,12 +12,21 @@ pub(super) use text::row;
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_core::intent::start::{DirtyPolicy, OnConflict};
 use provost_core::path::is_segment;
+use provost_core::structure::budget::Strictness;
+use provost_formats::change::Detail;
+use provost_formats::change::arguments::{
+    Action, AnalysisArguments, BlastArtifactArguments, ClaimsArguments, CompareArguments,
+    ContractArguments, FinishArguments, ManageArguments, Mode, ReceiptArguments, ReceiptFormat,
+    ScopeArguments, StartArguments,
+};
+use provost_formats::change::tools::Request;
 use provost_host::process_owner;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::change::{ChangeSession, Identity};
+use crate::change::{ChangeSession, Identity, Trouble};
 use crate::places::Places;
 use crate::show::Reader;
 
@@ -257,11 +266,8 @@ pub(super) fn run(change: &Change, reader: Reader) -> Outcome {
         Identity::Process(_) | Identity::Caller(_) => "command line".to_owned(),
     };
     let command = meant(&change.command, &change.root)?;
-    let (tool, mut given) = request(&command, &change.root);
-    if reader == Reader::Person && matches!(command, Command::Receipt(_)) {
-        given.insert("format".to_owned(), json!("markdown"));
-    }
-    let answer = ChangeSession::new(identity, &label).call(tool, &given);
+    let request = request(&command, &change.root, reader)?;
+    let answer = ChangeSession::new(identity, &label).call(&request);
     let value = answer.map_err(|trouble| {
         let failure = trouble.failure();
         let unnamed = agent.is_none() && failure.code == Code::InputInvalid;
@@ -329,134 +335,155 @@ fn identity(agent: Option<&str>) -> Result<Identity, Failure> {
     }
 }
 
-/// The tool behind a command, and its arguments.
-fn request(command: &Command, root: &str) -> (&'static str, Map<String, Value>) {
-    let manage = |action: &str, intent: Option<&str>| {
-        let given = json!({ "action": action, "root": root, "intent_id": intent });
-        ("manage_change_intent", given)
+/// The call of a tool that a command stands for.
+fn request(command: &Command, root: &str, reader: Reader) -> Result<Request, Failure> {
+    let root = || root.to_owned();
+    let manage = |action: Action, intent: Option<&String>| ManageArguments {
+        root: Some(root()),
+        intent_id: intent.cloned(),
+        ..ManageArguments::new(action)
     };
-    let (tool, given) = match command {
-        Command::Analyze(analysis) => {
-            let given = json!({ "root": root, "baseline_path": analysis.baseline });
-            ("analyze_repository", given)
-        }
-        Command::Gates(gates) => ("evaluate_gates", switches(gates)),
+    let one = |action: Action, which: &Which| Request::Manage(manage(action, Some(&which.intent)));
+    Ok(match command {
+        Command::Analyze(analysis) => Request::Analyse(AnalysisArguments {
+            root: root(),
+            baseline_path: analysis.baseline.clone(),
+            ..AnalysisArguments::default()
+        }),
+        Command::Gates(gates) => Request::read("evaluate_gates", &switches(gates))
+            .map_err(|error| Trouble::from(error).failure())?,
         Command::Blast(blast) => {
-            let name = if blast.digest.starts_with("blast-") {
-                "blast_artifact_id"
+            let is_name = blast.digest.starts_with("blast-");
+            let (name, digest) = if is_name {
+                (Some(blast.digest.clone()), None)
             } else {
-                "projection_digest"
+                (None, Some(blast.digest.clone()))
             };
-            (
-                "get_blast_artifact",
-                json!({ "root": root, name: blast.digest }),
-            )
+            Request::BlastArtifact(BlastArtifactArguments {
+                root: root(),
+                run_id: None,
+                blast_artifact_id: name,
+                projection_digest: digest,
+            })
         }
-        Command::Start(start) => ("start_controlled_change", declared(start, root, "block")),
-        Command::Queue(start) => ("start_controlled_change", declared(start, root, "queue")),
-        Command::Finish(finish) => ("finish_controlled_change", finished(finish)),
-        Command::Status(which) => manage("get", Some(&which.intent)),
-        Command::Promote(which) => manage("promote", Some(&which.intent)),
-        Command::Reset(which) => manage("reset_workspace", Some(&which.intent)),
-        Command::Clear(which) => manage("clear", which.intent.as_deref()),
-        Command::List => manage("list_workspace", None),
-        Command::Gc => manage("gc_workspace", None),
-        Command::Renew(renew) => {
-            let (tool, mut given) = manage("renew", Some(&renew.intent));
-            given["lease_seconds"] = json!(renew.seconds);
-            (tool, given)
-        }
-        Command::Recover(recover) => {
-            let (tool, mut given) = manage("recover", Some(&recover.intent));
-            given["run_id"] = json!(recover.run);
-            (tool, given)
-        }
-        Command::Check(touched) => {
-            let (tool, mut given) = manage("check", Some(&touched.intent));
-            evidence(touched, &mut given);
-            (tool, given)
-        }
-        Command::Verify(verify) => {
-            let files = (!verify.files.is_empty()).then_some(&verify.files);
-            let given = json!({
-                "mode": "verify", "intent_id": verify.intent, "before_run_id": verify.before,
-                "after_run_id": verify.after, "changed_files": files,
-            });
-            ("check_patch_contract", given)
-        }
-        Command::Receipt(receipt) => {
-            let given = json!({ "root": root, "receipt_digest": receipt.digest });
-            ("get_review_receipt", given)
-        }
-        Command::Compare(compare) => {
-            let given = json!({ "run_id_before": compare.before, "run_id_after": compare.after });
-            ("compare_runs", given)
-        }
-        Command::Claims(claims) => {
-            let given = json!({ "text": claims.text, "run_id": claims.run });
-            ("validate_review_claims", given)
-        }
-    };
-    match given {
-        Value::Object(given) => (tool, given),
-        _ => (tool, Map::new()),
-    }
-}
-
-fn switches(gates: &Gates) -> Value {
-    let mut given = json!({ "run_id": gates.run });
-    for gate in &gates.gates {
-        match gate.split_once('=') {
-            None => given[gate.as_str()] = json!(true),
-            // The tool refuses what is no number.
-            Some((name, number)) => {
-                given[name] = number
-                    .parse()
-                    .map_or_else(|_| json!(number), |one: i64| json!(one));
-            }
-        }
-    }
-    given
-}
-
-fn declared(start: &Start, root: &str, on_conflict: &str) -> Value {
-    let policy = if start.continue_own_wip {
-        "continue_own_wip"
-    } else {
-        "block"
-    };
-    json!({
-        "root": root,
-        "intent": start.intent,
-        "scope": {
-            "allowed_files": start.files,
-            "allowed_related": start.related,
-            "forbidden": start.forbidden,
-        },
-        "on_conflict": on_conflict,
-        "dirty_scope_policy": policy,
-        "ttl_seconds": start.ttl,
-        "strictness": start.strictness,
+        Command::Start(start) => Request::Start(declared(start, root(), OnConflict::Block)?),
+        Command::Queue(start) => Request::Start(declared(start, root(), OnConflict::Queue)?),
+        Command::Finish(finish) => Request::Finish(finished(finish)?),
+        Command::Status(which) => one(Action::Get, which),
+        Command::Promote(which) => one(Action::Promote, which),
+        Command::Reset(which) => one(Action::ResetWorkspace, which),
+        Command::Clear(which) => Request::Manage(manage(Action::Clear, which.intent.as_ref())),
+        Command::List => Request::Manage(manage(Action::ListWorkspace, None)),
+        Command::Gc => Request::Manage(manage(Action::GcWorkspace, None)),
+        Command::Renew(renew) => Request::Manage(ManageArguments {
+            lease_seconds: renew.seconds,
+            ..manage(Action::Renew, Some(&renew.intent))
+        }),
+        Command::Recover(recover) => Request::Manage(ManageArguments {
+            run_id: Some(recover.run.clone()),
+            ..manage(Action::Recover, Some(&recover.intent))
+        }),
+        Command::Check(touched) => Request::Manage(ManageArguments {
+            changed_files: touched.named(),
+            diff_ref: touched.diff.clone(),
+            ..manage(Action::Check, Some(&touched.intent))
+        }),
+        Command::Verify(verify) => Request::Contract(ContractArguments {
+            mode: Mode::Verify,
+            run_id: None,
+            before_run_id: verify.before.clone(),
+            after_run_id: verify.after.clone(),
+            intent_id: verify.intent.clone(),
+            strictness: None,
+            diff_ref: None,
+            changed_files: (!verify.files.is_empty()).then(|| verify.files.clone()),
+        }),
+        Command::Receipt(receipt) => Request::Receipt(ReceiptArguments {
+            root: root(),
+            run_id: None,
+            receipt_digest: Some(receipt.digest.clone()),
+            format: (reader == Reader::Person).then_some(ReceiptFormat::Markdown),
+        }),
+        Command::Compare(compare) => Request::Compare(CompareArguments {
+            run_id_before: compare.before.clone(),
+            run_id_after: compare.after.clone(),
+            focus: None,
+        }),
+        Command::Claims(claims) => Request::Claims(ClaimsArguments {
+            text: claims.text.clone(),
+            run_id: claims.run.clone(),
+            ..ClaimsArguments::default()
+        }),
     })
 }
 
-fn finished(finish: &Finish) -> Value {
-    let mut given = json!({
-        "intent_id": finish.touched.intent,
-        "after_run_id": finish.after,
-        "claims_text": finish.claims,
-        "review_text": finish.review,
-        "strictness": finish.strictness,
-        "detail_level": if finish.full { "full" } else { "summary" },
-    });
-    evidence(&finish.touched, &mut given);
+/// The gates by their names; the schema of the tool refuses others.
+fn switches(gates: &Gates) -> Map<String, Value> {
+    let mut given = Map::from_iter([("run_id".to_owned(), json!(gates.run))]);
+    for gate in &gates.gates {
+        let (name, value) = match gate.split_once('=') {
+            None => (gate.as_str(), json!(true)),
+            Some((name, number)) => match number.parse::<i64>() {
+                Ok(number) => (name, json!(number)),
+                Err(_) => (name, json!(number)),
+            },
+        };
+        given.insert(name.to_owned(), value);
+    }
     given
 }
 
-fn evidence(touched: &Touched, given: &mut Value) {
-    match &touched.diff {
-        Some(rev) => given["diff_ref"] = json!(rev),
-        None => given["changed_files"] = json!(touched.files),
+fn declared(
+    start: &Start,
+    root: String,
+    on_conflict: OnConflict,
+) -> Result<StartArguments, Failure> {
+    Ok(StartArguments {
+        root,
+        intent: start.intent.clone(),
+        scope: ScopeArguments {
+            allowed_files: start.files.clone(),
+            allowed_related: Some(start.related.clone()),
+            forbidden: Some(start.forbidden.clone()),
+        },
+        on_conflict: Some(on_conflict),
+        dirty_scope_policy: start
+            .continue_own_wip
+            .then_some(DirtyPolicy::ContinueOwnWip),
+        ttl_seconds: start.ttl,
+        strictness: strictness(start.strictness.as_deref())?,
+        ..StartArguments::default()
+    })
+}
+
+fn finished(finish: &Finish) -> Result<FinishArguments, Failure> {
+    Ok(FinishArguments {
+        intent_id: finish.touched.intent.clone(),
+        changed_files: finish.touched.named(),
+        diff_ref: finish.touched.diff.clone(),
+        after_run_id: finish.after.clone(),
+        claims_text: finish.claims.clone(),
+        review_text: finish.review.clone(),
+        strictness: strictness(finish.strictness.as_deref())?,
+        detail_level: finish.full.then_some(Detail::Full),
+        ..FinishArguments::default()
+    })
+}
+
+fn strictness(word: Option<&str>) -> Result<Option<Strictness>, Failure> {
+    let known = word
+        .map(|word| Strictness::parse(word).ok_or(word))
+        .transpose();
+    known.map_err(|_| {
+        let words = "`strictness` is ci, strict or relaxed";
+        Failure::new(Code::InputInvalid, words)
+    })
+}
+
+impl Touched {
+    /// The files by name, unless a commit stands for them.
+    fn named(&self) -> Option<Vec<String>> {
+        self.diff.is_none().then(|| self.files.clone())
     }
 }
 
@@ -464,7 +491,6 @@ fn evidence(touched: &Touched, given: &mut Value) {
 fn shown(asked: &Asked<'_>, value: Value) -> Answer {
     let word = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
     let refused = ["recovery_rejected", "rejected"].contains(&word("action_taken").as_str())
-        || value["claims"]["valid"] == json!(false)
         || value["valid"] == json!(false)
         || value["lease_renewed"] == json!(false)
         || value["would_fail"] == json!(true);

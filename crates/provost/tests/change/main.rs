@@ -216,7 +216,7 @@ fn bad_arguments() -> Vec<(Value, &'static str)> {
         (start(json!({ "root": 5 })), "`root` is a number"),
         (
             start(json!({ "scope": { "allowed_files": many } })),
-            "more than 10000 entries",
+            "more than 10000 items",
         ),
         (
             start(json!({ "scope": { "allowed_files": ["x".repeat(100_000)] } })),

@@ -120,6 +120,34 @@ fn no_line_for_a_person_has_the_words_of_tools() {
 }
 
 #[test]
+fn an_accepted_change_with_a_wrong_claim_is_accepted() {
+    let stage = Stage::with(&[("a.py", "def add(a, b):\n    return a + b\n\n\nadd(1, 2)\n")]);
+    ada(&stage, &["analyze"]);
+    let (_, text) = ada(&stage, &["start", "branch", "--file", "a.py"]);
+    let id = text.lines().nth(1).unwrap().trim_start_matches("change: ");
+    let branch = |at: u32| {
+        format!(
+            "    if a > {at} and b < {at}:\n        a += {at}\n    elif a == {at}:\n        a -= 1\n"
+        )
+    };
+    let branches: String = (1..5).map(branch).collect();
+    let code = format!("def add(a, b):\n{branches}    return a + b\n\n\nadd(1, 2)\n");
+    stage.write("repo/a.py", &code);
+    let (_, text) = ada(&stage, &["analyze"]);
+    let run = text
+        .lines()
+        .next()
+        .unwrap()
+        .trim_start_matches("analysed: ");
+    let finish = ["finish", id, "--file", "a.py", "--after", run];
+    let claim = ["--claims", "No regressions were introduced."];
+    let (code, text) = ada(&stage, &[&finish[..], &claim].concat());
+    assert_eq!(code, 0, "{text}");
+    assert!(text.starts_with("accepted: "), "{text}");
+    assert!(text.contains("\nclaims: some do not hold"), "{text}");
+}
+
+#[test]
 fn a_second_start_says_whose_place_it_took() {
     let stage = stage();
     ada(&stage, &["analyze"]);

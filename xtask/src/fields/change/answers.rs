@@ -28,7 +28,8 @@ use provost_core::structure::baseline;
 use provost_core::structure::blast::radius;
 use provost_core::structure::budget::{Asked, Budgets, Headroom, Standing, Strictness, gate};
 use provost_core::structure::compare::compare;
-use provost_formats::change::arguments::{self, Shown};
+use provost_formats::change::arguments::{ReceiptFormat, Shown};
+use provost_formats::change::tools::Request;
 use provost_formats::change::{self as payload, Detail, Focus};
 use serde_json::{Map, Value, json};
 
@@ -69,8 +70,10 @@ fn starts() -> Answer<Vec<Value>> {
             "scope": { "allowed_files": [MINE], "allowed_related": [FORGOTTEN] },
             "dirty_scope_policy": "continue_own_wip", "blast_radius_depth": "transitive",
         });
-        let read = arguments::start(&object(asked), "");
-        read.map(|(request, _)| request).map_err(text)
+        match Request::read("start_controlled_change", &object(asked)).map_err(text)? {
+            Request::Start(asked) => asked.request("").map_err(text),
+            _ => Err("this is no start".to_owned()),
+        }
     };
     let (block, queue) = (request("block")?, request("queue")?);
     let mut replay = started(&block, &[], &clean)?;
@@ -230,7 +233,11 @@ fn finished(
         "claims_text": "dead_code:idle is fixed, dead_code:other is new, and no regressions",
         "review_text": "it is fine", "detail_level": detail, "patch_trail_detail": detail,
     });
-    let (request, shown) = arguments::finish(&object(asked)).map_err(text)?;
+    let read = Request::read("finish_controlled_change", &object(asked)).map_err(text)?;
+    let Request::Finish(asked) = read else {
+        return Err("this is no finish".to_owned());
+    };
+    let (request, shown) = (asked.request().map_err(text)?, asked.shown());
     let scope = ChangeScope::parse(&[MINE, FORGOTTEN], &[], &[], "").map_err(text)?;
     let mut dirty = DIRTY_AFTER.to_vec();
     dirty.push((MINE, Some("y")));
@@ -339,6 +346,7 @@ fn judged(
         external: &outside,
         not_changed: &hygiene.not_changed,
         workspace_digest: &workspace(DIRTY_AFTER).digest(),
+        baseline_health: None,
         tree: Some("tree"),
         review: request.review.as_deref(),
     });
@@ -415,5 +423,8 @@ fn receipts() -> Answer<Vec<Value>> {
     let (done, _) = finished("full", &[MINE], &[], THEIRS)?;
     let (document, digest) = done.receipt.ok_or("no receipt was made")?;
     let write = |format| payload::found_receipt(Some(&document), &digest, format);
-    Ok(vec![write("structured"), write("markdown")])
+    Ok(vec![
+        write(ReceiptFormat::Structured),
+        write(ReceiptFormat::Markdown),
+    ])
 }

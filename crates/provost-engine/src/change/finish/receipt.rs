@@ -18,6 +18,7 @@ pub(super) type Kept = Vec<(&'static str, String)>;
 pub(super) fn seal(
     ports: &mut Ports<'_>,
     request: &FinishRequest,
+    after_run: Option<&RunHead>,
     done: &Finished,
 ) -> Result<((Value, String), Kept), ChangeError> {
     let (Some(check), Some(verified), Some(hygiene), Some(workspace)) =
@@ -40,6 +41,9 @@ pub(super) fn seal(
         external: &hygiene.external(),
         not_changed: &hygiene.not_changed,
         workspace_digest: &digest,
+        baseline_health: after_run
+            .and_then(|head| head.baseline.trusted())
+            .and_then(|baseline| baseline.health),
         tree: workspace.tree.as_deref(),
         review: request.review.as_deref(),
     });
