@@ -5,4 +5,5 @@ pub mod corpus;
 pub mod escape;
 pub mod fields;
 pub mod schemas;
+pub mod soak;
 pub mod tidy;
