@@ -6,4 +6,5 @@ pub mod dist;
 pub mod escape;
 pub mod fields;
 pub mod schemas;
+pub mod soak;
 pub mod tidy;

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use provost_core::protect::page;
-use xtask::{bench, corpus, dist, escape, fields, schemas, tidy};
+use xtask::{bench, corpus, dist, escape, fields, schemas, soak, tidy};
 
 const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] | protected \
-    | schemas [--check] | escape [--check] | bench [--quick | --peer] | dist\n";
+    | schemas [--check] | escape [--check] | bench [--quick | --peer] | dist \
+    | soak hook [LINES]\n";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -40,11 +41,31 @@ fn main() -> ExitCode {
         ["bench"] => show_bench(bench::run(bench::Length::Full)),
         ["bench", "--quick"] => show_bench(bench::run(bench::Length::Quick)),
         ["bench", "--peer"] => show_bench(bench::run_with_peer()),
+        ["soak", "hook"] => run_soak(LONG),
+        ["soak", "hook", count] => match count.parse() {
+            Ok(count) => run_soak(count),
+            Err(_) => complain(USAGE),
+        },
         ["corpus", kind, directory] => match run_corpus(kind, Path::new(directory)) {
             Ok(code) => code,
             Err(why) => complain(&format!("{why}\n")),
         },
         _ => complain(USAGE),
+    }
+}
+
+/// How many lines a comparison with bash takes if no number is given.
+const LONG: usize = 100_000;
+
+/// Compares lines that no earlier run had, and prints the seed that repeats them.
+fn run_soak(count: usize) -> ExitCode {
+    let seed = std::process::id().into();
+    match soak::hook(count, seed) {
+        Err(why) => complain(&format!("{why}\n")),
+        Ok(report) => {
+            let _ = writeln!(std::io::stdout().lock(), "{report}seed {seed}");
+            ExitCode::from(u8::from(!report.holds()))
+        }
     }
 }
 

@@ -55,6 +55,9 @@ pub enum EventError {
     /// A command that loosens the restrictions of the agent.
     #[error("`{0}` changes the restrictions of agents, and only a person may do that")]
     Guard(String),
+    /// A line that bash may split in another way than this module does.
+    #[error("the command is not understood as bash understands it: {0}")]
+    Unclear(&'static str),
     /// Scripts inside of scripts, nested too deep.
     #[error("the command has scripts inside of scripts, too deep to look into")]
     Deep,
@@ -70,7 +73,7 @@ impl EventError {
                 "name every file that is written, inside of a declared change, or write it with the \
                  tool for edits",
             ),
-            Self::Program(_) | Self::Deep => {
+            Self::Program(_) | Self::Deep | Self::Unclear(_) => {
                 Some("write out what is to be run, as a command of its own")
             }
             Self::Setting(_) => Some("leave it out"),
@@ -99,7 +102,6 @@ const HARMLESS: &[&str] = &[
     "LS",
     "LSP",
     "ListMcpResourcesTool",
-    "Monitor",
     "NotebookRead",
     "PushNotification",
     "Read",
@@ -158,7 +160,7 @@ fn writes(tool: &str, input: &Map<String, Value>) -> Result<Vec<String>, EventEr
         "Write" | "Edit" | "MultiEdit" => Ok(vec![field("file_path")?]),
         "NotebookEdit" => Ok(vec![field("notebook_path")?]),
         "apply_patch" => patch::paths(&field("command").or_else(|_| field("input"))?),
-        "Bash" | "shell" | "exec_command" | "shell_command" => {
+        "Bash" | "Monitor" | "shell" | "exec_command" | "shell_command" => {
             shell::writes(&command(input).ok_or(EventError::Field("command"))?)
         }
         // Input for a running program is not read; its start was judged.

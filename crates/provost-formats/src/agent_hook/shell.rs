@@ -18,6 +18,7 @@ mod git;
 mod options;
 mod own;
 mod program;
+mod project;
 mod script;
 mod search;
 mod stream;
@@ -104,7 +105,7 @@ impl Reader {
             return Err(EventError::Deep);
         }
         self.depth += 1;
-        let tokens = cut(text);
+        let tokens = cut(text)?;
         if wanders(&tokens) {
             self.may_be_in(vec![None]);
         }
@@ -136,6 +137,13 @@ impl Reader {
                 Token::Into => {
                     let word = self.operand(&mut tokens)?;
                     self.add(&word.unwrap_or_default())?;
+                }
+                Token::Copy => {
+                    let word = self.operand(&mut tokens)?.unwrap_or_default();
+                    let number = word.text.strip_suffix('-').unwrap_or(&word.text);
+                    if word.text.is_empty() || !number.bytes().all(|it| it.is_ascii_digit()) {
+                        self.add(&word)?;
+                    }
                 }
                 Token::From => {
                     self.operand(&mut tokens)?;

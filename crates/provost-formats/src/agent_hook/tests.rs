@@ -52,6 +52,10 @@ fn what_cannot_be_read_is_an_error() {
     assert!(before("mcp__files__write", &json!({})).is_err());
     assert!(before("apply_patch", &json!({ "command": "nonsense" })).is_err());
     assert!(before("Bash", &json!({})).is_err());
+    // A tool that runs a command line is judged as one.
+    let watched = json!({ "command": "touch a", "description": "x" });
+    assert_eq!(before("Monitor", &watched).unwrap(), ["a"]);
+    assert!(before("Monitor", &json!({})).is_err());
 }
 
 #[test]

@@ -168,11 +168,10 @@ fn seven(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     match verb {
         None | Some("l" | "t" | "b" | "h" | "i") => Ok(()),
         Some("x" | "e") => {
-            let place = arguments.iter().find_map(|word| {
-                let text = word.text.strip_prefix("-o")?.to_owned();
-                let computed = word.computed;
-                Some(Word { text, computed })
-            });
+            let mut places = arguments
+                .iter()
+                .filter_map(|word| Some(word.with(word.text.strip_prefix("-o")?)));
+            let place = places.next();
             unpacked(reader, place.as_ref())
         }
         Some(_) => {

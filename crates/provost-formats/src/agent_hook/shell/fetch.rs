@@ -23,10 +23,7 @@ fn kept(word: &Word) -> Word {
     let name = path.split_once('/').map(|(_, rest)| rest);
     let name = name.and_then(|rest| rest.rsplit('/').next());
     let name = name.filter(|name| !name.is_empty()).unwrap_or("index.html");
-    Word {
-        text: name.to_owned(),
-        computed: word.computed,
-    }
+    word.with(name)
 }
 
 fn curl(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {

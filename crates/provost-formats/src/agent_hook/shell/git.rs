@@ -167,6 +167,9 @@ fn verb(reader: &mut Reader, given: &Given) -> Result<(), EventError> {
         "commit" | "push" | "merge" if is_asked(rest, "--no-verify") => {
             Err(EventError::Guard(format!("git {name} --no-verify")))
         }
+        "commit" if long(&["--all"]) || short_flags(rest, "CcFmtuS").contains('a') => {
+            Err(obscure("commit -a"))
+        }
         "commit" if short_flags(rest, "CcFmtuS").contains('n') => {
             Err(EventError::Guard("git commit -n".to_owned()))
         }

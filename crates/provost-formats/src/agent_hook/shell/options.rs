@@ -53,11 +53,7 @@ impl Given {
         rest: &mut impl Iterator<Item = &'a Word>,
     ) {
         let (name, value) = match long.split_once('=') {
-            Some((name, value)) => {
-                let text = value.to_owned();
-                let computed = word.computed;
-                (name, Some(Word { text, computed }))
-            }
+            Some((name, value)) => (name, Some(word.with(value))),
             None => (long, None),
         };
         let full = longs.iter().find(|full| full.starts_with(name));
@@ -74,12 +70,9 @@ impl Given {
                 self.options.push((letter.to_string(), None));
                 continue;
             }
-            let text = letters.as_str().to_owned();
-            let value = if text.is_empty() {
-                rest.next().cloned()
-            } else {
-                let computed = word.computed;
-                Some(Word { text, computed })
+            let value = match letters.as_str() {
+                "" => rest.next().cloned(),
+                text => Some(word.with(text)),
             };
             self.options.push((letter.to_string(), value));
             return;

@@ -22,6 +22,21 @@ const PERSONS: &[(&str, &str)] = &[
     ("reject", ""),
 ];
 
+/// Refuses a call of Provost under another name, as far as two words or the path tell it.
+pub(super) fn renamed(name: &str, arguments: &[Word]) -> Result<(), EventError> {
+    let mut words = arguments.iter().filter(|word| !word.text.starts_with('-'));
+    let (first, second) = (words.next(), words.next());
+    let is = |word: Option<&Word>, text: &str| word.is_some_and(|word| word.text == text);
+    let pairs = PERSONS.iter().filter(|(_, verb)| !verb.is_empty());
+    let is_pair = pairs
+        .into_iter()
+        .any(|(command, verb)| is(first, command) && is(second, verb));
+    if is_pair || name.contains("provost") {
+        return judge(arguments);
+    }
+    Ok(())
+}
+
 /// Refuses a command that only a person may run.
 pub(super) fn judge(arguments: &[Word]) -> Result<(), EventError> {
     let longs = ["agent", "root"];

@@ -2,7 +2,9 @@
 
 use super::options::{Given, Order};
 use super::token::Word;
-use super::{Reader, archive, fetch, git, is_opening, own, script, search, short, stream, wrapper};
+use super::{
+    Reader, archive, fetch, git, is_opening, own, project, script, search, short, stream, wrapper,
+};
 use crate::agent_hook::{EventError, patch};
 
 /// Which of the words are written.
@@ -199,6 +201,7 @@ const WRITERS: &[Writer] = &[
 
 /// Programs whose arguments do not name what they write.
 const OBSCURE: &[&str] = &[
+    "alias",
     "at",
     "batch",
     "bind",
@@ -227,13 +230,12 @@ pub(super) fn run(
     line: &str,
 ) -> Result<(), EventError> {
     let start = words.iter().position(|word| !is_opening(&word.text));
+    subscripts(words)?;
     let Some((name, arguments)) = start.and_then(|at| words[at..].split_first()) else {
-        return Ok(());
+        return variables("", words);
     };
     let program = name.text.rsplit('/').next().unwrap_or_default();
-    let is_list = name.text.contains('{') && name.text.contains(',');
-    let is_path = name.text.contains('/') && !is_list;
-    let is_known = is_path && !program.contains(['$', '`', '*', '?', '[', '{']);
+    let is_known = name.text.contains('/') && !name.splits && !program.contains(['$', '`']);
     if name.computed && !is_known {
         return Err(EventError::Program(short(&name.text)));
     }
@@ -243,7 +245,9 @@ pub(super) fn run(
     }
     match program {
         // Words before lists of words; the commands that they run follow after the next end.
-        "for" | "select" | "case" => Ok(()),
+        "case" => Ok(()),
+        "for" | "select" if arguments.get(1).is_some_and(|word| word.text == "in") => Ok(()),
+        "for" | "select" => run(reader, body(arguments), documents, line),
         "function" => run(
             reader,
             arguments.get(1..).unwrap_or_default(),
@@ -263,7 +267,6 @@ pub(super) fn run(
             let given = Given::read(arguments, "nq", &["interval"], Order::First);
             script::eval(reader, &given.words)
         }
-        "alias" => script::alias(reader, arguments),
         "trap" => script::trap(reader, arguments),
         "apply_patch" | "applypatch" => reader.add_all(&patched(line)?),
         "git" => git::run(reader, arguments),
@@ -271,7 +274,9 @@ pub(super) fn run(
         "find" => search::find(reader, arguments, documents, line),
         "fd" | "fdfind" => search::fd(reader, arguments, documents, line),
         "xargs" | "parallel" => search::xargs(reader, arguments, documents, line),
-        "mapfile" | "readarray" | "history" | "crontab" | "rename" => by_option(program, arguments),
+        "mapfile" | "readarray" | "history" | "hash" | "crontab" | "rename" => {
+            by_option(program, arguments)
+        }
         name if name.starts_with("python") => {
             // A module that is a program is read as one.
             let at = arguments.iter().position(|word| word.text == "-m");
@@ -284,14 +289,34 @@ pub(super) fn run(
         name => {
             let known = stream::run(reader, name, arguments)?
                 || archive::run(reader, name, arguments)?
-                || fetch::run(reader, name, arguments)?;
+                || fetch::run(reader, name, arguments)?
+                || project::run(reader, name, arguments)?;
             if known {
-                Ok(())
-            } else {
-                plain(reader, name, arguments)
+                return Ok(());
             }
+            own::renamed(name, arguments)?;
+            plain(reader, name, arguments)
         }
     }
+}
+
+/// Refuses a subscript with a command, which bash runs when it computes the word as a number.
+fn subscripts(words: &[Word]) -> Result<(), EventError> {
+    let has_command = |word: &Word| {
+        word.text.contains("[$(") || word.text.contains("[`") && word.text.matches('`').count() > 1
+    };
+    if words.iter().any(has_command) {
+        return Err(EventError::Unclear("a command in a subscript"));
+    }
+    Ok(())
+}
+
+/// The commands of a loop over the arguments of the shell: `for x do …` and `for x { … }`.
+fn body(arguments: &[Word]) -> &[Word] {
+    let is_begin = |word: &Word| matches!(word.text.as_str(), "do" | "{");
+    let at = arguments.iter().position(is_begin);
+    at.and_then(|at| arguments.get(at + 1..))
+        .unwrap_or_default()
 }
 
 /// Programs that one option makes harmless, or harmful.
@@ -300,6 +325,7 @@ fn by_option(program: &str, arguments: &[Word]) -> Result<(), EventError> {
     let harmless = match program {
         "mapfile" | "readarray" => !has("-C"),
         "history" => !has("-w") && !has("-a"),
+        "hash" => !has("-p"),
         "crontab" => has("-l"),
         _ => has("-n"),
     };
@@ -335,7 +361,7 @@ fn variables(program: &str, words: &[Word]) -> Result<(), EventError> {
         .take_while(|word| settles || is_opening(&word.text));
     for word in before {
         if let Some((name, value)) = word.text.split_once('=')
-            && (MOVING.contains(&name) || !git::is_harmless(name, value))
+            && (MOVING.contains(&name) || !git::is_harmless(name, value) || value.contains("$("))
         {
             return Err(EventError::Setting(format!("{}=", short(name))));
         }
@@ -358,7 +384,10 @@ fn plain(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), Even
             continue;
         }
         let words = given.words.iter();
+        let formats = matches!(writer.targets, Targets::All) && !writer.only.is_empty();
         match writer.targets {
+            // A formatter without words takes all files.
+            Targets::All if formats && given.words.is_empty() => reader.add(&Word::plain("."))?,
             Targets::None => {}
             Targets::All => reader.add_all(words)?,
             Targets::Rest => reader.add_all(words.skip(1))?,
@@ -388,7 +417,10 @@ pub(super) fn destination(reader: &mut Reader, words: &[Word]) -> Result<(), Eve
         let name = source.text.trim_end_matches('/').rsplit('/').next();
         let computed = source.computed || matches!(name, None | Some("" | "." | ".."));
         let text = format!("{place}/{}", name.unwrap_or_default());
-        reader.add(&Word { text, computed })?;
+        reader.add(&Word {
+            computed,
+            ..source.with(text)
+        })?;
     }
     Ok(())
 }

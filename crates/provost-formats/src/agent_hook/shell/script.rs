@@ -31,10 +31,7 @@ pub(super) fn shell(
     if documents.is_empty() {
         return Err(EventError::Program("what goes into a shell".to_owned()));
     }
-    documents.iter().try_for_each(|text| {
-        // Variables inside are judged where they stand.
-        reader.aside(&text.text)
-    })
+    documents.iter().try_for_each(|text| known(reader, text))
 }
 
 /// A script in a file; the output of `<(…)` is refused, because it cannot be read.
@@ -65,21 +62,12 @@ pub(super) fn eval(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventE
     reader.script(&words.join(" "))
 }
 
-/// `alias name=script`.
-pub(super) fn alias(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    for word in arguments {
-        let Some((_, text)) = word.text.split_once('=') else {
-            continue;
-        };
-        let computed = word.computed;
-        let text = text.to_owned();
-        known(reader, &Word { text, computed })?;
-    }
-    Ok(())
-}
-
 /// `trap script SIGNAL`.
 pub(super) fn trap(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
+    let arguments = match arguments {
+        [first, rest @ ..] if first.text == "--" => rest,
+        all => all,
+    };
     match arguments {
         [script, _, ..] if !script.text.starts_with('-') => known(reader, script),
         _ => Ok(()),

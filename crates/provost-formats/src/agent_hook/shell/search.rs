@@ -28,9 +28,9 @@ pub(super) fn find(
     let places: Vec<Word> = places
         .iter()
         .map(|word| Word {
-            text: word.text.clone(),
             // The target of a link may be anywhere.
             computed: word.computed || follows,
+            ..word.clone()
         })
         .collect();
     let mut tests = tests.iter();
@@ -62,10 +62,7 @@ pub(super) fn find(
 fn found(word: &Word, place: &Word) -> Word {
     match word.text.as_str() {
         "{}" => place.clone(),
-        text if text.contains("{}") => Word {
-            text: text.to_owned(),
-            computed: true,
-        },
+        text if text.contains("{}") => Word::unknown(text),
         _ => word.clone(),
     }
 }
@@ -131,10 +128,7 @@ fn with_unknown(
         }
     }
     if !is_placed {
-        words.push(Word {
-            text: "$@".to_owned(),
-            computed: true,
-        });
+        words.push(Word::unknown("$@"));
     }
     // A shell without a script gets the unknown word as the name of one.
     program::run(reader, &words, documents, line)

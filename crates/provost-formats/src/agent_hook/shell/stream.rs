@@ -13,11 +13,9 @@ pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result
         "perl" | "ruby" => in_place(reader, arguments)?,
         "awk" | "gawk" | "mawk" | "nawk" => awk(reader, arguments)?,
         "dd" => {
-            let targets = arguments.iter().filter_map(|word| {
-                let text = word.text.strip_prefix("of=")?.to_owned();
-                let computed = word.computed;
-                Some(Word { text, computed })
-            });
+            let targets = arguments
+                .iter()
+                .filter_map(|word| Some(word.with(word.text.strip_prefix("of=")?)));
             reader.add_all(&targets.collect::<Vec<_>>())?;
         }
         "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" => rights(reader, name, arguments)?,
@@ -267,9 +265,7 @@ fn pieces(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), Eve
         return Err(EventError::Obscure("split --filter".to_owned()));
     }
     let prefix = prefix.unwrap_or(default);
-    let text = format!("{}aa", prefix.text);
-    let computed = prefix.computed;
-    reader.add(&Word { text, computed })
+    reader.add(&prefix.with(format!("{}aa", prefix.text)))
 }
 
 fn ruff(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {

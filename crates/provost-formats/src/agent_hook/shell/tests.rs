@@ -1,5 +1,7 @@
 //! Command lines as agents write them, judged for a change that declared `docs`.
 
+mod split;
+
 use super::*;
 
 /// Whether everything that a line writes is below `docs`.
@@ -307,7 +309,6 @@ const ALLOWED: &[&str] = &[
     "git -c color.ui=never show HEAD:src/a.rs",
     "git add -A && git commit -qm 'A > B'",
     "git commit -m \"$(cat <<'EOF'\nDon't (do) `this` > that\n\nnow\nEOF\n)\"",
-    "git commit -am 'new' -s",
     "git push -u origin main",
     "git push -n",
     "git checkout -b work",
@@ -356,6 +357,24 @@ const ALLOWED: &[&str] = &[
     "ruff check src",
     "gofmt -l .",
     "cargo fmt --check",
+    "cargo fmt --all -- --check",
+    "cargo clippy --all-targets -- -D warnings",
+    "cargo add --dry-run x",
+    "go fmt ./docs/...",
+    "cd docs && go mod tidy",
+    "go test ./... -run X",
+    "npm run build && npm ls && npm ci",
+    "npx tsc --noEmit",
+    "uvx black --check src",
+    "uvx black docs",
+    "npx -y prettier --write docs/a.md",
+    "git commit -m 'all' docs/a.md",
+    "for f in docs/*; do echo $(( 1 + 2 )); done",
+    "x=${A:-b}; echo \"${x%.*}\" $'a\\tb'",
+    "a=(one two \"$(ls)\"); echo ${#a[@]}",
+    "touch \\\n  docs/a \\\n  docs/b",
+    "echo $(ls | wc -l) # comment",
+    "terraform init && docker key list",
     "docker ps; kubectl get pods",
     "provost hook status",
     "provost change --agent ada start 'x' --file src/a.rs",

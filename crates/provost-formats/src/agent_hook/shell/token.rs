@@ -5,14 +5,35 @@
 pub(super) struct Word {
     pub(super) text: String,
     pub(super) computed: bool,
+    /// Whether it may become several words, because what is computed stands outside of quotes.
+    pub(super) splits: bool,
 }
 
 impl Word {
+    /// A part of this word, or what follows from it.
+    pub(super) fn with(&self, text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            computed: self.computed,
+            splits: self.splits,
+        }
+    }
+
+    /// A word that only a shell can compute.
+    pub(super) fn unknown(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            computed: true,
+            splits: true,
+        }
+    }
+
     /// A word that stands for itself.
     pub(super) fn plain(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             computed: false,
+            splits: false,
         }
     }
 }
@@ -22,6 +43,8 @@ pub(super) enum Token {
     Word(Word),
     /// The next word is written to.
     Into,
+    /// The next word is a descriptor, or it is written to: `>&`.
+    Copy,
     /// The next word is read, or copied from another descriptor; it is not written to.
     From,
     /// The next word is what the command reads.

@@ -49,12 +49,6 @@ const PLAIN: Wrapper = Wrapper {
 const WRAPPERS: &[Wrapper] = &[
     PLAIN,
     Wrapper {
-        names: &["npx", "bunx", "pnpx"],
-        shorts: "p",
-        longs: &["package"],
-        ..PLAIN
-    },
-    Wrapper {
         names: &["command", "exec"],
         shorts: "a",
         ..PLAIN
@@ -164,18 +158,76 @@ const WRAPPERS: &[Wrapper] = &[
     },
 ];
 
-/// Tools of projects that run a program by two words.
-const RUNNERS: [(&str, &str); 9] = [
-    ("bundle", "exec"),
-    ("mise", "exec"),
-    ("npm", "exec"),
-    ("pdm", "run"),
-    ("pipenv", "run"),
-    ("pnpm", "exec"),
-    ("poetry", "run"),
-    ("rye", "run"),
-    ("uv", "run"),
+/// Tools of projects that run a program by words of their own.
+const RUNNERS: [&[&str]; 16] = [
+    &["bun", "x"],
+    &["bundle", "exec"],
+    &["hatch", "run"],
+    &["mise", "exec"],
+    &["npm", "exec"],
+    &["npm", "x"],
+    &["pdm", "run"],
+    &["pipenv", "run"],
+    &["pipx", "run"],
+    &["pnpm", "dlx"],
+    &["pnpm", "exec"],
+    &["poetry", "run"],
+    &["rye", "run"],
+    &["uv", "run"],
+    &["uv", "tool", "run"],
+    &["yarn", "dlx"],
 ];
+
+/// The program and its arguments, if `name` is a tool that runs it.
+fn runs<'a>(name: &str, arguments: &'a [Word]) -> Option<&'a [Word]> {
+    if matches!(name, "npx" | "bunx" | "pnpx" | "uvx") {
+        return Some(arguments);
+    }
+    let fits = |runner: &&&[&str]| {
+        let mut words = arguments.iter();
+        let mut verbs = runner.iter().skip(1);
+        runner[0] == name && verbs.all(|verb| words.next().is_some_and(|it| it.text == *verb))
+    };
+    let runner = RUNNERS.iter().find(fits)?;
+    arguments.get(runner.len() - 1..)
+}
+
+/// Reads the program that a tool of a project runs; it may be named with a version.
+fn of_project(
+    reader: &mut Reader,
+    arguments: &[Word],
+    documents: &[Word],
+    line: &str,
+) -> Result<(), EventError> {
+    let longs = [
+        "call",
+        "directory",
+        "extra",
+        "from",
+        "group",
+        "index-url",
+        "package",
+        "project",
+        "python",
+        "spec",
+        "with",
+        "with-requirements",
+    ];
+    let given = Given::read(arguments, "cp", &longs, Order::First);
+    for script in given.values(&["c", "call"]) {
+        let shell = [Word::plain("sh"), Word::plain("-c"), script.clone()];
+        program::run(reader, &shell, documents, line)?;
+    }
+    let mut words = given.words;
+    if let Some(first) = words.first_mut() {
+        // `@scope/name@1` and `name==1` name versions.
+        let end = first.text.get(1..).and_then(|text| text.find(['@', '=']));
+        first
+            .text
+            .truncate(end.map_or(first.text.len(), |at| at + 1));
+    }
+    program::run(reader, &words, documents, line)
+}
 
 /// Whether `name` runs another program; if so, that one was read.
 pub(super) fn run(
@@ -185,14 +237,8 @@ pub(super) fn run(
     documents: &[Word],
     line: &str,
 ) -> Result<bool, EventError> {
-    let runner = RUNNERS.iter().find(|(tool, _)| *tool == name);
-    if let Some((_, verb)) = runner {
-        let Some((_, rest)) = arguments.split_first().filter(|(it, _)| it.text == *verb) else {
-            return Ok(true);
-        };
-        let given = Given::read(rest, "", &[], Order::First);
-        program::run(reader, &given.words, documents, line)?;
-        return Ok(true);
+    if let Some(arguments) = runs(name, arguments) {
+        return of_project(reader, arguments, documents, line).map(|()| true);
     }
     let Some(wrapper) = WRAPPERS.iter().find(|one| one.names.contains(&name)) else {
         return Ok(false);

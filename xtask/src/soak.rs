@@ -1,0 +1,104 @@
+//! Compares what the hook of an agent says of generated lines with what bash does to files.
+//!
+//! A line that the hook lets pass for a change of `docs`, and that wrote anything else, is a
+//! failure: the hook read it in another way than bash.
+
+pub mod bash;
+pub mod lines;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use provost_formats::agent_hook::{self, What};
+use serde_json::json;
+
+/// How many lines one sandbox runs.
+const BATCH: usize = 5_000;
+
+/// What came of a comparison.
+#[derive(Debug, Default)]
+pub struct Report {
+    pub lines: usize,
+    /// How many lines wrote outside of `docs`.
+    pub wrote: usize,
+    /// How many lines the hook let pass.
+    pub passed: usize,
+    /// The lines that passed and wrote outside of `docs`, with what they wrote.
+    pub misread: Vec<(String, Vec<PathBuf>)>,
+}
+
+impl Report {
+    /// Whether no line was misread, and enough of them wrote or passed to show that.
+    pub fn holds(&self) -> bool {
+        let shows = self.wrote > self.lines / 10 && self.passed > self.lines / 100;
+        self.misread.is_empty() && shows
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (line, paths) in &self.misread {
+            writeln!(out, "passed and wrote {paths:?}: {line:?}")?;
+        }
+        let Self {
+            lines,
+            wrote,
+            passed,
+            misread,
+        } = self;
+        let count = misread.len();
+        writeln!(
+            out,
+            "hook: {lines} lines, {wrote} wrote outside, {passed} passed, {count} misread"
+        )
+    }
+}
+
+/// Compares `count` lines, which follow from `seed`.
+pub fn hook(count: usize, seed: u64) -> io::Result<Report> {
+    let mut source = lines::Lines::new(seed);
+    let mut report = Report::default();
+    while report.lines < count {
+        let batch = BATCH.min(count - report.lines);
+        let lines: Vec<String> = (0..batch).map(|_| source.line()).collect();
+        let written = bash::written(&lines)?;
+        for (line, paths) in lines.into_iter().zip(written) {
+            let passes = passes(&line);
+            report.wrote += usize::from(!paths.is_empty());
+            report.passed += usize::from(passes);
+            if passes && !paths.is_empty() {
+                report.misread.push((line, paths));
+            }
+        }
+        report.lines += batch;
+    }
+    Ok(report)
+}
+
+/// Whether the hook lets `line` pass where `docs` was declared.
+fn passes(line: &str) -> bool {
+    let event = json!({ "hook_event_name": "PreToolUse", "cwd": "/repo", "tool_name": "Bash",
+        "tool_input": { "command": line } });
+    let is_inside = |path: &String| {
+        let path = path.trim_start_matches("./");
+        !path.contains("..") && (path == "docs" || path.starts_with("docs/"))
+    };
+    match agent_hook::parse(&event).map(|event| event.what) {
+        Ok(What::Before(paths)) => paths.iter().all(is_inside),
+        Ok(_) | Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bash_writes_nothing_that_the_hook_did_not_see() {
+        match hook(5_000, 7) {
+            Ok(report) => assert!(report.holds(), "{report}"),
+            Err(why) => provost_testkit::skip(&format!("no sandbox for bash: {why}")),
+        }
+    }
+}
