@@ -5,6 +5,7 @@
 //! a text can take is limited as well.
 
 pub(crate) mod closed;
+mod deserialize;
 mod quick;
 mod shape;
 

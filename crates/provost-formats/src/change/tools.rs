@@ -284,7 +284,7 @@ pub fn fit(name: &str, given: &Map<String, Value>) -> Result<(), ArgumentError> 
     };
     let schema = &described(tool)["inputSchema"];
     let misfits = validate(schema, &Value::Object(given.clone()));
-    let Some(Misfit { path, problem }) = misfits.first() else {
+    let Some(Misfit { path, problem, .. }) = misfits.first() else {
         return Ok(());
     };
     let (name, problem) = (path.trim_start_matches('/'), problem.as_str());
