@@ -27,5 +27,5 @@ pub mod untrusted_files;
 pub mod user_state;
 pub mod workspace;
 
-mod beneath;
+pub mod beneath;
 mod process;

@@ -207,6 +207,35 @@ fn a_log_in_a_file_counts_when_the_board_has_none() {
 }
 
 #[test]
+fn no_link_is_followed_to_a_log() {
+    let stage = Stage::with(&[]);
+    stage.granted(&["assign", &stage.assignment(1, "src"), "--owner", "ada"]);
+    let log = stage.path("repo").join(stage.log(1, 1, None));
+    let there = stage.path("repo/worklogs/T-1.jsonl");
+    fs::create_dir(stage.path("repo/worklogs")).unwrap();
+    fs::copy(&log, stage.path("outside.jsonl")).unwrap();
+    let done = stage.result(1, "src", "done");
+    let payload = json!({
+        "task_id": "T-1", "result": result(1, "src", "done"), "assignment": assignment(1, "src"),
+    });
+    let payload = stage.file("post.json", payload.to_string());
+    let check = || {
+        let call = stage.call(&["check", "post-execution", &payload]);
+        stage.spawn(call).wait().json["code"].clone()
+    };
+    for target in ["../../outside.jsonl", "../log-1-1.jsonl"] {
+        std::os::unix::fs::symlink(target, &there).unwrap();
+        let said = stage.board(&["result", &done]);
+        assert_eq!(said.json["code"], "INPUT_UNREADABLE", "{target}");
+        assert_eq!(check(), "MISSING_REQUIRED_INPUT", "{target}");
+        fs::remove_file(&there).unwrap();
+    }
+    fs::copy(&log, &there).unwrap();
+    assert_eq!(check(), "OK");
+    stage.granted(&["result", &done]);
+}
+
+#[test]
 fn each_run_has_a_board_of_its_own() {
     let stage = Stage::with(&[]);
     let other = "0f9e8d7c-6b5a-4c3d-9e2f-1a0b9c8d7e6f";

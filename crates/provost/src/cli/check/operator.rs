@@ -1,6 +1,5 @@
 //! `provost check assignment` and fourteen more: the payloads of the operator contracts.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -8,6 +7,7 @@ use provost_core::code::Code;
 use provost_core::json;
 use provost_core::verdict::Verdict;
 use provost_formats::operator::{self, Kind, Strictness, Surroundings};
+use provost_host::beneath;
 
 use crate::answer::{Failure, Outcome};
 use crate::input;
@@ -134,7 +134,7 @@ fn check_worklog(worklog: &Worklog) -> Outcome {
 }
 
 fn check_payload(kind: Kind, bytes: &[u8], profile: &Profile) -> Verdict {
-    let file_exists = |path: &str| fs::metadata(path).is_ok_and(|entry| entry.is_file());
+    let file_exists = |path: &str| beneath::open_file(Path::new(path)).is_ok();
     let surroundings = Surroundings {
         file_exists: &file_exists,
     };
