@@ -169,7 +169,8 @@ macro_rules! text_schema {
 text_schema!(TaskId, { "type": "string", "pattern": TASK_ID });
 
 text_schema!(Resource, {
-    "type": "string", "format": "resource", "x-strict": { "format": "exact-resource" }
+    "type": "string", "minLength": 1, "format": "resource",
+    "x-strict": { "format": "exact-resource" }
 });
 
 /// The schema of a text that is not blank.
@@ -182,7 +183,7 @@ text_schema!(Filled, { "type": "string", "pattern": r"\S" });
 #[derive(Debug)]
 pub enum Note {}
 
-text_schema!(Note, { "type": "string", "format": "filled" });
+text_schema!(Note, { "type": "string", "minLength": 1, "format": "filled" });
 
 /// The schema of a text that only strict mode wants not to be blank.
 #[derive(Debug)]

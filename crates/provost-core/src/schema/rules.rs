@@ -84,8 +84,7 @@ fn rule(schema: &Value) -> Rule {
     };
     let mut any: Vec<&Vec<Value>> = ["anyOf", "oneOf"].into_iter().filter_map(list).collect();
     // A choice among constants is an enumeration whose values have descriptions.
-    let constants = |list: &&Vec<Value>| list.iter().map(|one| one.get("const").cloned()).collect();
-    let constant: Option<Vec<Value>> = any.iter().find_map(constants);
+    let constant: Option<Vec<Value>> = any.iter().find_map(|list| constants(list));
     any.retain(|list| constants(list).is_none());
     let choices = list("enum").cloned().or(constant);
     let pattern = |name: &str| {
@@ -121,6 +120,17 @@ fn rule(schema: &Value) -> Rule {
         minimum: words.get("minimum").and_then(Value::as_f64),
         maximum: words.get("maximum").and_then(Value::as_f64).or(widest),
     }
+}
+
+/// The values of `choices`, if each is a constant or an enumeration.
+fn constants(choices: &[Value]) -> Option<Vec<Value>> {
+    let values = |choice: &Value| match (choice.get("const"), choice.get("enum")) {
+        (Some(only), _) => Some(vec![only.clone()]),
+        (None, Some(Value::Array(list))) => Some(list.clone()),
+        _ => None,
+    };
+    let all: Option<Vec<Vec<Value>>> = choices.iter().map(values).collect();
+    all.map(|all| all.concat())
 }
 
 /// The fields of an object: the header, then required ones in their order, then the others.

@@ -64,15 +64,10 @@ pub(in crate::cli) struct Worklog {
     file: Option<PathBuf>,
 
     /// The log itself, one entry per line.
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "outcome",
-        conflicts_with = "file"
-    )]
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
     lines: Option<PathBuf>,
 
-    /// How the task ended: done, blocked, failed or canceled.
+    /// How the task ended: done, blocked, failed or canceled; without it, it is in progress.
     #[arg(long, value_name = "STATUS", requires = "lines")]
     outcome: Option<String>,
 
@@ -122,9 +117,9 @@ pub(super) fn run(check: &Operator) -> Outcome {
 
 fn check_worklog(worklog: &Worklog) -> Outcome {
     let profile = &worklog.profile;
-    if let (Some(file), Some(outcome)) = (&worklog.lines, &worklog.outcome) {
+    if let Some(file) = &worklog.lines {
         return judge(file, |bytes| {
-            operator::lines(bytes, outcome, profile.strictness())
+            operator::lines(bytes, worklog.outcome.as_deref(), profile.strictness())
         });
     }
     let Some(file) = &worklog.file else {
