@@ -7,15 +7,19 @@
 //!
 //! - Objects are closed; an optional field is left out, never `null`.
 //! - A document that matches its schema is accepted by its type.
+//! - Formats that others fixed have two modes. Rules of strict mode are below the keyword
+//!   `x-strict`; what is published is strict mode.
 
+pub mod leaf;
 pub mod read;
+mod rules;
 pub mod validate;
 
 #[cfg(test)]
 mod tests;
 
 use schemars::{JsonSchema, SchemaGenerator};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::agent_registry::AgentRegistry;
 use crate::bundle::report::{
@@ -74,6 +78,14 @@ impl Format {
         self.name == name || self.name.strip_suffix(".v1") == Some(name)
     }
 
+    /// A format that others fixed, which `T` parses.
+    pub const fn foreign<T: JsonSchema>(name: &'static str) -> Self {
+        Self {
+            name,
+            make: || foreign::<T>(Strictness::Strict),
+        }
+    }
+
     /// The format that `T` parses.
     const fn of<T: JsonSchema>(name: &'static str) -> Self {
         Self {
@@ -108,6 +120,62 @@ fn generate<T: JsonSchema>() -> Value {
         .to_value();
     close(&mut schema);
     schema
+}
+
+/// How strictly a document of a format that others fixed is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// By the text of the format; unknown fields are ignored.
+    Literal,
+    /// Also refuses unknown fields, except those that begin with `x_`, and what the text permits
+    /// although it cannot be intended.
+    Strict,
+}
+
+/// The schema of `T`, a format that others fixed.
+fn foreign<T: JsonSchema>(strictness: Strictness) -> Value {
+    let mut schema = generate::<T>();
+    extensible(&mut schema);
+    settle(&mut schema, strictness);
+    schema
+}
+
+/// Lets every object have fields that begin with `x_`, and in strict mode no other unknown ones,
+/// unless its type says which it may have.
+fn extensible(schema: &mut Value) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(extensible),
+        Value::Object(members) => {
+            members.values_mut().for_each(extensible);
+            let is_object = members.get("properties").is_some_and(Value::is_object);
+            if is_object && !members.contains_key("additionalProperties") {
+                let open = json!({ "^x_": true });
+                members.insert("patternProperties".to_owned(), open);
+                let closed = json!({ "additionalProperties": false });
+                members.insert(STRICT.to_owned(), closed);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The keyword for the rules that only strict mode has.
+const STRICT: &str = "x-strict";
+
+/// Adds the rules of strict mode to the others, or removes them.
+fn settle(schema: &mut Value, strictness: Strictness) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(|one| settle(one, strictness)),
+        Value::Object(members) => {
+            if let Some(Value::Object(added)) = members.remove(STRICT)
+                && strictness == Strictness::Strict
+            {
+                members.extend(added);
+            }
+            members.values_mut().for_each(|one| settle(one, strictness));
+        }
+        _ => {}
+    }
 }
 
 /// Removes `null` from optional fields, everywhere in `schema`.

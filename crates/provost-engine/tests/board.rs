@@ -28,6 +28,7 @@ mod tests {
                 pulse: Pulse::default(),
             }],
             blockers: Vec::new(),
+            terms: Vec::new(),
         };
         let steps = [(0, Status::Todo), (1, Status::Failed), (2, Status::Failed)];
         steps.into_iter().map(delta).collect()

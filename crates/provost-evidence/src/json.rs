@@ -4,6 +4,7 @@
 //! text with either is refused, so every parser reads the document that was judged. The memory that
 //! a text can take is limited as well.
 
+mod deserialize;
 mod quick;
 mod shape;
 

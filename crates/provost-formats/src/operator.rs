@@ -8,6 +8,7 @@
 
 use provost_core::code::Code;
 use provost_core::json::{self, Node};
+pub use provost_core::schema::Strictness;
 use provost_core::verdict::Verdict;
 use serde_json::Value;
 
@@ -21,13 +22,12 @@ pub mod envelope;
 mod finding;
 mod gates;
 pub mod handoff;
+pub mod header;
 mod ledger;
 pub(crate) mod limit;
 mod locks;
-mod object;
 mod reconcile;
 pub mod result;
-mod shape;
 mod transition;
 mod watchdog;
 mod worklog;
@@ -90,15 +90,6 @@ impl Kind {
     ];
 }
 
-/// How strictly a payload is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strictness {
-    /// By the text of the contract.
-    Literal,
-    /// Also refuses unknown fields, and what the text permits although it cannot be intended.
-    Strict,
-}
-
 /// What a check needs to know beyond the payload.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
@@ -118,27 +109,27 @@ pub fn check(
         Kind::Result => read_result(bytes, found),
         _ => read(bytes),
     };
-    let value = match payload {
-        Ok(value) => value,
+    let node = match payload {
+        Ok(node) => node,
         Err(why) => return unreadable(&why),
     };
-    let value = &value;
+    let node = &node;
     let answer = match kind {
-        Kind::Assignment => assignment::check(value, found),
-        Kind::Result => result::check(value, found),
-        Kind::OrchestratorOutput => envelope::check(value, found),
-        Kind::Worklog => worklog::check(value, found),
-        Kind::WorklogAppend => worklog::check_append(value, found),
-        Kind::Handoff => handoff::check(value, found),
-        Kind::LedgerDelta => ledger::check(value, found),
-        Kind::LedgerDeltaStreams => ledger::check_streams(value, found),
-        Kind::Locks => locks::check(value, found),
-        Kind::LockLifecycle => locks::check_lifecycle(value, found),
-        Kind::Reconcile => reconcile::check(value, found),
-        Kind::Transition => transition::check(value, found),
-        Kind::Watchdog => watchdog::check(value, found),
-        Kind::PostExecution => gates::check_result(value, found, surroundings),
-        Kind::PreComplete => gates::check_completion(value, found),
+        Kind::Assignment => assignment::check(node, found),
+        Kind::Result => result::check(node, found),
+        Kind::OrchestratorOutput => envelope::check(node, found),
+        Kind::Worklog => worklog::check(node, found),
+        Kind::WorklogAppend => worklog::check_append(node, found),
+        Kind::Handoff => handoff::check(node, found),
+        Kind::LedgerDelta => ledger::check(node, found),
+        Kind::LedgerDeltaStreams => ledger::check_streams(node, found),
+        Kind::Locks => locks::check(node, found),
+        Kind::LockLifecycle => locks::check_lifecycle(node, found),
+        Kind::Reconcile => reconcile::check(node, found),
+        Kind::Transition => transition::check(node, found),
+        Kind::Watchdog => watchdog::check(node, found),
+        Kind::PostExecution => gates::check_result(node, found, surroundings),
+        Kind::PreComplete => gates::check_completion(node, found),
     };
     findings.verdict(answer)
 }
@@ -173,6 +164,11 @@ impl Answer {
     }
 }
 
+/// The field `key` of an object.
+fn field<'n>(node: &'n Node<'n>, key: &str) -> Option<&'n Node<'n>> {
+    node.as_object()?.get(key)
+}
+
 fn read(bytes: &[u8]) -> Result<Node<'_>, String> {
     if bytes.trim_ascii().is_empty() {
         return Err("the payload is empty".to_owned());
@@ -195,7 +191,7 @@ fn read_result<'a>(bytes: &'a [u8], found: &mut Findings) -> Result<Node<'a>, St
         fields.insert("changes".to_owned(), files);
     }
     if found.is_strict() {
-        found.look_for_secrets(finding::Place::root().key("body"), page.body);
+        found.look_for_secrets("/body", page.body);
     }
     Ok(front.into())
 }

@@ -9,7 +9,6 @@
 //!   refuses. A test changes every value of every example and compares.
 
 mod build;
-mod operator;
 mod packet;
 #[cfg(test)]
 mod tests;
@@ -18,6 +17,11 @@ use provost_core::schema::{FORMATS, Format};
 use provost_core::verdict::Verdict;
 use serde_json::Value;
 
+use crate::operator::assignment::Assignment;
+use crate::operator::entry::Entry;
+use crate::operator::envelope::Envelope;
+use crate::operator::handoff::Handoff;
+use crate::operator::result::TaskResult;
 use crate::operator::{Kind, Strictness, Surroundings, check, lines};
 use crate::packet::Profile;
 use crate::packet::alone::{self, File};
@@ -36,29 +40,29 @@ pub struct Foreign {
 /// Every such format that has a schema.
 pub const FOREIGN: &[Foreign] = &[
     Foreign {
-        format: Format::made("operator_assignment.v1", operator::assignment),
+        format: Format::foreign::<Assignment>("operator_assignment.v1"),
         example: "operator_assignment.json",
         judge: |value| payload(Kind::Assignment, value),
     },
     Foreign {
-        format: Format::made("operator_handoff.v1", operator::handoff),
+        format: Format::foreign::<Handoff>("operator_handoff.v1"),
         example: "operator_handoff.json",
         judge: |value| payload(Kind::Handoff, value),
     },
     Foreign {
-        format: Format::made("operator_orchestrator_output.v1", operator::output),
+        format: Format::foreign::<Envelope>("operator_orchestrator_output.v1"),
         example: "operator_orchestrator_output.json",
         judge: |value| payload(Kind::OrchestratorOutput, value),
     },
     Foreign {
-        format: Format::made("operator_result.v1", operator::result),
+        format: Format::foreign::<TaskResult>("operator_result.v1"),
         example: "operator_result.json",
         judge: |value| payload(Kind::Result, value),
     },
     Foreign {
-        format: Format::made("operator_worklog_entry.v1", operator::worklog_entry),
+        format: Format::foreign::<Entry>("operator_worklog_entry.v1"),
         example: "operator_worklog_entry.jsonl",
-        judge: |value| lines(line(value).as_bytes(), "blocked", Strictness::Strict),
+        judge: |value| lines(line(value).as_bytes(), Some("blocked"), Strictness::Strict),
     },
     Foreign {
         format: Format::made("packet_acceptance_log_row.v1", packet::log_row),

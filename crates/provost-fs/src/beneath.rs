@@ -1,7 +1,10 @@
 //! Opens files below a directory, never through a symbolic link and never outside.
 
+use std::fs::File;
+use std::io::{Error, ErrorKind};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path};
 
 use crate::atomic::{self, Durability};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -16,6 +19,22 @@ const CAREFUL: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC)
     .union(OFlags::NOCTTY);
+
+/// Opens the regular file at `path` for reading, through no symbolic link; a relative path does
+/// not leave the current directory.
+pub fn open_file(path: &Path) -> std::io::Result<File> {
+    let parts = path.components();
+    let plain = |part: Component<'_>| !matches!(part, Component::RootDir | Component::CurDir);
+    let inner: std::path::PathBuf = parts.filter(|part| plain(*part)).collect();
+    let root = if path.is_absolute() { "/" } else { "." };
+    let root = Beneath::new(Path::new(root))?;
+    let name = inner.as_os_str().as_bytes();
+    let file = File::from(root.open(name, OFlags::RDONLY, Mode::empty())?);
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(Error::new(ErrorKind::InvalidInput, "is not a regular file"))
+}
 
 impl Beneath {
     /// Opens `path`, which must be a directory and not a link to one.

@@ -12,6 +12,7 @@ use provost_core::contract::document::Document;
 use provost_core::path::RepoPath;
 use provost_engine::drive::Source;
 use provost_formats::document::{self, Format};
+use provost_fs::beneath;
 use rustix::fs::OFlags;
 use serde_json::Value;
 
@@ -38,6 +39,22 @@ pub(crate) fn read_front(path: &Path, limit: usize) -> Result<(Vec<u8>, Option<F
             .hint("give a file, or `-` to read from stdin"),
     })?;
     bounded(file, path, limit)
+}
+
+/// The same for a file that a payload names: no symbolic link is followed, and a relative path does
+/// not leave the current directory. `None` if there is no such file.
+pub(crate) fn read_named(path: &Path, limit: usize) -> Result<Option<Vec<u8>>, Failure> {
+    let file = match beneath::open_file(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            let hint = "name the file itself, below the current directory";
+            let failure = Failure::of(Code::InputUnreadable, &error);
+            return Err(failure.about(path).hint(hint));
+        }
+    };
+    let (bytes, too_large) = bounded(file, path, limit)?;
+    too_large.map_or(Ok(Some(bytes)), Err)
 }
 
 enum NoFile {

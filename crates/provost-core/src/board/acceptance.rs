@@ -1,20 +1,27 @@
 //! Decides whether a task may count as done.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::code::Code;
+use crate::schema::leaf::Filled;
 
 use super::resource::{Cover, Resource};
 
 /// The report about one criterion.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// The text of the criterion.
+    #[schemars(with = "Filled")]
     pub criterion: String,
+    #[serde(rename = "status")]
     pub mark: Mark,
     /// What proves it.
     pub evidence: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Mark {
     Pass,
     Fail,

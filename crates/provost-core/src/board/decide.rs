@@ -51,6 +51,8 @@ pub enum Request {
         deltas: Vec<Delta>,
         /// Why tasks are blocked.
         blockers: Vec<Blocker>,
+        /// The terms of tasks that deltas begin.
+        terms: Vec<Terms>,
     },
     /// Lock resources.
     Lock {
@@ -190,7 +192,17 @@ impl Board {
                 base,
                 deltas,
                 blockers,
-            } => self.decide_apply(base, deltas, blockers, now)?,
+                terms,
+            } => {
+                let at = time::render(now);
+                let batch = Fact::Applied {
+                    deltas,
+                    blockers,
+                    at,
+                    terms,
+                };
+                self.decide_apply(base, batch, now)?
+            }
             Request::Lock { task_id, resources } => {
                 let mine = self.held_by(&task_id);
                 let held = resources.iter().all(|one| mine.contains(one));
@@ -349,21 +361,16 @@ impl Board {
         (!late.is_empty()).then_some(Fact::TimedOut { late })
     }
 
-    fn decide_apply(
-        &self,
-        base: u64,
-        deltas: Vec<Delta>,
-        blockers: Vec<Blocker>,
-        now: i64,
-    ) -> Result<Option<Fact>, Refusal> {
-        self.ledger().require_base(base, &deltas)?;
-        for delta in &deltas {
+    /// Decides about `batch`, which was built on the version `base`.
+    fn decide_apply(&self, base: u64, batch: Fact, now: i64) -> Result<Option<Fact>, Refusal> {
+        let Fact::Applied { deltas, terms, .. } = &batch else {
+            return Ok(None);
+        };
+        self.ledger().require_base(base, deltas)?;
+        for delta in deltas {
             // Otherwise the watchdog could not judge the task until then.
-            let beat = delta
-                .pulse
-                .last_heartbeat_at
-                .as_deref()
-                .and_then(time::read);
+            let beat = delta.pulse.last_heartbeat_at.as_deref();
+            let beat = beat.and_then(time::read);
             let limit = i128::from(now) * NANOS_PER_MILLI + watchdog::CLOCK_SKEW * SECOND;
             if beat.is_some_and(|beat| beat.nanos > limit) {
                 return Err(WatchError::Future(delta.task_id.clone()).into());
@@ -371,10 +378,12 @@ impl Board {
         }
         if deltas.iter().all(|delta| self.ledger().knows(delta)) {
             // The check for ids that are used twice still applies.
-            self.clone().apply(&applied(deltas, blockers, now))?;
+            self.clone().apply(&batch)?;
             return Ok(None);
         }
-        Ok(Some(applied(deltas, blockers, now)))
+        let scopes = terms.iter().flat_map(|terms| &terms.lock_scope);
+        self.lockable(&scopes.cloned().collect::<Vec<_>>())?;
+        Ok(Some(batch))
     }
 
     fn decide_release(
@@ -388,13 +397,5 @@ impl Board {
             resources.retain(|held| named.contains(held));
         }
         Ok((!resources.is_empty()).then_some(Fact::Released { task_id, resources }))
-    }
-}
-
-fn applied(deltas: Vec<Delta>, blockers: Vec<Blocker>, now: i64) -> Fact {
-    Fact::Applied {
-        deltas,
-        blockers,
-        at: time::render(now),
     }
 }

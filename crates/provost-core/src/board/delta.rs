@@ -270,9 +270,9 @@ pub(super) enum Taken {
 
 fn check_step(row: &Row, delta: &Delta) -> Result<(), Fault> {
     let (from, to) = (row.status, delta.status);
-    // A heartbeat changes neither the state nor the owner.
-    let is_heartbeat = from == to && row.owner == delta.owner && !delta.pulse.is_silent();
-    if !from.may_become(to) && !is_heartbeat {
+    // An open task may get another owner or a heartbeat without a step.
+    let changes_fields = row.owner != delta.owner || !delta.pulse.is_silent();
+    if !from.may_become(to) && !(from == to && changes_fields) {
         return Err(Fault::NoStep { from, to });
     }
     if from.is_terminal() && row.owner != delta.owner {

@@ -43,6 +43,9 @@ pub enum Fact {
         blockers: Vec<Blocker>,
         /// RFC 3339 in UTC.
         at: String,
+        /// The terms of tasks that deltas of the batch begin.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        terms: Vec<Terms>,
     },
     /// A task locked resources.
     #[serde(rename = "LOCKS_TAKEN")]

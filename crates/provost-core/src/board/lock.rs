@@ -6,13 +6,16 @@
 //! - A request is granted as a whole or not at all.
 //! - A lock that was released stays in the list, inactive.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::code::Code;
 
 use super::resource::{self, Cover, Resource};
 use super::row::{Status, TaskId};
 
 /// A resource that a task holds, or held.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lock {
     pub task_id: TaskId,
     pub resource: Resource,

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::schema::leaf::UtcTime;
 
 /// `T-` and digits, or 36 hexadecimal digits and dashes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -16,10 +19,14 @@ pub struct NoTaskId(pub String);
 impl TaskId {
     /// `None` if `text` is not a task id.
     pub fn parse(text: &str) -> Option<Self> {
+        Self::is_valid(text).then(|| Self(text.to_owned()))
+    }
+
+    pub fn is_valid(text: &str) -> bool {
         let numbered = text
             .strip_prefix("T-")
             .is_some_and(|number| !number.is_empty() && is_all(number, |b| b.is_ascii_digit()));
-        (numbered || is_loose_uuid(text)).then(|| Self(text.to_owned()))
+        numbered || is_loose_uuid(text)
     }
 
     pub fn as_str(&self) -> &str {
@@ -31,7 +38,11 @@ impl TryFrom<String> for TaskId {
     type Error = NoTaskId;
 
     fn try_from(text: String) -> Result<Self, NoTaskId> {
-        Self::parse(&text).ok_or(NoTaskId(text))
+        if Self::is_valid(&text) {
+            Ok(Self(text))
+        } else {
+            Err(NoTaskId(text))
+        }
     }
 }
 
@@ -68,7 +79,9 @@ fn is_all(text: &str, is_good: impl Fn(u8) -> bool) -> bool {
 }
 
 /// The state of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// No worker has begun.
@@ -136,7 +149,9 @@ impl fmt::Display for Status {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
     /// When there is nothing else.
@@ -169,16 +184,18 @@ impl Priority {
 }
 
 /// What the watchdog needs to know about a task; absent if no delta says it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Pulse {
     /// When its owner last sent a heartbeat, as RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<UtcTime>")]
     pub last_heartbeat_at: Option<String>,
     /// Whether the watchdog took it away from its owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<bool>,
     /// How long to wait before the next try.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
     pub retry_after_ms: Option<i64>,
 }
 

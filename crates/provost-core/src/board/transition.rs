@@ -1,11 +1,14 @@
 //! Judges one step of a task from state to state.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::code::Code;
 
 use super::row::{Status, TaskId};
 
 /// A task that must be done before another begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 pub struct Dependency {
     pub task_id: TaskId,
     pub status: Status,
@@ -36,7 +39,7 @@ pub struct Request {
 }
 
 /// What the caller checked about a task; `None` if it was not checked, which never counts as true.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 pub struct Facts {
     /// Its lock scope is active and free of conflicts.
     pub lock_scope_active: Option<bool>,
@@ -56,13 +59,16 @@ pub struct Step {
     pub version: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
     pub task_id: TaskId,
+    #[serde(rename = "from_state")]
     pub from: Status,
+    #[serde(rename = "to_state")]
     pub to: Status,
     pub actor: String,
     pub reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
 }
 

@@ -35,8 +35,9 @@ pub use role_binding::{
     Binding, BindingAuthority, BindingSource, BindingStatus, Capability, CapabilityStatus,
     ExecutionAuthority, McpBundle, RoleBinding, RuntimeStatus, SkillsBundle, Validation,
 };
+pub use shape::Nullable;
 pub use shape::{ArtifactRef, BadShape, Failure, GateResult, Judged, Sha256, Time};
-pub(crate) use shape::{Nullable, nullable, one_or_more};
+pub(crate) use shape::{nullable, one_or_more};
 pub use surroundings::{Model, Observability, Repo, Runner, Trace, Versions, Workflow};
 pub use task_result::{Gates, GitState, NextSteps, Producer, ProducerRole, TaskResult, TaskStatus};
 pub use test_report::{

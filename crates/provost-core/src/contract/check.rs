@@ -97,12 +97,7 @@ pub fn check(value: &Value, rules: &Rules<'_>) -> Vec<Problem> {
 pub fn advice(document: &Document) -> Vec<Misfit> {
     let words = "is most of a repository; name what the task needs, so that the gate can check it";
     let broad = meaning::broad(document).into_iter();
-    broad
-        .map(|path| Misfit {
-            path,
-            problem: words.to_owned(),
-        })
-        .collect()
+    broad.map(|path| Misfit::new(path, words)).collect()
 }
 
 /// The mismatches with the schema.
@@ -175,7 +170,7 @@ impl Findings {
 
     /// Adds findings that have no code of their own.
     fn extend(&mut self, code: Code, misfits: Vec<Misfit>) {
-        for Misfit { path, problem } in misfits {
+        for Misfit { path, problem, .. } in misfits {
             self.add(code, path, problem);
         }
     }

@@ -74,10 +74,7 @@ pub const FIELDS: &[(&str, &str)] = &[
 pub fn lint(document: &Document) -> Vec<Misfit> {
     let mut advice = check::advice(document);
     let mut say = |path: String, problem: &str| {
-        advice.push(Misfit {
-            path,
-            problem: problem.to_owned(),
-        });
+        advice.push(Misfit::new(path, problem));
     };
     commands(document, &mut say);
     network(document, &mut say);

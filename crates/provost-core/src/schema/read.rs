@@ -3,11 +3,18 @@
 //! Deserializers made by serde accept an object as a list of its values, and accept a missing field
 //! that may be `null`. A schema does neither, so a document that it refuses is never deserialized.
 
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::validate::{Misfit, validate};
-use crate::json::{self, JsonError};
+use super::leaf::Cause;
+use super::rules::Rules;
+use super::validate::Misfit;
+use super::{Strictness, foreign};
+use crate::json::{self, JsonError, Node};
 use crate::wording::counted;
 
 /// Why a document is refused; the message follows its name.
@@ -34,7 +41,7 @@ impl Unfit {
 }
 
 fn first(misfits: &[Misfit]) -> String {
-    let Some(Misfit { path, problem }) = misfits.first() else {
+    let Some(Misfit { path, problem, .. }) = misfits.first() else {
         return String::new();
     };
     let place = if path.is_empty() { "/" } else { path };
@@ -46,10 +53,49 @@ fn first(misfits: &[Misfit]) -> String {
 }
 
 pub fn read<T: DeserializeOwned>(bytes: &[u8], schema: &Value) -> Result<T, Unfit> {
-    let value = json::parse(bytes).map_err(Unfit::Text)?;
-    let misfits = validate(schema, &value);
+    let node = json::read(bytes).map_err(Unfit::Text)?;
+    let misfits = Rules::new(schema).validate(&node);
     if !misfits.is_empty() {
         return Err(Unfit::Schema(misfits));
     }
-    json::from_value(value).map_err(Unfit::Value)
+    json::from_value(node.into_value()).map_err(Unfit::Value)
+}
+
+/// Reads documents of the type `T`, a format that others fixed.
+#[derive(Debug)]
+pub struct FormatReader<T> {
+    lenient: OnceLock<Rules>,
+    strict: OnceLock<Rules>,
+    read: PhantomData<fn() -> T>,
+}
+
+impl<T: JsonSchema + DeserializeOwned> FormatReader<T> {
+    #[expect(clippy::new_without_default, reason = "it is only made for statics")]
+    pub const fn new() -> Self {
+        Self {
+            lenient: OnceLock::new(),
+            strict: OnceLock::new(),
+            read: PhantomData,
+        }
+    }
+
+    /// Reads `node`. If its version is unknown, that is the only problem.
+    pub fn read(&self, node: &Node<'_>, strictness: Strictness) -> Result<T, Vec<Misfit>> {
+        let rules = match strictness {
+            Strictness::Literal => &self.lenient,
+            Strictness::Strict => &self.strict,
+        };
+        let rules = rules.get_or_init(|| Rules::new(&foreign::<T>(strictness)));
+        let mut misfits = rules.validate(node);
+        match misfits.first() {
+            None => T::deserialize(node)
+                .map_err(|error| vec![Misfit::new("", format!("cannot be read: {error}"))]),
+            Some(first) => {
+                if first.cause == Cause::Version {
+                    misfits.truncate(1);
+                }
+                Err(misfits)
+            }
+        }
+    }
 }

@@ -5,7 +5,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::validate::{PATTERNS, validate};
+use super::leaf::PATTERNS;
+use super::validate::validate;
 use super::*;
 use crate::json as text;
 use crate::record::{Event, Head, Level};
@@ -82,7 +83,7 @@ fn unknown(schema: &Value, found: &mut Vec<String>) {
             }
             "items" | "additionalProperties" => unknown(value, found),
             "pattern" => {
-                let known = PATTERNS.iter().any(|(pattern, _)| value == pattern);
+                let known = PATTERNS.iter().any(|known| value == known.pattern);
                 assert!(known, "{value}");
             }
             _ => {}
@@ -142,16 +143,16 @@ fn all_that_does_not_fit_is_found() {
         .map(|row| format!("{} {}", row.path, row.problem))
         .collect();
     let want = [
+        "/run_id is a number; string is asked for",
+        "/reviewer/role is none of REVIEWER",
+        "/reviewer/agent_id is missing",
+        "/reviewer/x~1y is an unknown field",
+        "/reviewed_at is not a time as RFC 3339 writes it",
+        "/verdict is none of PASS, FAIL, BLOCKED",
+        "/scope_check/violations/1 is a number; string is asked for",
         "/evidence is missing",
         "/notes is null; string is asked for",
         "/produced_diff is not false",
-        "/reviewed_at is not a time as RFC 3339 writes it",
-        "/reviewer/agent_id is missing",
-        "/reviewer/role is none of REVIEWER",
-        "/reviewer/x~1y is an unknown field",
-        "/run_id is a number; string is asked for",
-        "/scope_check/violations/1 is a number; string is asked for",
-        "/verdict is none of PASS, FAIL, BLOCKED",
     ];
     assert_eq!(rows, want);
 }
@@ -337,5 +338,101 @@ proptest! {
             problems.is_empty() == answer.is_ok() || looser,
             "{name}: {problems:?} {answer:?} {document}"
         );
+    }
+}
+
+mod foreign {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::json::Node;
+    use crate::schema::leaf::{Cause, Filled, Strictly, UtcTime, Version1};
+    use crate::schema::read::FormatReader;
+
+    /// A format with every kind of rule.
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    struct Letter {
+        #[schemars(with = "Filled", length(max = 5))]
+        title: String,
+        #[schemars(length(min = 1))]
+        lines: Vec<String>,
+        #[schemars(with = "Version1")]
+        schema_version: String,
+        #[schemars(with = "Option<UtcTime>")]
+        sent_at: Option<String>,
+        #[serde(default)]
+        #[schemars(with = "Strictly<Filled>")]
+        sender: Value,
+    }
+
+    static LETTER: FormatReader<Letter> = FormatReader::new();
+
+    fn problems(strictness: Strictness, value: Value) -> Vec<(Cause, String)> {
+        let misfits = LETTER.read(&Node::from(value), strictness).err();
+        let line = |one: validate::Misfit| (one.cause, format!("{} {}", one.path, one.problem));
+        misfits.into_iter().flatten().map(line).collect()
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_found_with_its_cause() {
+        let value = json!({
+            "schema_version": 1, "title": " ", "lines": [], "sent_at": "2026-01-01T00:00:00+01:00",
+        });
+        let want = [
+            (
+                Cause::Wrong,
+                "/schema_version is a number; string is asked for",
+            ),
+            (Cause::Absent, "/title is blank"),
+            (Cause::Absent, "/lines is an empty list"),
+            (
+                Cause::Wrong,
+                "/sent_at is not a time in UTC like 2026-01-31T12:00:00Z",
+            ),
+        ];
+        let want = want.map(|(cause, words)| (cause, words.to_owned()));
+        assert_eq!(problems(Strictness::Literal, value), want);
+        // What follows an unknown version means nothing.
+        let value = json!({ "schema_version": "2.0.0", "title": "" });
+        let want = "/schema_version is not a version that begins with `1.`";
+        assert_eq!(
+            problems(Strictness::Literal, value),
+            [(Cause::Version, want.to_owned())]
+        );
+    }
+
+    #[test]
+    fn strict_mode_adds_rules() {
+        let good = || json!({ "schema_version": "1.0.0", "title": "é́abc", "lines": ["x"] });
+        let cases: [(&str, Value, &str); 4] = [
+            ("x_colour", json!(1), ""),
+            ("colour", json!(1), "/colour is an unknown field"),
+            (
+                "sender",
+                json!(null),
+                "/sender is null; string is asked for",
+            ),
+            (
+                "schema_version",
+                json!("1.x"),
+                "/schema_version is not a version like `1.0.0`",
+            ),
+        ];
+        for (name, other, want) in cases {
+            let mut value = good();
+            value[name] = other;
+            assert_eq!(problems(Strictness::Literal, value.clone()), [], "{name}");
+            let found = problems(Strictness::Strict, value);
+            let found = found.first().map_or("", |(_, words)| words);
+            assert_eq!(found, want, "{name}");
+        }
+        let read = LETTER
+            .read(&Node::from(good()), Strictness::Strict)
+            .unwrap();
+        assert_eq!(read.lines, ["x"]);
+        let published = Format::foreign::<Letter>("letter.v1").schema();
+        assert_eq!(published["additionalProperties"], false);
+        assert_eq!(published["properties"]["sender"]["pattern"], r"\S");
+        assert!(!published.to_string().contains(STRICT));
     }
 }

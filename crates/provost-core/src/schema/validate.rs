@@ -1,14 +1,17 @@
 //! Validates a document against a schema, and reports all problems.
 //!
-//! Only the keywords that Provost's own schemas use are implemented; a test checks that. An unknown
-//! keyword would be a rule that is never checked.
+//! A schema is compiled into [`Rules`] once, and then judges any number of documents. Only the
+//! keywords that Provost's own schemas use are implemented; a test checks that. An unknown keyword
+//! would be a rule that is never checked.
+
+use std::fmt;
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::board::row::{self, TaskId};
-use crate::bundle::report::{Sha256, Time};
-use crate::object::Oid;
+use super::leaf::Cause;
+use super::rules::{Field, Rule, Rules, name, texts};
+use crate::json::{Fields, Node};
 use crate::wording::closest;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -16,277 +19,232 @@ pub struct Misfit {
     /// As a JSON pointer.
     pub path: String,
     pub problem: String,
+    #[serde(skip)]
+    pub cause: Cause,
+}
+
+impl Misfit {
+    /// A value that is there and breaks a rule.
+    pub fn new(path: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            problem: problem.into(),
+            cause: Cause::Wrong,
+        }
+    }
 }
 
 /// The most problems of one document that are listed.
 const MOST: usize = 1000;
 
-/// A pattern of the schemas, and its implementation.
-type Pattern = (&'static str, fn(&str) -> bool);
-
-pub(super) const PATTERNS: [Pattern; 7] = [
-    ("^[0-9A-Fa-f]{64}$", |text| {
-        Sha256::try_from(text.to_owned()).is_ok()
-    }),
-    ("^([0-9a-f]{40}|[0-9a-f]{64})$", |text| {
-        Oid::try_from(text).is_ok()
-    }),
-    ("^[A-Za-z0-9._-]+$", |text| {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        !text.is_empty() && text.bytes().all(allowed)
-    }),
-    (r"\S", |text| !text.trim().is_empty()),
-    ("^[0-9a-fA-F-]{36}$", row::is_loose_uuid),
-    ("^(T-[0-9]+|[0-9a-fA-F-]{36})$", |text| {
-        TaskId::parse(text).is_some()
-    }),
-    (r"^1\.[0-9]+\.[0-9]+$", |text| {
-        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        let mut parts = text.split('.');
-        parts.next() == Some("1") && parts.clone().count() == 2 && parts.all(is_number)
-    }),
-];
-
+/// Validates `value`; required fields come first, in the order in which `schema` lists them.
 pub fn validate(schema: &Value, value: &Value) -> Vec<Misfit> {
-    let mut check = Check {
-        root: schema,
-        problems: Vec::new(),
-    };
-    check.visit(schema, value, "");
-    check.problems
+    Rules::new(schema).validate(&Node::from(value.clone()))
+}
+
+impl Rules {
+    pub(super) fn validate(&self, node: &Node<'_>) -> Vec<Misfit> {
+        let mut check = Check {
+            rules: self,
+            problems: Vec::new(),
+        };
+        check.visit(&self.root, node, Place::Root);
+        check.problems
+    }
+}
+
+/// A place in a document; its pointer is only built when it is shown.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Root,
+    Key(&'a Self, &'a str),
+    Index(&'a Self, usize),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Key(above, key) => {
+                let key = key.replace('~', "~0").replace('/', "~1");
+                write!(formatter, "{above}/{key}")
+            }
+            Self::Index(above, index) => write!(formatter, "{above}/{index}"),
+        }
+    }
 }
 
 struct Check<'a> {
-    root: &'a Value,
+    rules: &'a Rules,
     problems: Vec<Misfit>,
 }
 
 impl<'a> Check<'a> {
-    fn add(&mut self, path: &str, problem: impl Into<String>) {
+    fn add(&mut self, place: Place<'_>, cause: Cause, problem: impl fmt::Display) {
         if self.problems.len() < MOST {
             self.problems.push(Misfit {
-                path: path.to_owned(),
-                problem: problem.into(),
+                path: place.to_string(),
+                problem: problem.to_string(),
+                cause,
             });
         }
     }
 
-    fn visit(&mut self, schema: &'a Value, value: &Value, path: &str) {
-        let Value::Object(words) = schema else {
-            if schema == &Value::Bool(false) {
-                self.add(path, "is not allowed");
-            }
-            return;
-        };
-        if let Some(name) = words.get("$ref").and_then(Value::as_str) {
-            let target = name.strip_prefix('#').and_then(|at| self.root.pointer(at));
-            match target {
-                Some(target) => self.visit(target, value, path),
-                None => self.add(path, format!("the schema has no `{name}`")),
+    fn wrong(&mut self, place: Place<'_>, problem: impl fmt::Display) {
+        self.add(place, Cause::Wrong, problem);
+    }
+
+    fn visit(&mut self, rule: &'a Rule, node: &Node<'_>, place: Place<'_>) {
+        if rule.never {
+            return self.wrong(place, "is not allowed");
+        }
+        if let Some(reference) = &rule.reference {
+            match self.rules.parts.get(reference) {
+                Some(part) => self.visit(part, node, place),
+                None => self.wrong(place, format_args!("the schema has no `{reference}`")),
             }
         }
-        if let Some(kind) = words.get("type")
-            && !kinds(kind).any(|kind| is_of(value, kind))
+        if !rule.kinds.is_empty() && !rule.kinds.iter().any(|kind| kind.has(node)) {
+            let wanted: Vec<&str> = rule.kinds.iter().map(|kind| kind.name()).collect();
+            let problem = format!("is {}; {} is asked for", name(node), wanted.join(" or "));
+            return self.wrong(place, problem);
+        }
+        match node {
+            Node::Object(members) => self.object(rule, members, place),
+            Node::List(items) => self.array(rule, items, place),
+            Node::Text(text) => {
+                if let Some((cause, problem)) = text_problem(rule, text) {
+                    return self.add(place, cause, problem);
+                }
+            }
+            Node::Number(number) => self.number(rule, number, place),
+            Node::Null | Node::Bool(_) => {}
+        }
+        // Without a type, only the format says that the value is text.
+        if let Some(format) = rule.format.filter(|_| rule.kinds.is_empty())
+            && node.as_str().is_none()
         {
-            let wanted: Vec<&str> = kinds(kind).collect();
-            let problem = format!("is {}; {} is asked for", name(value), wanted.join(" or "));
-            return self.add(path, problem);
+            let problem = format!("is {}; string is asked for", name(node));
+            return self.add(place, format.cause, problem);
         }
-        self.choose(words, value, path);
-        match value {
-            Value::Object(members) => self.object(words, members, path),
-            Value::Array(items) => self.array(words, items, path),
-            Value::String(text) => self.text(words, text, path),
-            Value::Number(number) => self.number(words, number, path),
-            Value::Null | Value::Bool(_) => {}
-        }
+        self.choose(rule, node, place);
     }
 
     /// `const`, `enum`, `anyOf` and `oneOf`.
-    fn choose(&mut self, words: &'a Map<String, Value>, value: &Value, path: &str) {
-        if words.get("const").is_some_and(|only| only != value) {
-            self.add(path, format!("is not {}", words["const"]));
-        }
-        if let Some(Value::Array(list)) = words.get("enum")
-            && !list.contains(value)
+    fn choose(&mut self, rule: &'a Rule, node: &Node<'_>, place: Place<'_>) {
+        if let Some(only) = &rule.only
+            && only.1 != *node
         {
-            self.add(path, format!("is none of {}", texts(list)));
+            self.wrong(place, format_args!("is not {}", only.0));
         }
-        for word in ["anyOf", "oneOf"] {
-            let Some(Value::Array(choices)) = words.get(word) else {
-                continue;
-            };
+        if let Some(list) = &rule.choices
+            && !list.1.contains(node)
+        {
+            self.wrong(place, format_args!("is none of {}", texts(&list.0)));
+        }
+        for choices in &rule.any {
             let flaws = |choice| {
                 let mut alone = Check {
-                    root: self.root,
+                    rules: self.rules,
                     problems: Vec::new(),
                 };
-                alone.visit(choice, value, path);
+                alone.visit(choice, node, place);
                 alone.problems
             };
             let all: Vec<Vec<Misfit>> = choices.iter().map(flaws).collect();
             if all.iter().any(Vec::is_empty) {
                 continue;
             }
-            let named: Vec<Value> = choices
-                .iter()
-                .filter_map(|choice| choice.get("const").cloned())
-                .collect();
-            if named.len() == choices.len() {
-                self.add(path, format!("is none of {}", texts(&named)));
-            } else {
-                // The first choice is the intended one; the others are ways to leave it out.
-                self.problems
-                    .extend(all.into_iter().next().unwrap_or_default());
-            }
+            // The first choice is the intended one; the others are ways to leave it out.
+            let first = all.into_iter().next().unwrap_or_default();
+            self.problems.extend(first);
         }
     }
 
-    fn object(&mut self, words: &'a Map<String, Value>, members: &Map<String, Value>, path: &str) {
-        if let Some(Value::Array(required)) = words.get("required") {
-            for name in required.iter().filter_map(Value::as_str) {
-                if !members.contains_key(name) {
-                    self.add(&format!("{path}/{}", escape(name)), "is missing");
-                }
+    fn object(&mut self, rule: &'a Rule, members: &Fields<'_>, place: Place<'_>) {
+        for field in &rule.fields {
+            let below = Place::Key(&place, &field.name);
+            match (members.get(&field.name), field.required) {
+                (Some(node), _) => self.visit(&field.rule, node, below),
+                (None, true) => self.add(below, Cause::Absent, "is missing"),
+                (None, false) => {}
             }
         }
-        let fields = words.get("properties").and_then(Value::as_object);
-        let others = words.get("additionalProperties");
-        let prefixed = words.get("patternProperties").and_then(Value::as_object);
-        for (name, value) in members {
-            let below = format!("{path}/{}", escape(name));
-            let field = fields.and_then(|fields| fields.get(name));
-            match (field.or_else(|| of_prefix(prefixed, name)), others) {
-                (Some(field), _) => self.visit(field, value, &below),
-                (None, Some(Value::Bool(false))) => self.add(&below, unknown(name, fields)),
-                (None, Some(other)) => self.visit(other, value, &below),
+        let known = |name: &str| rule.fields.iter().any(|field| field.name == name);
+        for (name, node) in members.iter().filter(|(name, _)| !known(name)) {
+            let below = Place::Key(&place, name);
+            let of_prefix = |(prefix, _): &&(String, Rule)| name.starts_with(prefix.as_str());
+            match (rule.prefixed.iter().find(of_prefix), &rule.others) {
+                (Some((_, rule)), _) => self.visit(rule, node, below),
+                (None, Some(others)) if others.never => {
+                    self.wrong(below, unknown(name, &rule.fields));
+                }
+                (None, Some(others)) => self.visit(others, node, below),
                 (None, None) => {}
             }
         }
     }
 
-    fn array(&mut self, words: &'a Map<String, Value>, items: &[Value], path: &str) {
-        if (items.len() as u64) < limit(words, "minItems") {
-            self.add(path, "is an empty list");
+    fn array(&mut self, rule: &'a Rule, items: &[Node<'_>], place: Place<'_>) {
+        if (items.len() as u64) < rule.least_items {
+            self.add(place, Cause::Absent, "is an empty list");
         }
-        if words.contains_key("maxItems") && items.len() as u64 > limit(words, "maxItems") {
-            self.add(path, format!("has more than {} items", words["maxItems"]));
+        if let Some(most) = rule.most_items.filter(|most| items.len() as u64 > *most) {
+            self.wrong(place, format_args!("has more than {most} items"));
         }
-        if let Some(item) = words.get("items") {
-            for (index, value) in items.iter().enumerate() {
-                self.visit(item, value, &format!("{path}/{index}"));
+        if let Some(rule) = &rule.items {
+            for (index, node) in items.iter().enumerate() {
+                self.visit(rule, node, Place::Index(&place, index));
             }
         }
     }
 
-    fn text(&mut self, words: &Map<String, Value>, text: &str, path: &str) {
-        let least = limit(words, "minLength");
-        if (text.chars().count() as u64) < least {
-            self.add(path, format!("has fewer than {least} characters"));
-        }
-        if words.contains_key("maxLength")
-            && text.chars().count() as u64 > limit(words, "maxLength")
-        {
-            let problem = format!("has more than {} characters", words["maxLength"]);
-            self.add(path, problem);
-        }
-        let pattern = words.get("pattern").and_then(Value::as_str);
-        let known = PATTERNS.iter().find(|(name, _)| Some(*name) == pattern);
-        if pattern.is_some() && !known.is_some_and(|(_, fits)| fits(text)) {
-            let pattern = pattern.unwrap_or_default();
-            self.add(path, format!("does not look like {pattern}"));
-        }
-        if words
-            .get("format")
-            .is_some_and(|format| format == "date-time")
-            && Time::try_from(text).is_err()
-        {
-            self.add(path, "is not a time as RFC 3339 writes it");
-        }
-    }
-
-    fn number(&mut self, words: &Map<String, Value>, number: &serde_json::Number, path: &str) {
-        let bound = |word: &str| words.get(word).and_then(Value::as_f64);
+    fn number(&mut self, rule: &Rule, number: &serde_json::Number, place: Place<'_>) {
         let value = number.as_f64().unwrap_or(f64::NAN);
-        if let Some(least) = bound("minimum").filter(|least| value < *least) {
-            self.add(path, format!("is less than {least}"));
+        if let Some(least) = rule.minimum.filter(|least| value < *least) {
+            self.wrong(place, format_args!("is less than {least}"));
         }
-        if let Some(most) = bound("maximum").filter(|most| value > *most) {
-            self.add(path, format!("is more than {most}"));
-        }
-        let widest = match words.get("format").and_then(Value::as_str) {
-            Some("uint32") => f64::from(u32::MAX),
-            Some("int32") => f64::from(i32::MAX),
-            _ => return,
-        };
-        if value > widest {
-            self.add(path, format!("is more than {widest}"));
+        if let Some(most) = rule.maximum.filter(|most| value > *most) {
+            self.wrong(place, format_args!("is more than {most}"));
         }
     }
 }
 
-/// The schema from `patternProperties` for a field; all patterns of the schemas are prefixes.
-fn of_prefix<'a>(patterns: Option<&'a Map<String, Value>>, name: &str) -> Option<&'a Value> {
-    let begins = |pattern: &String| {
-        let beginning = pattern.strip_prefix('^');
-        beginning.is_some_and(|beginning| name.starts_with(beginning))
-    };
-    let mut patterns = patterns.into_iter().flatten();
-    patterns
-        .find(|(pattern, _)| begins(pattern))
-        .map(|(_, schema)| schema)
+/// The first rule for texts that `text` breaks.
+fn text_problem(rule: &Rule, text: &str) -> Option<(Cause, String)> {
+    let wrong = |problem: String| Some((Cause::Wrong, problem));
+    // The characters are only counted if the bytes do not decide.
+    let least = rule.least_length;
+    if least > 0 && (text.chars().count() as u64) < least {
+        return wrong(format!("has fewer than {least} characters"));
+    }
+    if let Some((pattern, known)) = &rule.pattern
+        && !known.is_some_and(|known| (known.fits)(text))
+    {
+        if text.trim().is_empty() {
+            return Some((Cause::Absent, "is blank".to_owned()));
+        }
+        let words = known.map_or("", |known| known.words);
+        return wrong(match words {
+            "" => format!("does not look like {pattern}"),
+            words => format!("is not {words}"),
+        });
+    }
+    if let Some(most) = rule.most_length
+        && text.len() as u64 > most
+        && text.chars().count() as u64 > most
+    {
+        return wrong(format!("has more than {most} characters"));
+    }
+    let format = rule.format?;
+    let problem = (format.check)(text).err()?;
+    Some((format.cause, problem.into_owned()))
 }
 
 /// The message for a field that the schema does not have.
-fn unknown(name: &str, fields: Option<&Map<String, Value>>) -> String {
-    let names = fields.into_iter().flat_map(Map::keys).map(String::as_str);
-    match closest(name, names) {
+fn unknown(name: &str, fields: &[Field]) -> String {
+    match closest(name, fields.iter().map(|field| field.name.as_str())) {
         Some(meant) => format!("is an unknown field; did you mean `{meant}`?"),
         None => "is an unknown field".to_owned(),
     }
-}
-
-fn limit(words: &Map<String, Value>, word: &str) -> u64 {
-    words.get(word).and_then(Value::as_u64).unwrap_or_default()
-}
-
-fn kinds(kind: &Value) -> impl Iterator<Item = &str> {
-    let one = kind.as_str();
-    let many = kind.as_array().into_iter().flatten();
-    one.into_iter().chain(many.filter_map(Value::as_str))
-}
-
-fn is_of(value: &Value, kind: &str) -> bool {
-    match kind {
-        "null" => value.is_null(),
-        "boolean" => value.is_boolean(),
-        "string" => value.is_string(),
-        "number" => value.is_number(),
-        // Provost's parsers accept no fraction as an integer, not even `1.0`.
-        "integer" => value.is_i64() || value.is_u64(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        _ => false,
-    }
-}
-
-fn name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
-}
-
-fn texts(list: &[Value]) -> String {
-    let text = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
-    list.iter().map(text).collect::<Vec<_>>().join(", ")
-}
-
-/// `name` as a part of a JSON pointer.
-fn escape(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }

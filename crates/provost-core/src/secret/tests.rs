@@ -10,6 +10,10 @@ const SECRETS: &[(&str, Kind)] = &[
     ("ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", Kind::Token),
     ("Bearer abcdefghijklmnopqrstuvwxyz", Kind::Authorization),
     ("sk-ant-api03-abcdefghijklmnop", Kind::Token),
+    ("sk-ant-abcdefgh", Kind::Token),
+    ("sk-ant-oat-AbCdEfGh-IjKlMnOp_QrStUvWx", Kind::Token),
+    ("sk-svcacct-AbCdEfGh-IjKlMnOp", Kind::Token),
+    ("sk-or-v1-abcdefab", Kind::Token),
     (
         "pushed with ghp_abcdefghijklmnopqrstuvwxyz0123456789.",
         Kind::Token,

@@ -101,7 +101,7 @@ fn fit(name: &str, given: &Map<String, Value>) -> Result<Value, ArgumentError> {
         return Ok(given);
     };
     let misfits = validate(&(tool.schema)(), &given);
-    let Some(Misfit { path, problem }) = misfits.first() else {
+    let Some(Misfit { path, problem, .. }) = misfits.first() else {
         return Ok(given);
     };
     let (name, problem) = (path.trim_start_matches('/'), problem.as_str());

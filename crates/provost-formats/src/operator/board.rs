@@ -7,31 +7,37 @@ use provost_core::board::decide::Report;
 use provost_core::board::delta::Delta;
 use provost_core::board::fact::{Blocker, LogLine, Terms};
 use provost_core::board::resource::Resource;
-use provost_core::board::row::TaskId;
+use provost_core::board::row::{Status, TaskId};
 use provost_core::board::state::Board;
-use provost_core::board::worklog::{self, LastEntry};
+use provost_core::board::worklog;
 use provost_core::code::Code;
 use provost_core::json::Node;
+use provost_core::schema::leaf::RunUuid;
+use provost_core::schema::read::FormatReader;
 use provost_core::verdict::Verdict;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::assignment::{Assignment, ContextKind, render_lock};
+use super::assignment::{Assignment, ContextKind};
 use super::entry::Entry;
-use super::finding::{Findings, Place};
+use super::envelope::{self, LedgerDelta, look_for_secrets};
+use super::finding::Findings;
 use super::gates::Bounds;
-use super::object::Object;
+use super::header::{self, Header, take_header};
 use super::result::TaskResult;
-use super::{Answer, Kind, Strictness, Surroundings, assignment, envelope, result, shape};
+use super::{Answer, Kind, Strictness, Surroundings, assignment, field, result};
 
 /// Reads an assignment: its run, and the terms of the task.
 pub fn read_assignment(bytes: &[u8]) -> Result<(String, Terms), Verdict> {
     let node = super::read(bytes).map_err(|why| super::unreadable(&why))?;
-    let packet = judged(|found| assignment::parse(&node, *Place::root(), found))?;
-    Ok((packet.run_id.clone(), terms(packet)))
+    let packet = judged(|found| assignment::read(&node, "", found))?;
+    Ok((packet.header.run_id.clone(), terms(packet)))
 }
 
-fn terms(packet: Assignment) -> Terms {
-    let rendered = packet.render();
+fn terms(mut packet: Assignment) -> Terms {
+    packet.header = Header::of(&packet.header.run_id);
+    let rendered = json!(packet);
     let constraints = packet.context.into_iter();
     let constraints = constraints.filter(|one| one.kind == ContextKind::Constraint);
     let task = packet.task;
@@ -54,9 +60,9 @@ fn terms(packet: Assignment) -> Terms {
 /// Reads a result, as JSON or as Markdown with front matter.
 pub fn read_result(bytes: &[u8]) -> Result<TaskResult, Verdict> {
     judged(|found| match super::read_result(bytes, found) {
-        Ok(node) => result::parse(&node, *Place::root(), found),
+        Ok(node) => result::read(&node, "", found),
         Err(why) => {
-            found.add(Code::SchemaInvalid, *Place::root(), why);
+            found.add(Code::SchemaInvalid, "", why);
             None
         }
     })
@@ -70,12 +76,11 @@ pub fn report(board: &Board, result: &TaskResult, log: Option<&[u8]>) -> Result<
     judged(|found| {
         if let Some(terms) = board.terms(task) {
             let packet = Node::from(terms.packet.clone());
-            let bounds = Bounds::read(&packet, *Place::root(), &mut found.fresh());
-            if let Some(bounds) = bounds {
-                bounds.judge(result, *Place::root(), found);
+            if let Some(bounds) = Bounds::read(&packet, "", &mut found.fresh()) {
+                bounds.judge(result, "", found);
             } else {
                 let problem = "the assignment of the task cannot be read";
-                found.add(Code::LedgerInconsistent, *Place::root(), problem);
+                found.add(Code::LedgerInconsistent, "", problem);
             }
         }
         let log_end = match log.filter(|_| board.log(task).is_empty()) {
@@ -87,27 +92,28 @@ pub fn report(board: &Board, result: &TaskResult, log: Option<&[u8]>) -> Result<
             status,
             note: result.notes.first().cloned(),
             log_end,
-            result: result.render(),
+            result: json!(TaskResult {
+                header: Header::of(&result.header.run_id),
+                ..result.clone()
+            }),
         })
     })
 }
 
 /// The last entry of a log that the worker kept in a file.
 fn read_file(bytes: &[u8], result: &TaskResult, found: &mut Findings) -> Option<LogLine> {
-    let place = Place::root().key("worklog_path");
-    let lines = read_lines(bytes, &[], place, found)?;
-    let own = |entry: &Entry| entry.run_id == result.run_id && entry.task_id == result.task_id;
+    const PATH: &str = "/worklog_path";
+    let lines = read_lines(bytes, &[], PATH, found)?;
+    let run_id = &result.header.run_id;
+    let own = |entry: &Entry| entry.run_id == *run_id && entry.task_id == result.task_id;
     if !lines.iter().all(|(_, entry)| own(entry)) {
         let problem = "names a log that is about another task";
-        found.add(Code::NonCompliant, place, problem);
+        found.add(Code::NonCompliant, PATH, problem);
     }
     let last = lines.last();
-    let end = last.map(|(_, entry)| LastEntry {
-        code: entry.code,
-        next_step: &entry.next_step,
-    });
+    let end = last.map(|(_, entry)| entry.end());
     if let Err(why) = worklog::end(result.status.status(), end) {
-        found.add(why.code(), place, why);
+        found.add(why.code(), PATH, why);
     }
     last.map(|(line, entry)| log_line(line, entry))
 }
@@ -124,17 +130,17 @@ fn log_line(line: &str, entry: &Entry) -> LogLine {
 fn read_lines<'t>(
     bytes: &'t [u8],
     before: &[&str],
-    place: Place<'_>,
+    at: &str,
     found: &mut Findings,
 ) -> Option<Vec<(&'t str, Entry)>> {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        found.add(Code::SchemaInvalid, place, "is not UTF-8");
+        found.add(Code::SchemaInvalid, at, "is not UTF-8");
         return None;
     };
     let lines: Vec<&str> = text.lines().collect();
     // The request is repeated and its lines are stored already: there is no order to judge.
     let before = before.strip_suffix(&*lines).unwrap_or(before);
-    let entries = super::worklog::read_added(before, &lines, place, found)?;
+    let entries = super::worklog::read_added(before, &lines, at, found)?;
     let line = |(at, entry): (usize, Entry)| (lines[at - before.len()], entry);
     Some(entries.into_iter().map(line).collect())
 }
@@ -143,16 +149,15 @@ fn read_lines<'t>(
 pub fn read_log(board: &Board, task: &TaskId, bytes: &[u8]) -> Result<Vec<LogLine>, Verdict> {
     let before = board.log(task).iter();
     let before: Vec<&str> = before.map(|line| &*line.line).collect();
-    let place = Place::root().key("lines");
     judged(|found| {
-        let lines = read_lines(bytes, &before, place, found)?;
+        let lines = read_lines(bytes, &before, "/lines", found)?;
         if lines.is_empty() {
-            found.add(Code::MissingRequiredInput, place, "nothing is added");
+            found.add(Code::MissingRequiredInput, "/lines", "nothing is added");
         }
         for (at, (_, entry)) in lines.iter().enumerate() {
             if entry.run_id != board.run_id() || entry.task_id != *task {
                 let problem = "is about another task or run";
-                found.add(Code::NonCompliant, place.index(at), problem);
+                found.add(Code::NonCompliant, format_args!("/lines/{at}"), problem);
             }
         }
         let line = |(line, entry): &(&str, Entry)| log_line(line, entry);
@@ -164,73 +169,108 @@ pub fn read_log(board: &Board, task: &TaskId, bytes: &[u8]) -> Result<Vec<LogLin
 pub struct Stream {
     /// The run, if the payload names it.
     pub run_id: Option<String>,
-    /// The version that the deltas were built on.
-    pub base_version: u64,
+    /// The version that the deltas were built on; `None` for the present one.
+    pub base_version: Option<u64>,
     pub deltas: Vec<Delta>,
     /// The reasons for blocked tasks.
     pub blockers: Vec<Blocker>,
+    /// The assignments that deltas begin.
+    pub terms: Vec<Terms>,
 }
 
+/// Deltas of one writer.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(transform = take_header)]
+struct DeltaStream {
+    base_version: u64,
+    #[schemars(length(min = 1))]
+    deltas: Vec<LedgerDelta>,
+    #[schemars(with = "Option<RunUuid>")]
+    run_id: Option<String>,
+    #[serde(default)]
+    blockers: Vec<header::Blocker>,
+    #[expect(dead_code, reason = "no rule uses it")]
+    stream_id: Option<String>,
+}
+
+/// The parts of requests that are not payloads.
+#[derive(Deserialize, JsonSchema)]
+struct RunName {
+    #[schemars(with = "RunUuid")]
+    run_id: String,
+}
+
+static STREAM: FormatReader<DeltaStream> = FormatReader::new();
+static RUN: FormatReader<RunName> = FormatReader::new();
+static TASK: FormatReader<TaskId> = FormatReader::new();
+static PLACES: FormatReader<Vec<Resource>> = FormatReader::new();
+
+/// Reads a stream of deltas, or the output of a planner round.
 pub fn read_stream(bytes: &[u8]) -> Result<Stream, Verdict> {
     let node = super::read(bytes).map_err(|why| super::unreadable(&why))?;
     judged(|found| {
-        let payload = Object::payload(&node, found)?;
-        let run_id = payload.optional("run_id");
-        let run_id = run_id.and_then(|_| shape::run_id(payload, found));
-        let base_version = payload.count("base_version", 0, found);
-        let deltas = payload.all("deltas", envelope::read_delta, found);
-        let blockers = payload.optional_all("blockers", shape::blocker, found);
-        if deltas.as_ref().is_some_and(Vec::is_empty) {
-            found.add(Code::MissingRequiredInput, payload.at("deltas"), "is empty");
+        if field(&node, "ledger_delta").is_some() {
+            return read_round(&node, found);
         }
-        payload.optional_text("stream_id", found);
-        payload.close(
-            &["run_id", "base_version", "deltas", "blockers", "stream_id"],
-            found,
-        );
-        let blocker = |one: shape::Blocker| Blocker {
-            task_id: one.task_id,
-            code: one.code,
-            reason: one.reason,
-        };
+        let stream = found.read(&STREAM, &node, "")?;
+        look_for_secrets(&stream.deltas, "/deltas", found);
         Some(Stream {
-            run_id: run_id.map(str::to_owned),
-            base_version: base_version?,
-            deltas: deltas?,
-            blockers: blockers?.into_iter().map(blocker).collect(),
+            run_id: stream.run_id,
+            base_version: Some(stream.base_version),
+            deltas: stream.deltas.into_iter().map(Delta::from).collect(),
+            blockers: stream.blockers.into_iter().map(blocker).collect(),
+            terms: Vec::new(),
         })
     })
 }
 
-pub fn read_places(names: &[String]) -> Result<Vec<Resource>, Verdict> {
-    judged(|found| {
-        let mut places = Vec::new();
-        for (at, name) in names.iter().enumerate() {
-            let node = Node::from(Value::String(name.clone()));
-            places.extend(shape::resource(&node, Place::root().index(at), found));
+/// Reads the output of a planner round. Each of its assignments needs a delta that begins it,
+/// because only the delta names the owner.
+fn read_round(node: &Node<'_>, found: &mut Findings) -> Option<Stream> {
+    let round = envelope::read(node, found)?;
+    for (at, assignment) in round.assignments.iter().enumerate() {
+        let task = &assignment.task.task_id;
+        let begins =
+            |delta: &LedgerDelta| delta.task_id == *task && delta.status == Status::InProgress;
+        if !round.ledger_delta.iter().any(begins) {
+            let problem = format!("has no delta in `ledger_delta` that begins {task}");
+            let path = format_args!("/assignments/{at}");
+            found.add(Code::MissingRequiredInput, path, problem);
         }
-        Some(places)
+    }
+    Some(Stream {
+        run_id: Some(round.header.run_id),
+        base_version: round.x_base_version,
+        deltas: round.ledger_delta.into_iter().map(Delta::from).collect(),
+        blockers: round.blockers.into_iter().map(blocker).collect(),
+        terms: round.assignments.into_iter().map(terms).collect(),
     })
+}
+
+fn blocker(one: header::Blocker) -> Blocker {
+    Blocker {
+        task_id: one.task_id,
+        code: one.code,
+        reason: one.reason,
+    }
+}
+
+pub fn read_places(names: &[String]) -> Result<Vec<Resource>, Verdict> {
+    judged(|found| found.read(&PLACES, &Node::from(json!(names)), ""))
 }
 
 pub fn read_run(name: &str) -> Result<String, Verdict> {
-    judged(|found| {
-        let node = Node::from(json!({ "run_id": name }));
-        shape::run_id(Object::payload(&node, found)?, found).map(str::to_owned)
-    })
+    let node = Node::from(json!({ "run_id": name }));
+    judged(|found| Some(found.read(&RUN, &node, "")?.run_id))
 }
 
 pub fn read_task(name: &str) -> Result<TaskId, Verdict> {
-    judged(|found| {
-        let node = Node::from(Value::String(name.to_owned()));
-        shape::task(&node, Place::root().key("task_id"), found)
-    })
+    judged(|found| found.read(&TASK, &Node::from(json!(name)), "/task_id"))
 }
 
 /// Whether everything on `board` fits together.
 pub fn reconcile(board: &Board) -> Verdict {
-    let locks: Vec<Value> = board.locks().iter().map(render_lock).collect();
-    let payload = json!({ "ledger": board.rows(), "active_locks": locks });
+    let payload = json!({ "ledger": board.rows(), "active_locks": board.locks() });
     recheck(Kind::Reconcile, &payload)
 }
 

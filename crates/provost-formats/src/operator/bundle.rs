@@ -12,10 +12,11 @@ use provost_core::object::sha256;
 use provost_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
+use super::Kind;
 use super::board::recheck;
-use super::handoff::{Handoff, HandoffRow};
+use super::handoff::{AcceptanceTarget, Handoff, HandoffDependency, HandoffRow};
+use super::header::{self, Header};
 use super::limit::{LONGEST_TITLE, SHORTEST_HEARTBEAT};
-use super::{Kind, shape};
 
 /// How many of the last lines of each log are handed over.
 const LINES_OF_A_LOG: usize = 20;
@@ -30,7 +31,7 @@ pub struct HandoffBundle {
 /// The hand-off of `board`, whose last record has the hash `head`; a verdict if the board has
 /// nothing to hand over.
 pub fn handoff(board: &Board, head: &str) -> Result<HandoffBundle, Verdict> {
-    let mut payload = compose(board).render();
+    let mut payload = json!(compose(board));
     payload["x_board"] = json!({ "version": board.version(), "head": head });
     let actions = board.next();
     payload["x_next_actions"] = actions.iter().map(|one| json!(one.to_string())).collect();
@@ -95,10 +96,13 @@ fn compose(board: &Board) -> Handoff {
         }
     }
     let waits = |row: &Row| {
-        let pair = |on: &TaskId| (row.task_id.clone(), on.clone());
+        let pair = |on: &TaskId| HandoffDependency {
+            task_id: row.task_id.clone(),
+            depends_on_task_id: on.clone(),
+        };
         row.dependencies.iter().map(pair).collect::<Vec<_>>()
     };
-    let blocker = |one: &Blocker| shape::Blocker {
+    let blocker = |one: &Blocker| header::Blocker {
         task_id: one.task_id.clone(),
         code: one.code,
         reason: match one.reason.trim() {
@@ -109,7 +113,7 @@ fn compose(board: &Board) -> Handoff {
     };
     let is_active = |lock: &&Lock| lock.active;
     Handoff {
-        run_id: board.run_id().to_owned(),
+        header: Header::of(board.run_id()),
         objective: board.objective().to_owned(),
         constraints: Value::Object(constraints),
         ledger: board
@@ -125,7 +129,10 @@ fn compose(board: &Board) -> Handoff {
             .collect(),
         acceptance_targets: cards()
             .filter_map(|card| card.terms.as_ref())
-            .map(|terms| (terms.task_id.clone(), terms.acceptance_criteria.clone()))
+            .map(|terms| AcceptanceTarget {
+                task_id: terms.task_id.clone(),
+                criteria: terms.acceptance_criteria.clone(),
+            })
             .collect(),
     }
 }
@@ -196,9 +203,10 @@ mod tests {
     fn apply(board: &Board, bytes: &[u8]) -> Board {
         let stream = read_stream(bytes).unwrap();
         let request = Request::Apply {
-            base: stream.base_version,
+            base: stream.base_version.unwrap(),
             deltas: stream.deltas,
             blockers: stream.blockers,
+            terms: stream.terms,
         };
         decide(board, request)
     }

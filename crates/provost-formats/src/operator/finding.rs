@@ -1,19 +1,27 @@
 //! Collects the findings about a payload.
 
-use std::fmt;
+use std::borrow::Cow;
+use std::fmt::Display;
 
 use provost_core::code::Code;
 use provost_core::json::Node;
+use provost_core::schema::Strictness;
+use provost_core::schema::leaf::Cause;
+use provost_core::schema::read::FormatReader;
+use provost_core::schema::validate::Misfit;
 use provost_core::secret;
 use provost_core::verdict::Verdict;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{Answer, Strictness};
+use super::Answer;
 
 /// The most findings that are listed; there may be as many as values.
 const MOST_LISTED: usize = 100;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub code: Code,
     /// The field, as a JSON pointer; empty for the payload itself.
@@ -67,38 +75,70 @@ impl Findings {
         self.list.extend(others.list.into_iter().take(room));
     }
 
-    pub(super) fn add(&mut self, code: Code, place: Place<'_>, problem: impl fmt::Display) {
+    /// Reads `node`, which is at the pointer `at`; `None` if its shape is wrong.
+    pub(super) fn read<T: JsonSchema + DeserializeOwned>(
+        &mut self,
+        format: &FormatReader<T>,
+        node: &Node<'_>,
+        at: impl Display,
+    ) -> Option<T> {
+        let misfits = match format.read(node, self.strictness) {
+            Ok(read) => return Some(read),
+            Err(misfits) => misfits,
+        };
+        for Misfit {
+            path,
+            problem,
+            cause,
+        } in misfits
+        {
+            let code = match cause {
+                Cause::Absent => Code::MissingRequiredInput,
+                Cause::Version => Code::UnknownSchemaVersion,
+                Cause::Wrong => Code::SchemaInvalid,
+            };
+            self.add(code, format_args!("{at}{path}"), problem);
+        }
+        None
+    }
+
+    /// Adds a finding about the value at the pointer `path`.
+    pub(super) fn add(&mut self, code: Code, path: impl Display, problem: impl Display) {
         if self.list.len() == MOST_LISTED {
             self.more += 1;
             return;
         }
         self.list.push(Finding {
             code,
-            path: place.to_string(),
+            path: path.to_string(),
             problem: problem.to_string(),
         });
     }
 
     /// Adds a finding for each secret in a text that is passed on.
-    pub(super) fn look_for_secrets(&mut self, place: Place<'_>, text: &str) {
+    pub(super) fn look_for_secrets(&mut self, path: impl Display, text: &str) {
         if let Some(secret) = secret::find(text).first() {
             let problem = format!("holds {}", secret.kind.words());
-            self.add(Code::UntrustedContextBlock, place, problem);
+            self.add(Code::UntrustedContextBlock, path, problem);
         }
     }
 
-    /// Adds a finding for each secret in a text below `value`.
-    pub(super) fn look_for_secrets_below(&mut self, place: Place<'_>, value: &Node<'_>) {
-        match value {
-            Node::Text(text) => self.look_for_secrets(place, text),
+    /// Adds a finding for each secret in a text below `node`, which is at the pointer `at`.
+    pub(super) fn look_for_secrets_below(&mut self, at: &dyn Display, node: &Node<'_>) {
+        match node {
+            Node::Text(text) => self.look_for_secrets(at, text),
             Node::List(items) => {
-                for (at, item) in items.iter().enumerate() {
-                    self.look_for_secrets_below(place.index(at), item);
+                for (index, item) in items.iter().enumerate() {
+                    self.look_for_secrets_below(&format_args!("{at}/{index}"), item);
                 }
             }
             Node::Object(fields) => {
                 for (key, field) in fields.iter() {
-                    self.look_for_secrets_below(place.key(key), field);
+                    let key = match key.contains(['~', '/']) {
+                        true => Cow::Owned(key.replace('~', "~0").replace('/', "~1")),
+                        false => Cow::Borrowed(key),
+                    };
+                    self.look_for_secrets_below(&format_args!("{at}/{key}"), field);
                 }
             }
             Node::Null | Node::Bool(_) | Node::Number(_) => {}
@@ -128,68 +168,7 @@ impl Findings {
         };
         let reason = format!("{place}{}{more}", first.problem);
         let code = answer.code.unwrap_or(first.code);
-        let row = |finding: &Finding| {
-            json!({
-                "code": finding.code,
-                "path": finding.path,
-                "problem": finding.problem,
-            })
-        };
-        let rows = self.list.iter().map(row).collect();
-        details.insert("findings".to_owned(), Value::Array(rows));
+        details.insert("findings".to_owned(), json!(self.list));
         Verdict::deny(code, reason).with(Value::Object(details))
-    }
-}
-
-/// A place in a payload; its pointer is only built when it is shown.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
-    above: Option<&'a Self>,
-    step: Step<'a>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Step<'a> {
-    Root,
-    Key(&'a str),
-    Index(usize),
-}
-
-impl Place<'_> {
-    /// The payload itself.
-    pub(super) fn root() -> &'static Place<'static> {
-        &Place {
-            above: None,
-            step: Step::Root,
-        }
-    }
-
-    pub(super) fn key<'a>(&'a self, key: &'a str) -> Place<'a> {
-        Place {
-            above: Some(self),
-            step: Step::Key(key),
-        }
-    }
-
-    pub(super) fn index(&self, index: usize) -> Place<'_> {
-        Place {
-            above: Some(self),
-            step: Step::Index(index),
-        }
-    }
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(above) = self.above {
-            above.fmt(formatter)?;
-        }
-        match self.step {
-            Step::Root => Ok(()),
-            Step::Key(key) => {
-                write!(formatter, "/{}", key.replace('~', "~0").replace('/', "~1"))
-            }
-            Step::Index(index) => write!(formatter, "/{index}"),
-        }
     }
 }

@@ -3,25 +3,44 @@
 use provost_core::board::acceptance::{self, Check, Mark, Shortfall};
 use provost_core::board::resource::Resource;
 use provost_core::board::row::TaskId;
+use provost_core::bundle::report::Nullable;
 use provost_core::code::Code;
 use provost_core::json::Node;
-use serde_json::json;
+use provost_core::schema::leaf::{Filled, RunUuid};
+use provost_core::schema::read::FormatReader;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
 
-use super::finding::{Findings, Place};
-use super::object::{Length, Object};
+use super::finding::Findings;
+use super::header::take_header;
 use super::result::{self, Outcome, TaskResult};
-use super::{Answer, Surroundings, assignment, shape};
+use super::{Answer, Surroundings, assignment, field};
+
+/// A result, and the scope of its task.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(transform = take_header)]
+struct PostExecution {
+    task_id: TaskId,
+    #[expect(dead_code, reason = "it is read by its own type")]
+    #[schemars(with = "Value")]
+    result: IgnoredAny,
+    #[expect(dead_code, reason = "it is read by its own type")]
+    #[schemars(with = "Value")]
+    assignment: IgnoredAny,
+}
+
+static POST_EXECUTION: FormatReader<PostExecution> = FormatReader::new();
 
 /// Compares a result with the scope of its task.
 pub(super) fn check_result(
-    value: &Node<'_>,
+    node: &Node<'_>,
     found: &mut Findings,
     surroundings: Surroundings<'_>,
 ) -> Answer {
     let answer = Answer::new("the result stays inside what its task may touch");
-    if let Some(payload) = Object::payload(value, found) {
-        judge_result(payload, found, surroundings);
-    }
+    judge_result(node, found, surroundings);
     let Some(first) = found.list().first() else {
         return answer;
     };
@@ -37,127 +56,131 @@ pub(super) fn check_result(
 const WORKLOG: &str = "/result/worklog_path";
 
 fn judge_result(
-    payload: Object<'_, '_>,
+    node: &Node<'_>,
     found: &mut Findings,
     surroundings: Surroundings<'_>,
 ) -> Option<()> {
-    let task_id = shape::task_id(payload, "task_id", found);
-    let place = payload.at("result");
-    let result = payload.required("result", found);
-    let result = result.and_then(|value| result::parse(value, place, found));
-    let scope = payload.required("assignment", found);
-    let scope = scope.and_then(|value| Bounds::read(value, payload.at("assignment"), found));
-    payload.close(&["task_id", "result", "assignment"], found);
+    let payload = found.read(&POST_EXECUTION, node, "")?;
+    let result = result::read(field(node, "result")?, "/result", found);
+    let scope = Bounds::read(field(node, "assignment")?, "/assignment", found);
     let (result, scope) = (result?, scope?);
-    if task_id.is_some_and(|task_id| task_id != result.task_id) {
+    if payload.task_id != result.task_id {
         let problem = "is about another task";
-        found.add(Code::SchemaInvalid, place.key("task_id"), problem);
+        found.add(Code::SchemaInvalid, "/result/task_id", problem);
     }
-    scope.judge(&result, place, found);
+    scope.judge(&result, "/result", found);
     if !(surroundings.file_exists)(&result.worklog_path) {
         let problem = "names a file that is not there";
-        found.add(
-            Code::MissingRequiredInput,
-            place.key("worklog_path"),
-            problem,
-        );
+        found.add(Code::MissingRequiredInput, WORKLOG, problem);
     }
     Some(())
 }
 
 /// What an assignment says about its result: all of a packet, or only the scope.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
 pub(super) struct Bounds {
     lock_scope: Vec<Resource>,
+    #[serde(default)]
     forbidden_scope: Vec<Resource>,
+    #[schemars(with = "Option<RunUuid>")]
     run_id: Option<String>,
     task_id: Option<TaskId>,
+    #[serde(default, rename = "acceptance_criteria")]
+    #[schemars(with = "Vec<Filled>")]
     criteria: Vec<String>,
 }
 
+static BOUNDS: FormatReader<Bounds> = FormatReader::new();
+
 impl Bounds {
-    pub(super) fn read(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Self> {
-        let object = Object::of(value, place, found)?;
-        if object.optional("task").is_some() {
-            let packet = assignment::parse(value, place, found)?;
+    pub(super) fn read(node: &Node<'_>, at: &str, found: &mut Findings) -> Option<Self> {
+        if field(node, "task").is_some() {
+            let packet = assignment::read(node, at, found)?;
             return Some(Self {
                 lock_scope: packet.task.lock_scope,
                 forbidden_scope: packet.task.forbidden_scope,
-                run_id: Some(packet.run_id),
+                run_id: Some(packet.header.run_id),
                 task_id: Some(packet.task.task_id),
                 criteria: packet.task.acceptance_criteria,
             });
         }
-        let lock_scope = shape::resources(object, "lock_scope", found);
-        if lock_scope.as_ref().is_some_and(Vec::is_empty) {
-            found.add(Code::SchemaInvalid, object.at("lock_scope"), "is empty");
+        let bounds = found.read(&BOUNDS, node, at)?;
+        if bounds.lock_scope.is_empty() {
+            found.add(
+                Code::SchemaInvalid,
+                format_args!("{at}/lock_scope"),
+                "is empty",
+            );
         }
-        let forbidden_scope = match object.optional("forbidden_scope") {
-            Some(_) => shape::resources(object, "forbidden_scope", found),
-            None => Some(Vec::new()),
-        };
-        let criteria = match object.optional("acceptance_criteria") {
-            Some(_) => object.texts("acceptance_criteria", Length::Filled, found),
-            None => Some(Vec::new()),
-        };
-        let run_id = object.optional("run_id");
-        let run_id = run_id.and_then(|_| shape::run_id(object, found));
-        let task_id = object.optional("task_id");
-        let task_id = task_id.and_then(|_| shape::task_id(object, "task_id", found));
-        Some(Self {
-            lock_scope: lock_scope?,
-            forbidden_scope: forbidden_scope?,
-            run_id: run_id.map(str::to_owned),
-            task_id,
-            criteria: criteria?.into_iter().map(str::to_owned).collect(),
-        })
+        Some(bounds)
     }
 
-    pub(super) fn judge(&self, result: &TaskResult, place: Place<'_>, found: &mut Findings) {
-        if self
-            .run_id
-            .as_ref()
-            .is_some_and(|run_id| *run_id != result.run_id)
-        {
+    pub(super) fn judge(&self, result: &TaskResult, at: &str, found: &mut Findings) {
+        let run_id = self.run_id.as_ref();
+        if run_id.is_some_and(|run_id| *run_id != result.header.run_id) {
             let problem = "is not the run of the assignment";
-            found.add(Code::SchemaInvalid, place.key("run_id"), problem);
+            found.add(Code::SchemaInvalid, format_args!("{at}/run_id"), problem);
         }
-        if self
-            .task_id
-            .as_ref()
-            .is_some_and(|task| *task != result.task_id)
-        {
+        let task_id = self.task_id.as_ref();
+        if task_id.is_some_and(|task| *task != result.task_id) {
             let problem = "is not the task of the assignment";
-            found.add(Code::SchemaInvalid, place.key("task_id"), problem);
+            found.add(Code::SchemaInvalid, format_args!("{at}/task_id"), problem);
         }
-        let changed: Vec<Resource> = result
-            .changes
-            .iter()
-            .map(|change| change.resource.clone())
-            .collect();
-        let list = place.key("changes");
+        let changes = result.changes.iter();
+        let changed: Vec<Resource> = changes.map(|change| change.resource.clone()).collect();
         let forbidden = &self.forbidden_scope;
-        for (at, why) in acceptance::trespasses(&changed, &self.lock_scope, forbidden) {
-            let item = list.index(at);
-            found.add(why.code(), item.key("resource"), why);
+        for (index, why) in acceptance::trespasses(&changed, &self.lock_scope, forbidden) {
+            let path = format_args!("{at}/changes/{index}/resource");
+            found.add(why.code(), path, why);
         }
         if result.status == Outcome::Done {
             let required: Vec<&str> = self.criteria.iter().map(String::as_str).collect();
             for shortfall in acceptance::shortfalls(&required, &result.checks) {
-                if let Shortfall::Unchecked(at) = shortfall {
-                    let problem = format!("`{}` was not checked", required[at]);
-                    found.add(shortfall.code(), place.key("acceptance_check"), problem);
+                if let Shortfall::Unchecked(index) = shortfall {
+                    let problem = format!("`{}` was not checked", required[index]);
+                    let path = format_args!("{at}/acceptance_check");
+                    found.add(shortfall.code(), path, problem);
                 }
             }
         }
     }
 }
 
+/// The checks of a task, and the criteria that it needs.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(transform = take_header)]
+struct PreComplete {
+    #[expect(dead_code, reason = "only its shape is judged")]
+    task_id: TaskId,
+    #[schemars(with = "Vec<Filled>")]
+    required_criteria: Vec<String>,
+    acceptance_check: Vec<ReportedCheck>,
+}
+
+/// A check; missing evidence counts as empty.
+#[derive(Deserialize, JsonSchema)]
+struct ReportedCheck {
+    #[schemars(with = "Filled")]
+    criterion: String,
+    status: Mark,
+    #[serde(default)]
+    #[schemars(with = "Nullable<String>")]
+    evidence: Option<String>,
+}
+
+static PRE_COMPLETE: FormatReader<PreComplete> = FormatReader::new();
+
 /// Compares the checks of a task with the required criteria.
-pub(super) fn check_completion(value: &Node<'_>, found: &mut Findings) -> Answer {
+pub(super) fn check_completion(node: &Node<'_>, found: &mut Findings) -> Answer {
     let answer = Answer::new("every required criterion passed, with evidence");
-    let rule = match Object::payload(value, found) {
+    let rule = match found.read(&PRE_COMPLETE, node, "") {
         Some(payload) => judge_completion(payload, found),
-        None => None,
+        None => {
+            let of_check = |path: &str| path.starts_with("/acceptance_check");
+            let is_misread = found.list().iter().any(|one| of_check(&one.path));
+            is_misread.then_some("R-PC-002")
+        }
     };
     match rule {
         Some(rule) => answer.with("hook_rule", json!(rule)),
@@ -165,26 +188,19 @@ pub(super) fn check_completion(value: &Node<'_>, found: &mut Findings) -> Answer
     }
 }
 
-fn judge_completion(payload: Object<'_, '_>, found: &mut Findings) -> Option<&'static str> {
-    shape::task_id(payload, "task_id", found);
-    let required = payload.texts("required_criteria", Length::Filled, found);
-    let before = found.count();
-    let checks = payload.all("acceptance_check", read_check, found);
-    let is_misread = found.count() > before;
-    payload.close(&["task_id", "required_criteria", "acceptance_check"], found);
-    if is_misread {
-        return Some("R-PC-002");
-    }
-    let (required, checks) = (required?, checks?);
-    let place = payload.at("acceptance_check");
+fn judge_completion(payload: PreComplete, found: &mut Findings) -> Option<&'static str> {
+    let required = payload.required_criteria.iter();
+    let required: Vec<&str> = required.map(String::as_str).collect();
     if found.is_strict() && required.is_empty() {
         let problem = "is empty: nothing says what done means";
-        found.add(
-            Code::AcceptanceFailed,
-            payload.at("required_criteria"),
-            problem,
-        );
+        found.add(Code::AcceptanceFailed, "/required_criteria", problem);
     }
+    let check = |one: ReportedCheck| Check {
+        criterion: one.criterion,
+        mark: one.status,
+        evidence: one.evidence.unwrap_or_default(),
+    };
+    let checks: Vec<Check> = payload.acceptance_check.into_iter().map(check).collect();
     let list = acceptance::shortfalls(&required, &checks);
     let rule = list.first().map(|first| match first {
         Shortfall::Nothing | Shortfall::Unchecked(_) => "R-PC-001",
@@ -192,32 +208,12 @@ fn judge_completion(payload: Object<'_, '_>, found: &mut Findings) -> Option<&'s
         Shortfall::Unproven(_) => "R-PC-003",
     });
     for shortfall in list {
-        let (list, at) = match shortfall {
-            Shortfall::Nothing => {
-                found.add(shortfall.code(), place, shortfall);
-                continue;
-            }
-            Shortfall::Unchecked(at) => (payload.at("required_criteria"), at),
-            Shortfall::Failed(at) | Shortfall::Unproven(at) => (place, at),
+        let path = match shortfall {
+            Shortfall::Nothing => "/acceptance_check".to_owned(),
+            Shortfall::Unchecked(at) => format!("/required_criteria/{at}"),
+            Shortfall::Failed(at) | Shortfall::Unproven(at) => format!("/acceptance_check/{at}"),
         };
-        found.add(shortfall.code(), list.index(at), shortfall);
+        found.add(shortfall.code(), path, shortfall);
     }
     rule
-}
-
-/// Reads a check; missing evidence counts as empty.
-fn read_check(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Check> {
-    let object = Object::of(value, place, found)?;
-    let criterion = object.text("criterion", Length::Filled, found);
-    let mark: Option<Mark> = object.word("status", result::mark, "pass, fail", found);
-    let evidence = match object.optional("evidence") {
-        None | Some(Node::Null) => Some(""),
-        Some(_) => object.text("evidence", Length::Any, found),
-    };
-    object.close(&["criterion", "status", "evidence"], found);
-    Some(Check {
-        criterion: criterion?.to_owned(),
-        mark: mark?,
-        evidence: evidence?.to_owned(),
-    })
 }

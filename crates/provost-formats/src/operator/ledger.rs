@@ -1,84 +1,147 @@
 //! Changes of a board: one batch, or streams of several writers.
 
-use provost_core::board::delta::{DeltaError, Ledger, Reuse};
-use provost_core::board::row::{Pulse, Row};
+use provost_core::board::delta::{Delta, DeltaError, Ledger, Reuse};
+use provost_core::board::row::{Pulse, Row, Status, TaskId};
+use provost_core::bundle::report::Nullable;
 use provost_core::json::Node;
+use provost_core::schema::leaf::{Filled, UtcTime};
+use provost_core::schema::read::FormatReader;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::envelope;
-use super::finding::{Findings, Place};
-use super::object::{Length, Object};
-use super::{Answer, shape};
+use super::envelope::{LedgerDelta, look_for_secrets};
+use super::finding::Findings;
+use super::header::take_header;
+use super::{Answer, field};
 
-pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
+/// A row of a board; it may have other fields.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+pub(super) struct LedgerRow {
+    task_id: TaskId,
+    status: Status,
+    /// `null` is another spelling of "no owner".
+    #[serde(default)]
+    #[schemars(with = "Nullable<String>")]
+    owner: Option<String>,
+    #[serde(default)]
+    dependencies: Vec<TaskId>,
+    #[serde(default)]
+    #[schemars(with = "Nullable<UtcTime>")]
+    last_heartbeat_at: Option<String>,
+    timed_out: Option<bool>,
+    #[schemars(extend("x-strict" = { "minimum": 0 }))]
+    retry_after_ms: Option<i64>,
+}
+
+impl From<LedgerRow> for Row {
+    fn from(row: LedgerRow) -> Self {
+        Self {
+            task_id: row.task_id,
+            status: row.status,
+            owner: row.owner.unwrap_or_default(),
+            dependencies: row.dependencies,
+            pulse: Pulse {
+                last_heartbeat_at: row.last_heartbeat_at,
+                timed_out: row.timed_out,
+                retry_after_ms: row.retry_after_ms,
+            },
+        }
+    }
+}
+
+/// One batch.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(transform = take_header)]
+struct Batch {
+    base_ledger: Vec<LedgerRow>,
+    #[serde(default)]
+    #[schemars(with = "Vec<Filled>")]
+    applied_delta_ids: Vec<String>,
+    deltas: Vec<LedgerDelta>,
+}
+
+static BATCH: FormatReader<Batch> = FormatReader::new();
+
+pub(super) fn check(node: &Node<'_>, found: &mut Findings) -> Answer {
     let answer = Answer::new("the batch was applied");
-    match read(value, found) {
+    match apply(node, found) {
         Some(rows) => answer.with("ledger", rows),
         None => answer,
     }
 }
 
 /// The rows after the batch; after a refusal, the rows before it.
-fn read(value: &Node<'_>, found: &mut Findings) -> Option<Value> {
-    let payload = Object::payload(value, found)?;
-    let base = Base::read(payload, found);
-    let applied = match payload.optional("applied_delta_ids") {
-        Some(_) => payload.texts("applied_delta_ids", Length::Filled, found),
-        None => Some(Vec::new()),
-    };
-    let deltas = payload.all("deltas", envelope::read_delta, found);
-    payload.close(&["base_ledger", "applied_delta_ids", "deltas"], found);
-    let (base, applied, deltas) = (base?, applied?, deltas?);
-    let applied = applied.into_iter().map(str::to_owned);
-    let board = open(&base, 0, applied, payload, found)?;
+fn apply(node: &Node<'_>, found: &mut Findings) -> Option<Value> {
+    let batch = found.read(&BATCH, node, "")?;
+    look_for_secrets(&batch.deltas, "/deltas", found);
+    if !found.is_empty() {
+        return None;
+    }
+    let board = open(batch.base_ledger, 0, batch.applied_delta_ids, found)?;
+    let deltas: Vec<Delta> = batch.deltas.into_iter().map(Delta::from).collect();
     match board.apply(&deltas, reuse(found)) {
-        Ok(after) => Some(base.render(&after)),
+        Ok(after) => Some(render(node, &after)),
         Err(why) => {
-            report(&why, payload.at("deltas"), found);
-            Some(base.render(&board))
+            report(&why, "/deltas", found);
+            Some(render(node, &board))
         }
     }
 }
 
-pub(super) fn check_streams(value: &Node<'_>, found: &mut Findings) -> Answer {
+/// The batches of several writers.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(transform = take_header)]
+struct Streams {
+    base_ledger: Vec<LedgerRow>,
+    base_version: u64,
+    streams: Vec<WriterStream>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct WriterStream {
+    base_version: u64,
+    deltas: Vec<LedgerDelta>,
+    #[expect(dead_code, reason = "no rule uses it")]
+    stream_id: Option<Value>,
+}
+
+static STREAMS: FormatReader<Streams> = FormatReader::new();
+
+pub(super) fn check_streams(node: &Node<'_>, found: &mut Findings) -> Answer {
     let mut answer = Answer::new("every stream was applied");
-    if let Some(payload) = Object::payload(value, found) {
-        answer.details = read_streams(payload, found).unwrap_or_default();
-    }
+    answer.details = apply_streams(node, found).unwrap_or_default();
     answer
 }
 
 /// The result of each stream, and the board after those that were applied.
-fn read_streams(
-    payload: Object<'_, '_>,
-    found: &mut Findings,
-) -> Option<Vec<(&'static str, Value)>> {
-    let base = Base::read(payload, found);
-    let version = payload.count("base_version", 0, found);
-    let items = payload.list("streams", found);
-    payload.close(&["base_ledger", "base_version", "streams"], found);
-    let base = base?;
-    let mut board = open(&base, version?, [], payload, found)?;
-    let place = payload.at("streams");
+fn apply_streams(node: &Node<'_>, found: &mut Findings) -> Option<Vec<(&'static str, Value)>> {
+    let payload = found.read(&STREAMS, node, "")?;
+    for (at, stream) in payload.streams.iter().enumerate() {
+        look_for_secrets(&stream.deltas, &format!("/streams/{at}/deltas"), found);
+    }
+    if !found.is_empty() {
+        return None;
+    }
+    let mut board = open(payload.base_ledger, payload.base_version, Vec::new(), found)?;
     let mut steps = Vec::new();
-    for (at, item) in items?.iter().enumerate() {
-        let stream = Object::of(item, place.index(at), found)?;
-        let version = stream.count("base_version", 0, found);
-        let deltas = stream.all("deltas", envelope::read_delta, found);
-        stream.close(&["base_version", "deltas", "stream_id"], found);
-        match board.apply_on(version?, &deltas?, reuse(found)) {
+    for (at, stream) in payload.streams.into_iter().enumerate() {
+        let at = format!("/streams/{at}/deltas");
+        let deltas: Vec<Delta> = stream.deltas.into_iter().map(Delta::from).collect();
+        match board.apply_on(stream.base_version, &deltas, reuse(found)) {
             Ok(after) => {
                 board = after;
                 steps.push("ok");
             }
             Err(why) => {
                 steps.push(why.code().name());
-                report(&why, stream.at("deltas"), found);
+                report(&why, &at, found);
             }
         }
     }
     Some(vec![
-        ("ledger", base.render(&board)),
+        ("ledger", render(node, &board)),
         ("version", json!(board.version())),
         ("steps", json!(steps)),
     ])
@@ -93,85 +156,46 @@ fn reuse(found: &Findings) -> Reuse {
 }
 
 fn open(
-    base: &Base<'_>,
+    rows: Vec<LedgerRow>,
     version: u64,
-    applied: impl IntoIterator<Item = String>,
-    payload: Object<'_, '_>,
+    applied: Vec<String>,
     found: &mut Findings,
 ) -> Option<Ledger> {
-    match Ledger::new(version, base.rows.clone(), applied) {
+    match Ledger::new(version, rows.into_iter().map(Row::from).collect(), applied) {
         Ok(board) => Some(board),
         Err(why) => {
-            found.add(why.code(), payload.at("base_ledger"), why);
+            found.add(why.code(), "/base_ledger", why);
             None
         }
     }
 }
 
-fn report(why: &DeltaError, place: Place<'_>, found: &mut Findings) {
+fn report(why: &DeltaError, at: &str, found: &mut Findings) {
     match why {
-        DeltaError::Refused { at, .. } => found.add(why.code(), place.index(*at), why),
-        DeltaError::TwoRows(_) | DeltaError::Stale { .. } => found.add(why.code(), place, why),
+        DeltaError::Refused { at: index, .. } => {
+            found.add(why.code(), format_args!("{at}/{index}"), why);
+        }
+        DeltaError::TwoRows(_) | DeltaError::Stale { .. } => found.add(why.code(), at, why),
     }
 }
 
-/// The initial rows of a payload, and how it wrote them.
-struct Base<'v> {
-    rows: Vec<Row>,
-    written: &'v [Node<'v>],
-}
-
-impl<'v> Base<'v> {
-    fn read(payload: Object<'v, '_>, found: &mut Findings) -> Option<Self> {
-        let rows = payload.all("base_ledger", row, found)?;
-        let written = payload.list("base_ledger", found)?;
-        Some(Self { rows, written })
-    }
-
-    /// The rows of `board` as the payload writes rows: fields that deltas do not touch stay the
-    /// same.
-    fn render(&self, board: &Ledger) -> Value {
-        let render = |(at, row): (usize, &Row)| {
-            let written = self.written.get(at).cloned().map(Node::into_value);
-            let mut fields = match written {
-                Some(Value::Object(fields)) => fields,
-                _ => Map::new(),
-            };
-            fields.insert("task_id".to_owned(), json!(row.task_id));
-            fields.insert("status".to_owned(), json!(row.status));
-            fields.insert("owner".to_owned(), json!(row.owner));
-            if let Ok(Value::Object(pulse)) = serde_json::to_value(&row.pulse) {
-                fields.extend(pulse);
-            }
-            Value::Object(fields)
+/// The rows of `board` as `payload` writes rows: fields that deltas do not touch stay the same.
+fn render(payload: &Node<'_>, board: &Ledger) -> Value {
+    let written = field(payload, "base_ledger").and_then(Node::as_list);
+    let written = written.unwrap_or_default();
+    let render = |(at, row): (usize, &Row)| {
+        let before = written.get(at).cloned().map(Node::into_value);
+        let mut fields = match before {
+            Some(Value::Object(fields)) => fields,
+            _ => Map::new(),
         };
-        board.rows().iter().enumerate().map(render).collect()
-    }
-}
-
-/// Reads a row of a board at `place`; `None` if its shape is wrong.
-pub(super) fn row(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Row> {
-    let object = Object::of(value, place, found)?;
-    let task_id = shape::task_id(object, "task_id", found);
-    let status = shape::status(object, "status", found);
-    let before = found.count();
-    let owner = match object.optional("owner") {
-        // `null` is another spelling of "no owner".
-        None | Some(Node::Null) => "",
-        Some(_) => object.text("owner", Length::Any, found).unwrap_or_default(),
+        fields.insert("task_id".to_owned(), json!(row.task_id));
+        fields.insert("status".to_owned(), json!(row.status));
+        fields.insert("owner".to_owned(), json!(row.owner));
+        if let Ok(Value::Object(pulse)) = serde_json::to_value(&row.pulse) {
+            fields.extend(pulse);
+        }
+        Value::Object(fields)
     };
-    let dependencies = object.optional_all("dependencies", shape::task, found);
-    let pulse = match object.optional("last_heartbeat_at") {
-        Some(Node::Null) => Pulse::default(),
-        _ => envelope::read_pulse(object, found),
-    };
-    let is_whole = found.count() == before;
-    Some(Row {
-        task_id: task_id?,
-        status: status?,
-        owner: owner.to_owned(),
-        dependencies: dependencies?,
-        pulse,
-    })
-    .filter(|_| is_whole)
+    board.rows().iter().enumerate().map(render).collect()
 }

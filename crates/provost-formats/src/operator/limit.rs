@@ -4,8 +4,6 @@
 pub(crate) const LONGEST_OBJECTIVE: usize = 5000;
 /// The longest title of a task, in characters.
 pub(crate) const LONGEST_TITLE: usize = 500;
-/// The longest path to a worklog, in characters.
-pub(crate) const LONGEST_WORKLOG_PATH: usize = 1000;
 /// The shortest time between heartbeats, in seconds.
 pub(crate) const SHORTEST_HEARTBEAT: u64 = 5;
 /// How many notes a worker may leave.

@@ -1,33 +1,41 @@
 //! The result: what a worker says it did, and its evidence.
 
-use provost_core::board::acceptance::{self, Check, Mark, Shortfall};
+use provost_core::board::acceptance::{self, Check, Shortfall};
 use provost_core::board::resource::Resource;
 use provost_core::board::row::{Status, TaskId};
 use provost_core::code::Code;
 use provost_core::json::Node;
-use serde_json::{Value, json};
+use provost_core::schema::leaf::{Filled, InnerPath, Note};
+use provost_core::schema::read::FormatReader;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::assignment::SCHEMA_VERSION;
-use super::finding::{Findings, Place};
+use super::Answer;
+use super::finding::Findings;
+use super::header::Header;
 use super::limit::MOST_NOTES;
-use super::object::{Length, Object, text};
-use super::{Answer, shape};
 
 /// The report of a worker. It is a claim: only what is checked elsewhere counts.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskResult {
-    pub run_id: String,
+    #[serde(flatten)]
+    pub header: Header,
     pub task_id: TaskId,
     pub status: Outcome,
     pub changes: Vec<Change>,
+    #[serde(rename = "acceptance_check")]
     pub checks: Vec<Check>,
     /// The file of the worker's log.
+    #[schemars(with = "InnerPath")]
     pub worklog_path: String,
     /// Notes for the planner; data, never instructions.
+    #[serde(rename = "notes_for_orchestrator")]
+    #[schemars(with = "Vec<Note>", length(max = MOST_NOTES))]
     pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Done,
     Blocked,
@@ -35,8 +43,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    const ALL: [Self; 3] = [Self::Done, Self::Blocked, Self::Failed];
-
     /// The status of a task with this outcome.
     pub fn status(self) -> Status {
         match self {
@@ -45,208 +51,61 @@ impl Outcome {
             Self::Failed => Status::Failed,
         }
     }
-
-    fn name(self) -> &'static str {
-        self.status().name()
-    }
-
-    fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.name() == name)
-    }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     pub resource: Resource,
+    #[schemars(with = "Filled")]
     pub action: String,
     /// What proves the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<String>,
 }
 
-pub(super) fn check(value: &Node<'_>, found: &mut Findings) -> Answer {
-    parse(value, *Place::root(), found);
+static FORMAT: FormatReader<TaskResult> = FormatReader::new();
+
+pub(super) fn check(node: &Node<'_>, found: &mut Findings) -> Answer {
+    read(node, "", found);
     Answer::new("the result holds")
 }
 
-/// Reads a result at `place`; `None` if its shape is wrong.
-pub(super) fn parse(
-    value: &Node<'_>,
-    place: Place<'_>,
-    found: &mut Findings,
-) -> Option<TaskResult> {
-    let object = Object::of(value, place, found)?;
-    let run_id = shape::header(object, found)?;
-    let task_id = shape::task_id(object, "task_id", found);
-    let status = object.word("status", Outcome::parse, "done, blocked, failed", found);
-    let changes = object.all("changes", read_change, found);
-    let checks = read_checks(object, status, found);
-    let worklog_path = shape::worklog_path(object, found);
-    let notes = read_notes(object, found);
-    object.close(
-        &[
-            "schema_version",
-            "run_id",
-            "generated_at",
-            "task_id",
-            "status",
-            "changes",
-            "acceptance_check",
-            "worklog_path",
-            "notes_for_orchestrator",
-        ],
-        found,
-    );
-    if let (Some(Outcome::Done), Some(checks)) = (status, &checks) {
-        report(acceptance::shortfalls(&[], checks), object, found);
+/// Reads a result at the pointer `at`; `None` if its shape is wrong.
+pub(super) fn read(node: &Node<'_>, at: &str, found: &mut Findings) -> Option<TaskResult> {
+    let result = found.read(&FORMAT, node, at)?;
+    // For a finished task, the acceptance rule gives the better message.
+    if found.is_strict() && result.status != Outcome::Done {
+        for (index, check) in result.checks.iter().enumerate() {
+            if check.evidence.trim().is_empty() {
+                let path = format_args!("{at}/acceptance_check/{index}/evidence");
+                found.add(Code::MissingRequiredInput, path, "is blank");
+            }
+        }
+    }
+    for (index, note) in result.notes.iter().enumerate() {
+        found.look_for_secrets(format_args!("{at}/notes_for_orchestrator/{index}"), note);
+    }
+    if result.status == Outcome::Done {
+        report(acceptance::shortfalls(&[], &result.checks), at, found);
     }
     if found.is_strict() {
         for key in ["changes", "acceptance_check"] {
-            if let Some(value) = object.optional(key) {
-                found.look_for_secrets_below(object.at(key), value);
+            if let Some(node) = node.as_object().and_then(|fields| fields.get(key)) {
+                found.look_for_secrets_below(&format_args!("{at}/{key}"), node);
             }
         }
     }
-    Some(TaskResult {
-        run_id: run_id.to_owned(),
-        task_id: task_id?,
-        status: status?,
-        changes: changes?,
-        checks: checks?,
-        worklog_path: worklog_path?.to_owned(),
-        notes: notes?,
-    })
+    Some(result)
 }
 
-fn report(list: Vec<Shortfall>, object: Object<'_, '_>, found: &mut Findings) {
-    let place = object.at("acceptance_check");
+fn report(list: Vec<Shortfall>, at: &str, found: &mut Findings) {
     for shortfall in list {
-        match shortfall {
-            Shortfall::Nothing | Shortfall::Unchecked(_) => {
-                found.add(shortfall.code(), place, shortfall);
-            }
-            Shortfall::Failed(at) => {
-                found.add(shortfall.code(), place.index(at).key("status"), shortfall);
-            }
-            Shortfall::Unproven(at) => {
-                found.add(shortfall.code(), place.index(at).key("evidence"), shortfall);
-            }
-        }
-    }
-}
-
-fn read_change(value: &Node<'_>, place: Place<'_>, found: &mut Findings) -> Option<Change> {
-    let object = Object::of(value, place, found)?;
-    let resource = object.required("resource", found);
-    let resource = resource.and_then(|value| shape::resource(value, object.at("resource"), found));
-    let action = object.text("action", Length::Filled, found);
-    let evidence = object.optional_text("evidence", found);
-    object.close(&["resource", "action", "evidence"], found);
-    Some(Change {
-        resource: resource?,
-        action: action?.to_owned(),
-        evidence: evidence.map(str::to_owned),
-    })
-}
-
-/// The checks of a result. Evidence may be empty only for a check that claims nothing.
-fn read_checks(
-    object: Object<'_, '_>,
-    status: Option<Outcome>,
-    found: &mut Findings,
-) -> Option<Vec<Check>> {
-    // For a finished task, the acceptance rule gives the better message.
-    let length = match (status, found.is_strict()) {
-        (Some(Outcome::Done), _) | (_, false) => Length::Any,
-        (_, true) => Length::Filled,
-    };
-    let read = |item: &Node<'_>, place: Place<'_>, found: &mut Findings| {
-        read_check(item, place, length, found)
-    };
-    object.all("acceptance_check", read, found)
-}
-
-pub(super) fn mark(name: &str) -> Option<Mark> {
-    match name {
-        "pass" => Some(Mark::Pass),
-        "fail" => Some(Mark::Fail),
-        _ => None,
-    }
-}
-
-fn read_check(
-    value: &Node<'_>,
-    place: Place<'_>,
-    evidence: Length,
-    found: &mut Findings,
-) -> Option<Check> {
-    let object = Object::of(value, place, found)?;
-    let criterion = object.text("criterion", Length::Filled, found);
-    let mark = object.word("status", mark, "pass, fail", found);
-    let evidence = object.text("evidence", evidence, found);
-    object.close(&["criterion", "status", "evidence"], found);
-    Some(Check {
-        criterion: criterion?.to_owned(),
-        mark: mark?,
-        evidence: evidence?.to_owned(),
-    })
-}
-
-fn read_notes(object: Object<'_, '_>, found: &mut Findings) -> Option<Vec<String>> {
-    const KEY: &str = "notes_for_orchestrator";
-    let items = object.list(KEY, found)?;
-    let place = object.at(KEY);
-    let before = found.count();
-    if items.len() > MOST_NOTES {
-        let problem = format!("has more than {MOST_NOTES} notes");
-        found.add(Code::SchemaInvalid, place, problem);
-    }
-    let mut notes = Vec::new();
-    for (at, item) in items.iter().enumerate() {
-        let place = place.index(at);
-        let Some(note) = text(item, place, Length::Any, found) else {
-            continue;
+        let below = match shortfall {
+            Shortfall::Nothing | Shortfall::Unchecked(_) => String::new(),
+            Shortfall::Failed(index) => format!("/{index}/status"),
+            Shortfall::Unproven(index) => format!("/{index}/evidence"),
         };
-        if note.trim().is_empty() {
-            found.add(Code::SchemaInvalid, place, "is blank");
-        }
-        found.look_for_secrets(place, note);
-        notes.push(note.to_owned());
-    }
-    (found.count() == before).then_some(notes)
-}
-
-impl TaskResult {
-    pub fn render(&self) -> Value {
-        let change = |one: &Change| {
-            let mut change = json!({
-                "resource": one.resource.to_string(),
-                "action": one.action,
-            });
-            if let Some(evidence) = &one.evidence {
-                change["evidence"] = json!(evidence);
-            }
-            change
-        };
-        let check = |one: &Check| {
-            let status = match one.mark {
-                Mark::Pass => "pass",
-                Mark::Fail => "fail",
-            };
-            json!({
-                "criterion": one.criterion,
-                "status": status,
-                "evidence": one.evidence,
-            })
-        };
-        json!({
-            "schema_version": SCHEMA_VERSION,
-            "run_id": self.run_id,
-            "task_id": self.task_id,
-            "status": self.status.name(),
-            "changes": self.changes.iter().map(change).collect::<Vec<_>>(),
-            "acceptance_check": self.checks.iter().map(check).collect::<Vec<_>>(),
-            "worklog_path": self.worklog_path,
-            "notes_for_orchestrator": self.notes,
-        })
+        let path = format_args!("{at}/acceptance_check{below}");
+        found.add(shortfall.code(), path, shortfall);
     }
 }

@@ -42,14 +42,6 @@ pub(super) fn open(fields: Vec<Field>) -> Value {
     schema
 }
 
-/// An object whose other fields all begin with `x_`.
-pub(super) fn closed(fields: Vec<Field>) -> Value {
-    let mut schema = open(fields);
-    schema["patternProperties"] = json!({ "^x_": true });
-    schema["additionalProperties"] = json!(false);
-    schema
-}
-
 pub(super) fn list(items: &Value) -> Value {
     json!({ "type": "array", "items": items })
 }
@@ -59,19 +51,9 @@ pub(super) fn some(items: &Value) -> Value {
     json!({ "type": "array", "items": items, "minItems": 1 })
 }
 
-/// Any text.
-pub(super) fn text() -> Value {
-    json!({ "type": "string" })
-}
-
 /// A text that is not blank.
 pub(super) fn filled() -> Value {
     json!({ "type": "string", "pattern": r"\S" })
-}
-
-/// A text that is not blank and not longer than this.
-pub(super) fn up_to(most: usize) -> Value {
-    json!({ "type": "string", "pattern": r"\S", "maxLength": most })
 }
 
 pub(super) fn word<'a>(words: impl IntoIterator<Item = &'a str>) -> Value {
@@ -87,13 +69,4 @@ pub(super) fn only(text: &str) -> Value {
 /// `true` or `false`.
 pub(super) fn flag() -> Value {
     json!({ "type": "boolean" })
-}
-
-/// A whole number of at least this.
-pub(super) fn count(least: u64) -> Value {
-    json!({ "type": "integer", "minimum": least })
-}
-
-pub(super) fn time() -> Value {
-    json!({ "type": "string", "format": "date-time" })
 }

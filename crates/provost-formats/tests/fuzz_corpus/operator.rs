@@ -52,5 +52,5 @@ pub(crate) fn worklog(bytes: &[u8]) {
         return;
     };
     let at = usize::from(first.wrapping_sub(b'a')) % OUTCOMES.len();
-    strict_is_stricter(|strictness| operator::lines(log, OUTCOMES[at], strictness));
+    strict_is_stricter(|strictness| operator::lines(log, Some(OUTCOMES[at]), strictness));
 }

@@ -29,7 +29,7 @@ pub(super) enum Board {
     Result(Report),
     /// Block tasks whose owners are silent, and release their locks.
     Tick(Tick),
-    /// Apply a stream of deltas, all of them or none.
+    /// Apply a stream of deltas or the output of a planner round, all of it or none.
     Apply(Apply),
     /// Show the board, or one task.
     Show(Show),
@@ -141,13 +141,14 @@ pub(super) struct Tick {
 #[derive(Args)]
 #[command(
     after_help = "A stream is an object with `base_version`, the version that `board show` prints,
-and `deltas`; `run_id`, `stream_id` and `blockers` are optional.
+and `deltas`; `run_id`, `stream_id` and `blockers` are optional. The output of a planner
+round is taken as well: its deltas, blockers, and the assignments that its deltas begin.
 
 Example:
   provost board apply stream.json"
 )]
 pub(super) struct Apply {
-    /// The stream; `-` reads stdin.
+    /// The stream or the output of a planner round; `-` reads stdin.
     file: PathBuf,
 
     #[command(flatten)]
@@ -269,7 +270,7 @@ fn run_result(report: &Report) -> Result<Answer, Stop> {
     let result = payload::read_result(&session::read(&report.file)?)?;
     let log = session::read_log(&result.worklog_path)?;
     // A result never creates a board.
-    let session = BoardSession::begun(result.run_id.clone())?;
+    let session = BoardSession::begun(result.header.run_id.clone())?;
     session.ask(clock::now_millis(), |board| {
         let report = payload::report(board, &result, log.as_deref())?;
         Ok(Request::Result(Box::new(report)))
@@ -294,11 +295,12 @@ fn run_apply(apply: &Apply) -> Result<Answer, Stop> {
         (Some(said), _) => BoardSession::of(said.clone())?,
         (None, _) => BoardSession::find(&apply.which)?,
     };
-    session.ask(apply.moment.of_life()?, |_| {
+    session.ask(apply.moment.of_life()?, |board| {
         Ok(Request::Apply {
-            base: stream.base_version,
+            base: stream.base_version.unwrap_or_else(|| board.version()),
             deltas: stream.deltas,
             blockers: stream.blockers,
+            terms: stream.terms,
         })
     })
 }

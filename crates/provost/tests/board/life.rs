@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use provost_testkit::stage::Stage;
 
@@ -204,6 +204,73 @@ fn a_log_in_a_file_counts_when_the_board_has_none() {
     assert_eq!(shown["rows"][0]["blocker"]["code"], "DEPENDENCY_NOT_MET");
     let again = stage.granted(&["result", &blocked]);
     assert_eq!(again["details"]["changed"], false);
+}
+
+#[test]
+fn no_link_is_followed_to_a_log() {
+    let stage = Stage::with(&[]);
+    stage.granted(&["assign", &stage.assignment(1, "src"), "--owner", "ada"]);
+    let log = stage.path("repo").join(stage.log(1, 1, None));
+    let there = stage.path("repo/worklogs/T-1.jsonl");
+    fs::create_dir(stage.path("repo/worklogs")).unwrap();
+    fs::copy(&log, stage.path("outside.jsonl")).unwrap();
+    let done = stage.result(1, "src", "done");
+    let payload = json!({
+        "task_id": "T-1", "result": result(1, "src", "done"), "assignment": assignment(1, "src"),
+    });
+    let payload = stage.file("post.json", payload.to_string());
+    let check = || {
+        let call = stage.call(&["check", "post-execution", &payload]);
+        stage.spawn(call).wait().json["code"].clone()
+    };
+    for target in ["../../outside.jsonl", "../log-1-1.jsonl"] {
+        std::os::unix::fs::symlink(target, &there).unwrap();
+        let said = stage.board(&["result", &done]);
+        assert_eq!(said.json["code"], "INPUT_UNREADABLE", "{target}");
+        assert_eq!(check(), "MISSING_REQUIRED_INPUT", "{target}");
+        fs::remove_file(&there).unwrap();
+    }
+    fs::copy(&log, &there).unwrap();
+    assert_eq!(check(), "OK");
+    stage.granted(&["result", &done]);
+}
+
+#[test]
+fn the_output_of_a_planner_round_is_applied_as_a_whole() {
+    let stage = Stage::with(&[]);
+    let delta = |number: u32, status: &str, owner: &str| {
+        json!({
+            "task_id": format!("T-{number}"), "status": status, "owner": owner, "reason": "round",
+            "delta_id": format!("d-{number}"), "x_create": true,
+        })
+    };
+    let round = |deltas: &Value, assignments: &Value| {
+        let round = json!({
+            "schema_version": "1.0.0", "run_id": RUN, "ledger_delta": deltas,
+            "assignments": assignments, "active_locks": [], "blockers": [], "next_actions": [],
+        });
+        stage.file("round.json", round.to_string())
+    };
+    let deltas = json!([delta(1, "in_progress", "ada"), delta(2, "todo", "")]);
+    let unbegun = round(
+        &deltas,
+        &json!([assignment(1, "src"), assignment(2, "doc")]),
+    );
+    assert_eq!(
+        stage.refused(&["apply", &unbegun]),
+        "MISSING_REQUIRED_INPUT"
+    );
+    let file = round(&deltas, &json!([assignment(1, "src")]));
+    stage.granted(&["apply", &file]);
+    let again = stage.granted(&["apply", &file]);
+    assert_eq!(again["details"]["changed"], false);
+    let shown = stage.granted(&["show"]);
+    assert_eq!(shown["version"], 1);
+    assert_eq!(shown["rows"][0]["owner"], "ada");
+    let second = json!([delta(3, "in_progress", "bob")]);
+    let overlap = round(&second, &json!([assignment(3, "src/api")]));
+    assert_eq!(stage.refused(&["apply", &overlap]), "LOCK_CONFLICT");
+    stage.granted(&["reconcile"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::board::decide::Refusal;
 use crate::board::delta::{Create, Delta, Reuse, Taken};
-use crate::board::fact::{Assigned, Blocker, Ended, Fact, Silent};
+use crate::board::fact::{Assigned, Blocker, Ended, Fact, Silent, Terms};
 use crate::board::lock::Release;
 use crate::board::resource::Resource;
 use crate::board::row::{Pulse, Status, TaskId};
@@ -23,8 +23,14 @@ impl Board {
                 deltas,
                 blockers,
                 at,
+                terms,
             } => {
                 for (number, delta) in deltas.iter().enumerate() {
+                    let begun = terms.iter().find(|one| one.task_id == delta.task_id);
+                    let begins = delta.status == Status::InProgress && !self.ledger.knows(delta);
+                    if let Some(terms) = begun.filter(|_| begins) {
+                        self.accept(terms)?;
+                    }
                     self.take(number, delta, blockers, at)?;
                 }
             }
@@ -56,7 +62,7 @@ impl Board {
         let dependencies = self.dependencies(&terms.dependencies)?;
         let step = Step::new(task, from, Status::InProgress, owner);
         step.judge(dependencies, facts)?;
-        self.locks.acquire(task, from, &terms.lock_scope)?;
+        self.accept(terms)?;
         let create = match self.ledger.row(task) {
             Some(_) => Create::No,
             None => Create::Yes,
@@ -64,10 +70,24 @@ impl Board {
         let pulse = beginning(at);
         self.ledger.change(&step.delta(create, pulse))?;
         self.ledger.depend(task, &terms.dependencies);
+        self.card_of(task).blocker = None;
+        Ok(())
+    }
+
+    /// Takes the locks of a task that begins by these terms, or refuses.
+    fn accept(&mut self, terms: &Terms) -> Result<(), Refusal> {
+        let task = &terms.task_id;
+        let row = self.ledger.row(task);
+        if let Some(row) = row.filter(|row| row.status == Status::InProgress) {
+            return Err(Refusal::Taken {
+                task: task.clone(),
+                owner: row.owner.clone(),
+            });
+        }
+        let from = row.map_or(Status::Todo, |row| row.status);
+        self.locks.acquire(task, from, &terms.lock_scope)?;
         self.objective.clone_from(&terms.objective);
-        let card = self.card_of(task);
-        card.terms = Some(terms.clone());
-        card.blocker = None;
+        self.card_of(task).terms = Some(terms.clone());
         Ok(())
     }
 
@@ -155,6 +175,9 @@ impl Board {
         let blocker = blockers.iter().find(|one| one.task_id == *task);
         let mut step = Step::new(task, from, delta.status, &delta.owner);
         step.code = blocker.map(|one| one.code);
+        if let Some(terms) = self.cards.get(task).and_then(|card| card.terms.as_ref()) {
+            self.ledger.depend(task, &terms.dependencies);
+        }
         let row = self.row(task)?;
         let facts = Facts {
             lock_scope_active: self.terms(task).map(|terms| {

@@ -9,6 +9,8 @@ use crate::board::row::{Priority, Pulse, Status};
 use crate::code::Code;
 use crate::record::{self, Head};
 
+mod round;
+
 const RUN: &str = "7b0c2f1e-9a4d-4c3b-8f21-5d6e7a8b9c0d";
 
 /// Nested and separate, so that some requests conflict.
@@ -84,6 +86,7 @@ fn apply(base: u64, deltas: Vec<Delta>) -> Request {
         base,
         blockers: deltas.iter().map(blocker).collect(),
         deltas,
+        terms: Vec::new(),
     }
 }
 
@@ -203,6 +206,7 @@ fn what_a_delta_may_not_is_refused_by_its_rule() {
         base: 2,
         deltas: vec![delta("x", 3, Blocked)],
         blockers: Vec::new(),
+        terms: Vec::new(),
     };
     expect_refusals(vec![
         (

@@ -125,7 +125,8 @@ impl JsonSchema for Time {
 }
 
 /// The schema of a field that may be `null` but must be present, unless it has a default.
-pub(crate) struct Nullable<T>(PhantomData<T>);
+#[derive(Debug)]
+pub struct Nullable<T>(PhantomData<T>);
 
 impl<T: JsonSchema> JsonSchema for Nullable<T> {
     fn inline_schema() -> bool {

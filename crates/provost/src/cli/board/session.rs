@@ -45,21 +45,19 @@ impl From<Failure> for Stop {
 
 /// Reads a payload; one that is too large is refused by a verdict, a missing file is a failure.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, Stop> {
-    input::read(file, LARGEST).map_err(|failure| {
-        if failure.code == Code::InputTooLarge {
-            return operator::unreadable(&failure.reason).into();
-        }
-        failure.into()
-    })
+    input::read(file, LARGEST).map_err(too_large)
 }
 
-/// The log that a result names, if that file exists.
+/// The log that a result names, if that file exists; no symbolic link is followed.
 pub(super) fn read_log(path: &str) -> Result<Option<Vec<u8>>, Stop> {
-    let path = Path::new(path);
-    if fs::symlink_metadata(path).is_err() {
-        return Ok(None);
+    input::read_named(Path::new(path), LARGEST).map_err(too_large)
+}
+
+fn too_large(failure: Failure) -> Stop {
+    if failure.code == Code::InputTooLarge {
+        return operator::unreadable(&failure.reason).into();
     }
-    read(path).map(Some)
+    failure.into()
 }
 
 /// The board of one run.

@@ -1,6 +1,5 @@
 //! `provost check assignment` and fourteen more: the payloads of the operator contracts.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -8,6 +7,7 @@ use provost_core::code::Code;
 use provost_core::json;
 use provost_core::verdict::Verdict;
 use provost_formats::operator::{self, Kind, Strictness, Surroundings};
+use provost_fs::beneath;
 
 use crate::answer::{Failure, Outcome};
 use crate::input;
@@ -64,15 +64,10 @@ pub(in crate::cli) struct Worklog {
     file: Option<PathBuf>,
 
     /// The log itself, one entry per line.
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "outcome",
-        conflicts_with = "file"
-    )]
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
     lines: Option<PathBuf>,
 
-    /// How the task ended: done, blocked, failed or canceled.
+    /// How the task ended: done, blocked, failed or canceled; without it, it is in progress.
     #[arg(long, value_name = "STATUS", requires = "lines")]
     outcome: Option<String>,
 
@@ -122,9 +117,9 @@ pub(super) fn run(check: &Operator) -> Outcome {
 
 fn check_worklog(worklog: &Worklog) -> Outcome {
     let profile = &worklog.profile;
-    if let (Some(file), Some(outcome)) = (&worklog.lines, &worklog.outcome) {
+    if let Some(file) = &worklog.lines {
         return judge(file, |bytes| {
-            operator::lines(bytes, outcome, profile.strictness())
+            operator::lines(bytes, worklog.outcome.as_deref(), profile.strictness())
         });
     }
     let Some(file) = &worklog.file else {
@@ -134,7 +129,7 @@ fn check_worklog(worklog: &Worklog) -> Outcome {
 }
 
 fn check_payload(kind: Kind, bytes: &[u8], profile: &Profile) -> Verdict {
-    let file_exists = |path: &str| fs::metadata(path).is_ok_and(|entry| entry.is_file());
+    let file_exists = |path: &str| beneath::open_file(Path::new(path)).is_ok();
     let surroundings = Surroundings {
         file_exists: &file_exists,
     };
