@@ -12,8 +12,13 @@ mod runs;
 mod start;
 pub mod tools;
 
-pub use finish::{Focus, budget, claims, compared, finished, looked, patch_trail, scope_check};
-pub use manage::{cleared, got, listed, promoted, recovered, renewed, reset, swept};
+pub use finish::{
+    Focus, budget, claims, compared, finished, looked, message, patch_trail, scope_check,
+};
+pub use manage::{
+    ANALYSIS_GONE, COME_FIRST, JUDGED_WITH_OTHERS, cleared, got, listed, promoted, recovered,
+    renewed, reset, swept,
+};
 pub use receipt::markdown;
 pub use runs::{analysed, blast, found_blast, found_receipt, found_trail, gated, in_changed};
 pub use start::{started, unseen_analysis, unseen_start};

@@ -1,5 +1,6 @@
 //! Answers requests about controlled changes, the same way for MCP and for the command line.
 
+mod answer;
 mod service;
 mod tools;
 
@@ -15,6 +16,7 @@ use provost_formats::change::tools::Request;
 use provost_host::clock;
 use serde_json::{Value, json};
 
+pub(crate) use answer::ToolAnswer;
 pub(crate) use service::ChangeService;
 
 use crate::answer::Failure;
@@ -203,7 +205,7 @@ impl ChangeSession {
         Arc::clone(&self.registries)
     }
 
-    pub(crate) fn call(&mut self, request: &Request) -> Result<Value, Trouble> {
+    pub(crate) fn call(&mut self, request: &Request) -> Result<ToolAnswer, Trouble> {
         tools::call(self, request)
     }
 

@@ -303,7 +303,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Lease(lease) => lease::run(&lease),
         Command::Agent(agent) => agent::run(&agent, reader),
         Command::Board(board) => board::run(&board),
-        Command::Change(change) => change::run(&change, reader),
+        Command::Change(change) => change::run(&change),
         Command::Mcp => crate::mcp::serve().map(|()| crate::answer::Answer::silent()),
         Command::Gc(gc) => gc::run(&gc, reader),
         Command::Sandbox(sandboxed) => sandbox::run(sandboxed, reader),

@@ -274,7 +274,9 @@ fn serve_tools(mut session: ChangeSession, queue: &mpsc::Receiver<Work>, out: &O
                 arguments,
             } => {
                 let asked = Request::read(&tool, &arguments).map_err(Trouble::from);
-                let answer = asked.and_then(|request| session.call(&request));
+                let answer = asked
+                    .and_then(|request| session.call(&request))
+                    .and_then(|answer| Ok(answer.json()?));
                 let (value, failed) = match answer {
                     Ok(value) => (value, false),
                     Err(trouble) => (trouble.value(), true),

@@ -102,6 +102,17 @@ pub enum Metric {
     Cohesion,
 }
 
+impl Metric {
+    /// Its name in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Complexity => "complexity",
+            Self::Coupling => "coupling",
+            Self::Cohesion => "cohesion",
+        }
+    }
+}
+
 /// The caller makes sure that both reports are about the same root.
 pub fn compare(before: &Report, after: &Report) -> Delta {
     let same_means = before.settings.digest() == after.settings.digest()

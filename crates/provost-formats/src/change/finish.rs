@@ -105,7 +105,8 @@ fn verified(done: &Finished, found: &Verified) -> Value {
     value
 }
 
-fn message(done: &Finished) -> String {
+/// The result of a finish in one sentence.
+pub fn message(done: &Finished) -> String {
     match (done.status, &done.next_step) {
         (Status::Accepted, _) => "the change is accepted".to_owned(),
         (Status::AcceptedWithExternalChanges, _) => {

@@ -135,6 +135,18 @@ pub fn renewed(intent_id: &str, answer: &Renewed) -> Value {
     }
 }
 
+/// The advice to an agent that was let in after others committed.
+pub const JUDGED_WITH_OTHERS: &str = "the checkout moved on since the analysis that you are judged \
+                                      by, so what others did since counts as yours: to be judged \
+                                      by your own work, clear this intent, analyse the repository \
+                                      and start again";
+
+/// Why an intent is not promoted yet.
+pub const COME_FIRST: &str = "other intents hold these files, or come first in the queue";
+
+/// Why an intent cannot be promoted any more.
+pub const ANALYSIS_GONE: &str = "the analysis that this intent began from is gone";
+
 /// A promoted intent may edit.
 fn let_in(intent: &Intent, dirty: &AtStart, moved: &[RawPath]) -> Value {
     let mut value = json!({
@@ -150,11 +162,7 @@ fn let_in(intent: &Intent, dirty: &AtStart, moved: &[RawPath]) -> Value {
     });
     if !moved.is_empty() {
         value["changed_since_analysis"] = raw(&intent.root, moved.iter().take(MOST_MOVED));
-        value["next_step"] = json!(
-            "the checkout moved on since the analysis that you are judged by, so what others did \
-             since counts as yours: to be judged by your own work, clear this intent, analyse the \
-             repository and start again"
-        );
+        value["next_step"] = json!(JUDGED_WITH_OTHERS);
     }
     value
 }
@@ -170,7 +178,7 @@ pub fn promoted(answer: &Promoted) -> Value {
             "blocked_by": others.iter().map(|one| blocked_by(one, &intent.root)).collect::<Vec<_>>(),
             "blocking_count": others.len(),
             "next_step": "wait, then promote again",
-            "message": "other intents hold these files, or come first in the queue",
+            "message": COME_FIRST,
         }),
         Promoted::Blocked(intent, dirty, next_step) => json!({
             "intent_id": intent.intent_id,
@@ -191,7 +199,7 @@ pub fn promoted(answer: &Promoted) -> Value {
             "reason": "before_run_evicted",
             "edit_allowed": false,
             "next_step": "clear this intent, analyse the repository and start again",
-            "message": "the analysis that this intent began from is gone",
+            "message": ANALYSIS_GONE,
         }),
     }
 }

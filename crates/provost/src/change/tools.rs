@@ -1,4 +1,4 @@
-//! Sends each tool to its use case, and writes its answer.
+//! Sends each tool to its use case.
 
 use provost_core::bundle::change::{self as evidence, BLAST, RECEIPT, TRAIL};
 use provost_core::code::Code;
@@ -12,13 +12,13 @@ use provost_formats::change::arguments::{
     TrailArguments,
 };
 use provost_formats::change::tools::Request;
-use provost_formats::change::{self as payload};
 use provost_host::clock;
 use serde_json::{Value, json};
 
-use super::{ChangeService, ChangeSession, Trouble};
+use super::answer::{AnalysisAnswer, ReceiptAnswer, StartAnswer};
+use super::{ChangeService, ChangeSession, ToolAnswer, Trouble};
 
-pub(super) fn call(caller: &mut ChangeSession, request: &Request) -> Result<Value, Trouble> {
+pub(super) fn call(caller: &mut ChangeSession, request: &Request) -> Result<ToolAnswer, Trouble> {
     match request {
         Request::Analyse(asked) => analyse(caller, asked),
         Request::AnalyseChanged(asked) => analyse(caller, &asked.0),
@@ -38,12 +38,13 @@ pub(super) fn call(caller: &mut ChangeSession, request: &Request) -> Result<Valu
     }
 }
 
-fn analyse(caller: &mut ChangeSession, asked: &AnalysisArguments) -> Result<Value, Trouble> {
+fn analyse(caller: &mut ChangeSession, asked: &AnalysisArguments) -> Result<ToolAnswer, Trouble> {
     let root = &asked.root;
     let (baseline, changed) = (asked.baseline()?, asked.changed()?);
     let (at, below) = match caller.at(root) {
         Err(Trouble::Failure(failure)) if failure.code == Code::NotARepository => {
-            return Ok(payload::unseen_analysis(root, &failure.reason));
+            let (root, why) = (root.clone(), failure.reason.clone());
+            return Ok(ToolAnswer::UnseenAnalysis(root, why));
         }
         other => other?,
     };
@@ -51,40 +52,52 @@ fn analyse(caller: &mut ChangeSession, asked: &AnalysisArguments) -> Result<Valu
     let settings = asked.settings();
     let (head, report) = caller.services[at]
         .with(|ports| change::analyse(ports, &session, &below, &settings, baseline))?;
-    let mut value = payload::analysed(&head, &report, root, &asked.ignored());
-    if let Some(changed) = &changed {
-        let paths = caller.services[at].with(|ports| change::touched(ports, &below, changed))?;
-        value["changed"] = payload::in_changed(&head, &report, &paths);
-    }
-    Ok(value)
+    let changed = match &changed {
+        Some(named) => {
+            Some(caller.services[at].with(|ports| change::touched(ports, &below, named))?)
+        }
+        None => None,
+    };
+    Ok(ToolAnswer::Analysed(Box::new(AnalysisAnswer {
+        head,
+        report,
+        root: root.clone(),
+        ignored: asked.ignored(),
+        changed,
+    })))
 }
 
-fn start(caller: &mut ChangeSession, asked: &StartArguments) -> Result<Value, Trouble> {
+fn start(caller: &mut ChangeSession, asked: &StartArguments) -> Result<ToolAnswer, Trouble> {
     let root = &asked.root;
     let (at, below) = match caller.at(root) {
         Err(Trouble::Failure(failure)) if failure.code == Code::NotARepository => {
             asked.request("")?;
-            return Ok(payload::unseen_start(root, &failure.reason));
+            let (root, why) = (root.clone(), failure.reason.clone());
+            return Ok(ToolAnswer::UnseenStart(root, why));
         }
         other => other?,
     };
     let request = asked.request(&below)?;
     let session = caller.session.clone();
     let answer = caller.services[at].with(|ports| change::start(ports, &session, &request))?;
-    let detail = asked.blast_radius_detail.unwrap_or_default();
-    let now = clock::now_millis();
-    Ok(payload::started(&answer, &request, detail, root, now))
+    Ok(ToolAnswer::Started(Box::new(StartAnswer {
+        answer,
+        request,
+        detail: asked.blast_radius_detail.unwrap_or_default(),
+        root: root.clone(),
+        now: clock::now_millis(),
+    })))
 }
 
-fn finish(caller: &mut ChangeSession, asked: &FinishArguments) -> Result<Value, Trouble> {
+fn finish(caller: &mut ChangeSession, asked: &FinishArguments) -> Result<ToolAnswer, Trouble> {
     let request = asked.request()?;
     let at = caller.knowing(Some(&request.intent_id), None)?;
     let session = caller.session.clone();
     let done = caller.services[at].with(|ports| change::finish(ports, &session, &request))?;
-    Ok(payload::finished(&done, asked.shown()))
+    Ok(ToolAnswer::Finished(Box::new(done), asked.shown()))
 }
 
-fn manage(caller: &mut ChangeSession, asked: &ManageArguments) -> Result<Value, Trouble> {
+fn manage(caller: &mut ChangeSession, asked: &ManageArguments) -> Result<ToolAnswer, Trouble> {
     let (id, run) = (asked.intent_id.as_deref(), asked.run_id.as_deref());
     if asked.action == Action::Declare {
         return start(caller, &asked.start()?);
@@ -99,22 +112,22 @@ fn manage(caller: &mut ChangeSession, asked: &ManageArguments) -> Result<Value, 
     Ok(match (asked.action, id) {
         (Action::Clear, id) => {
             let ids = service.with(|ports| change::clear(ports, &session, id))?;
-            payload::cleared(&ids)
+            ToolAnswer::Cleared(ids)
         }
-        (Action::Recover, None) => rejected("missing_intent_id"),
+        (Action::Recover, None) => ToolAnswer::NotRecovered("missing_intent_id"),
         (Action::Recover, Some(id)) => {
             let Some(run) = run else {
-                return Ok(rejected("missing_run_id"));
+                return Ok(ToolAnswer::NotRecovered("missing_run_id"));
             };
             let answer = service.with(|ports| change::recover(ports, &session, id, run))?;
-            payload::recovered(id, &answer, clock::now_millis())
+            ToolAnswer::Recovered(id.to_owned(), answer, clock::now_millis())
         }
         (Action::ListWorkspace, _) => {
-            payload::listed(&service.with(|ports| change::list(ports, &session))?)
+            ToolAnswer::Listed(service.with(|ports| change::list(ports, &session))?)
         }
         (Action::GcWorkspace, _) => {
             let swept = service.with(|ports| change::gc(ports, &session))?;
-            payload::swept(&swept, service.sweep()?)
+            ToolAnswer::Swept(swept, service.sweep()?)
         }
         (_, Some(id)) => return of_one(service, &session, id, asked),
         (_, None) => {
@@ -130,38 +143,34 @@ fn of_one(
     session: &Session,
     id: &str,
     asked: &ManageArguments,
-) -> Result<Value, Trouble> {
+) -> Result<ToolAnswer, Trouble> {
     let (lease, ttl) = asked.times()?;
     Ok(match asked.action {
         Action::Check => {
             let touched = asked.evidence()?;
             let (intent, found) =
                 service.with(|ports| change::check(ports, session, id, &touched))?;
-            payload::scope_check(&found, &intent)
+            ToolAnswer::Checked(Box::new(intent), Box::new(found))
         }
         Action::Promote => {
-            payload::promoted(&service.with(|ports| change::promote(ports, session, id))?)
+            ToolAnswer::Promoted(service.with(|ports| change::promote(ports, session, id))?)
         }
         Action::Renew => {
             let answer = service.with(|ports| change::renew(ports, session, id, lease, ttl))?;
-            payload::renewed(id, &answer)
+            ToolAnswer::Renewed(id.to_owned(), answer)
         }
         Action::ResetWorkspace => {
             let answer = service.with(|ports| change::reset(ports, session, id, ttl))?;
-            payload::reset(id, answer.as_ref())
+            ToolAnswer::Reset(id.to_owned(), answer.map(Box::new))
         }
         _ => {
             let (intent, whose) = service.with(|ports| change::get(ports, session, id))?;
-            payload::got(&intent, whose)
+            ToolAnswer::Got(Box::new(intent), whose)
         }
     })
 }
 
-fn rejected(reason: &str) -> Value {
-    json!({ "action_taken": "recovery_rejected", "reason": reason, "details": {} })
-}
-
-fn contract(caller: &mut ChangeSession, asked: &ContractArguments) -> Result<Value, Trouble> {
+fn contract(caller: &mut ChangeSession, asked: &ContractArguments) -> Result<ToolAnswer, Trouble> {
     let session = caller.session.clone();
     let id = asked.intent_id.as_deref();
     let request = asked.verify()?;
@@ -172,26 +181,33 @@ fn contract(caller: &mut ChangeSession, asked: &ContractArguments) -> Result<Val
             let at = caller.knowing(id, run)?;
             let (run_id, budget, intent) = caller.services[at]
                 .with(|ports| change::budget(ports, &session, run, id, strictness))?;
-            Ok(payload::budget(&run_id, &budget, intent.as_ref()))
+            Ok(ToolAnswer::Budget(
+                run_id,
+                Box::new(budget),
+                intent.map(Box::new),
+            ))
         }
         Mode::Verify => {
             let run = request.before_run.as_deref();
             let at = caller.knowing(id, run.or(request.after_run.as_deref()))?;
             let found =
                 caller.services[at].with(|ports| change::verify(ports, &session, &request))?;
-            Ok(payload::looked(&found))
+            Ok(ToolAnswer::Looked(Box::new(found)))
         }
     }
 }
 
-fn compare(caller: &mut ChangeSession, asked: &CompareArguments) -> Result<Value, Trouble> {
+fn compare(caller: &mut ChangeSession, asked: &CompareArguments) -> Result<ToolAnswer, Trouble> {
     let (before, after) = (asked.run_id_before.as_str(), asked.run_id_after.as_deref());
     let at = caller.knowing(None, Some(before))?;
     let found = caller.services[at].with(|ports| change::compare(ports, before, after))?;
-    Ok(payload::compared(&found, asked.focus.unwrap_or_default()))
+    Ok(ToolAnswer::Compared(
+        Box::new(found),
+        asked.focus.unwrap_or_default(),
+    ))
 }
 
-fn blast(caller: &mut ChangeSession, asked: &BlastArguments) -> Result<Value, Trouble> {
+fn blast(caller: &mut ChangeSession, asked: &BlastArguments) -> Result<ToolAnswer, Trouble> {
     if asked.files.is_empty() {
         return Err(Trouble::Request("`files` names no file".to_owned()));
     }
@@ -200,11 +216,15 @@ fn blast(caller: &mut ChangeSession, asked: &BlastArguments) -> Result<Value, Tr
     let at = caller.knowing(None, run)?;
     let (run_id, reach) =
         caller.services[at].with(|ports| change::blast(ports, run, &asked.files, depth))?;
-    Ok(payload::blast(&run_id, &reach, asked.include.as_deref())?)
+    let include = asked.include.clone();
+    Ok(ToolAnswer::Blast(run_id, Box::new(reach), include))
 }
 
 /// The whole blast radius of a start, by its name or by its digest.
-fn get_blast(caller: &mut ChangeSession, given: &BlastArtifactArguments) -> Result<Value, Trouble> {
+fn get_blast(
+    caller: &mut ChangeSession,
+    given: &BlastArtifactArguments,
+) -> Result<ToolAnswer, Trouble> {
     let at = caller.at(&given.root)?.0;
     let run = given.run_id.as_deref();
     let name = given.blast_artifact_id.as_deref();
@@ -226,31 +246,31 @@ fn get_blast(caller: &mut ChangeSession, given: &BlastArtifactArguments) -> Resu
             && run.is_none_or(of_run)
     };
     let found = found.filter(fits);
-    Ok(payload::found_blast(found.as_ref(), &own, asked))
+    Ok(ToolAnswer::BlastArtifact(found, own, asked.to_owned()))
 }
 
 /// Checks an analysis against limits.
-fn gates(caller: &mut ChangeSession, asked: &GateArguments) -> Result<Value, Trouble> {
+fn gates(caller: &mut ChangeSession, asked: &GateArguments) -> Result<ToolAnswer, Trouble> {
     let (run, switches) = (asked.run_id.as_deref(), asked.switches());
     let at = caller.knowing(None, run)?;
     let found = caller.services[at].with(|ports| change::gates(ports, run, &switches))?;
-    Ok(payload::gated(&found, &switches))
+    Ok(ToolAnswer::Gated(found, switches))
 }
 
-fn claims(caller: &mut ChangeSession, asked: &ClaimsArguments) -> Result<Value, Trouble> {
+fn claims(caller: &mut ChangeSession, asked: &ClaimsArguments) -> Result<ToolAnswer, Trouble> {
     let (run, delta) = (asked.run_id.as_deref(), asked.patch_health_delta);
     let citations = asked.require_citations.unwrap_or(true);
     let at = caller.knowing(None, run)?;
     let judged = caller.services[at]
         .with(|ports| change::claims(ports, &asked.text, run, citations, delta))?;
-    Ok(payload::claims(&judged))
+    Ok(ToolAnswer::Claims(judged))
 }
 
 /// The sealed receipt of a finished change, or the facts of an unfinished one.
 fn make_receipt(
     caller: &mut ChangeSession,
     asked: &MakeReceiptArguments,
-) -> Result<Value, Trouble> {
+) -> Result<ToolAnswer, Trouble> {
     let (id, run) = (asked.intent_id.as_deref(), asked.run_id.as_deref());
     let format = asked.format.unwrap_or(ReceiptFormat::Markdown);
     let parts = [
@@ -271,7 +291,7 @@ fn make_receipt(
         }
         None => service.with(|ports| change::make_receipt(ports, &session, &id))?,
     };
-    let omitted: Vec<&str> = parts
+    let omitted: Vec<&'static str> = parts
         .iter()
         .filter(|(_, kept)| !kept)
         .map(|(name, _)| *name)
@@ -279,12 +299,12 @@ fn make_receipt(
     if let Value::Object(fields) = &mut document {
         fields.retain(|name, _| !omitted.contains(&name.as_str()));
     }
-    let mut value = payload::found_receipt(Some(&document), &digest, format);
-    if !omitted.is_empty() {
-        // The digest is that of the whole receipt.
-        value["omitted_sections"] = json!(omitted);
-    }
-    Ok(value)
+    Ok(ToolAnswer::Receipt(ReceiptAnswer {
+        document: Some(document),
+        digest,
+        format,
+        omitted,
+    }))
 }
 
 /// The key of a document of evidence: its digest, or the analysis it is about.
@@ -299,7 +319,10 @@ fn key(digest: Option<&str>, run: Option<&str>, name: &str) -> Result<String, Tr
     }
 }
 
-fn get_receipt(caller: &mut ChangeSession, given: &ReceiptArguments) -> Result<Value, Trouble> {
+fn get_receipt(
+    caller: &mut ChangeSession,
+    given: &ReceiptArguments,
+) -> Result<ToolAnswer, Trouble> {
     let at = caller.at(&given.root)?.0;
     let asked = given.receipt_digest.as_deref();
     let key = key(asked, given.run_id.as_deref(), "receipt_digest")?;
@@ -307,24 +330,25 @@ fn get_receipt(caller: &mut ChangeSession, given: &ReceiptArguments) -> Result<V
     let found = caller.services[at].document(&key, RECEIPT)?;
     let own = found.as_ref().map(receipt::digest).unwrap_or_default();
     let found = found.filter(|_| asked.is_none_or(|asked| asked == own));
-    let shown = asked.unwrap_or(&own);
-    Ok(payload::found_receipt(found.as_ref(), shown, format))
+    Ok(ToolAnswer::Receipt(ReceiptAnswer {
+        document: found,
+        digest: asked.unwrap_or(&own).to_owned(),
+        format,
+        omitted: Vec::new(),
+    }))
 }
 
-fn get_trail(caller: &mut ChangeSession, given: &TrailArguments) -> Result<Value, Trouble> {
+fn get_trail(caller: &mut ChangeSession, given: &TrailArguments) -> Result<ToolAnswer, Trouble> {
     let at = caller.at(&given.root)?.0;
     let asked = given.patch_trail_digest.as_deref();
     let key = key(asked, given.run_id.as_deref(), "patch_trail_digest")?;
     let found = caller.services[at].document(&key, TRAIL)?;
     let own = |trail: &Value| asked.is_none_or(|asked| trail["patch_trail_digest"] == json!(asked));
-    let found = found.filter(own);
-    Ok(payload::found_trail(
-        found.as_ref(),
-        asked.unwrap_or_default(),
-    ))
+    let digest = asked.unwrap_or_default().to_owned();
+    Ok(ToolAnswer::Trail(found.filter(own), digest))
 }
 
-fn forget(caller: &mut ChangeSession, asked: &ForgetArguments) -> Result<Value, Trouble> {
+fn forget(caller: &mut ChangeSession, asked: &ForgetArguments) -> Result<ToolAnswer, Trouble> {
     let at = match &asked.root {
         Some(root) => caller.at(root)?.0,
         None => caller.knowing(None, None)?,
@@ -332,5 +356,5 @@ fn forget(caller: &mut ChangeSession, asked: &ForgetArguments) -> Result<Value, 
     let session = caller.session.clone();
     let ids = caller.services[at].with(|ports| change::clear(ports, &session, None))?;
     let runs = caller.services[at].forget_runs()?;
-    Ok(json!({ "cleared_runs": runs, "cleared_intents": ids.len() }))
+    Ok(ToolAnswer::Forgotten(runs, ids.len()))
 }

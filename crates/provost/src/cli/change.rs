@@ -11,15 +11,14 @@ pub(super) use text::row;
 
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
-use provost_core::exit::Exit;
 use provost_core::intent::start::{DirtyPolicy, OnConflict};
 use provost_core::path::is_segment;
 use provost_core::structure::budget::Strictness;
 use provost_formats::change::Detail;
 use provost_formats::change::arguments::{
     Action, AnalysisArguments, BlastArtifactArguments, ClaimsArguments, CompareArguments,
-    ContractArguments, FinishArguments, ManageArguments, Mode, ReceiptArguments, ReceiptFormat,
-    ScopeArguments, StartArguments,
+    ContractArguments, FinishArguments, ManageArguments, Mode, ReceiptArguments, ScopeArguments,
+    StartArguments,
 };
 use provost_formats::change::tools::Request;
 use provost_host::process_owner;
@@ -28,7 +27,6 @@ use serde_json::{Map, Value, json};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::change::{ChangeSession, Identity, Trouble};
 use crate::places::Places;
-use crate::show::Reader;
 
 #[derive(Args)]
 pub(super) struct Change {
@@ -255,7 +253,7 @@ struct Claims {
     run: Option<String>,
 }
 
-pub(super) fn run(change: &Change, reader: Reader) -> Outcome {
+pub(super) fn run(change: &Change) -> Outcome {
     let set = std::env::var("PROVOST_AGENT")
         .ok()
         .filter(|name| !name.is_empty());
@@ -266,9 +264,9 @@ pub(super) fn run(change: &Change, reader: Reader) -> Outcome {
         Identity::Process(_) | Identity::Caller(_) => "command line".to_owned(),
     };
     let command = meant(&change.command, &change.root)?;
-    let request = request(&command, &change.root, reader)?;
+    let request = request(&command, &change.root)?;
     let answer = ChangeSession::new(identity, &label).call(&request);
-    let value = answer.map_err(|trouble| {
+    let answer = answer.map_err(|trouble| {
         let failure = trouble.failure();
         let unnamed = agent.is_none() && failure.code == Code::InputInvalid;
         if unnamed && failure.reason.contains("this session has no") {
@@ -283,7 +281,14 @@ pub(super) fn run(change: &Change, reader: Reader) -> Outcome {
         agent: change.agent.as_deref(),
         root: &change.root,
     };
-    Ok(shown(&asked, value))
+    let json = answer
+        .json()
+        .map_err(|error| Trouble::from(error).failure())?;
+    Ok(Answer {
+        exit: answer.exit(),
+        text: text::render(&asked, &answer, &json),
+        json,
+    })
 }
 
 /// The command, with a part of a change's name replaced by the whole name.
@@ -336,7 +341,7 @@ fn identity(agent: Option<&str>) -> Result<Identity, Failure> {
 }
 
 /// The call of a tool that a command stands for.
-fn request(command: &Command, root: &str, reader: Reader) -> Result<Request, Failure> {
+fn request(command: &Command, root: &str) -> Result<Request, Failure> {
     let root = || root.to_owned();
     let manage = |action: Action, intent: Option<&String>| ManageArguments {
         root: Some(root()),
@@ -402,7 +407,7 @@ fn request(command: &Command, root: &str, reader: Reader) -> Result<Request, Fai
             root: root(),
             run_id: None,
             receipt_digest: Some(receipt.digest.clone()),
-            format: (reader == Reader::Person).then_some(ReceiptFormat::Markdown),
+            format: None,
         }),
         Command::Compare(compare) => Request::Compare(CompareArguments {
             run_id_before: compare.before.clone(),
@@ -484,31 +489,5 @@ impl Touched {
     /// The files by name, unless a commit stands for them.
     fn named(&self) -> Option<Vec<String>> {
         self.diff.is_none().then(|| self.files.clone())
-    }
-}
-
-/// The answer, and the exit status that follows from it.
-fn shown(asked: &Asked<'_>, value: Value) -> Answer {
-    let word = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
-    let refused = ["recovery_rejected", "rejected"].contains(&word("action_taken").as_str())
-        || value["valid"] == json!(false)
-        || value["lease_renewed"] == json!(false)
-        || value["would_fail"] == json!(true);
-    let others = value.pointer("/workspace/concurrent_intents");
-    let is_held = others
-        .and_then(Value::as_array)
-        .is_some_and(|it| !it.is_empty());
-    let exit = match word("status").as_str() {
-        "needs_analysis" | "queued" | "unverified" => Exit::NotNow,
-        "blocked" if is_held => Exit::NotNow,
-        "blocked" | "violated" | "expired" | "not_found" => Exit::No,
-        _ if refused => Exit::No,
-        _ => Exit::Yes,
-    };
-    let text = text::render(asked, &value);
-    Answer {
-        exit,
-        json: value,
-        text,
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use provost_core::bundle::layout::PATCH;
 use provost_core::code::Code;
-use provost_core::intent::record::{Ownership, Viewer};
+use provost_core::intent::record::{Intent, Ownership, Viewer};
 use provost_core::json;
 use provost_engine::change::ports::IntentRegistry as _;
 use provost_formats::change as payload;
@@ -186,7 +186,10 @@ pub(super) fn status() -> Outcome {
         Ok(known) if known.is_empty() => {}
         Ok(known) => {
             text += "changes of this checkout:\n";
-            text += &known.iter().map(change::row).collect::<String>();
+            text += &known
+                .iter()
+                .map(|(it, _)| change::row(it))
+                .collect::<String>();
         }
         Err(failure) => text += &format!("changes cannot be read: {}\n", failure.reason),
     }
@@ -217,7 +220,11 @@ pub(super) fn status() -> Outcome {
     {
         text += "next: provost resume\n";
     }
-    let mut json = json!({ "open": open, "changes": changes.ok() });
+    let got = |(intent, whose): &(Intent, Ownership)| payload::got(intent, *whose);
+    let changes = changes
+        .ok()
+        .map(|all| all.iter().map(got).collect::<Vec<_>>());
+    let mut json = json!({ "open": open, "changes": changes });
     if foreign > 0 {
         json["foreign"] = json!(foreign);
     }
@@ -227,7 +234,7 @@ pub(super) fn status() -> Outcome {
 /// The controlled changes that are active or wait, as `provost change list` shows them.
 ///
 /// Nothing is changed: expired intents are left for the agents that work here.
-fn changes(place: &Places) -> Result<Vec<Value>, Failure> {
+fn changes(place: &Places) -> Result<Vec<(Intent, Ownership)>, Failure> {
     let path = place.registry_path();
     if place.is_foreign() || !path.exists() {
         return Ok(Vec::new());
@@ -241,10 +248,10 @@ fn changes(place: &Places) -> Result<Vec<Value>, Failure> {
     let known = Registry::glance(&path, |registry| {
         Ok::<_, Failure>(registry.look(None)?.intents)
     })?;
-    let reported = known.iter().filter_map(|intent| {
+    let reported = known.into_iter().filter_map(|intent| {
         let ownership = intent.ownership(&viewer);
         let is_active = intent.state.is_open() && ownership != Ownership::Expired;
-        is_active.then(|| payload::got(intent, ownership))
+        is_active.then_some((intent, ownership))
     });
     Ok(reported.collect())
 }

@@ -5,10 +5,22 @@
 use std::path::Path;
 
 use provost_core::gate::command::quote;
+use provost_core::intent::answer::{Finished, Listed, Promoted, Started};
+use provost_core::intent::conflict::Conflict;
+use provost_core::intent::finish;
+use provost_core::intent::hygiene::{AtFinish, AtStart, Class, Overlap};
+use provost_core::intent::receipt::inside;
+use provost_core::intent::record::{Intent, Ownership, utc};
+use provost_core::intent::run::RunHead;
+use provost_core::intent::start::Status;
+use provost_core::intent::verify::Verified;
+use provost_core::structure::Report;
 use provost_core::wording::counted;
+use provost_formats::change::{ANALYSIS_GONE, COME_FIRST, JUDGED_WITH_OTHERS, markdown, message};
 use serde_json::Value;
 
 use super::{Command, Start, Touched};
+use crate::change::ToolAnswer;
 use crate::show::neutralise;
 
 /// How many paths a line names.
@@ -72,56 +84,53 @@ fn spoken(text: &str) -> String {
     WORDS.iter().fold(text.to_owned(), change)
 }
 
-/// The text output.
-pub(super) fn render(asked: &Asked<'_>, value: &Value) -> String {
-    let text = match asked.command {
-        Command::Analyze(_) => analysed(asked, value),
-        Command::Start(start) | Command::Queue(start) => started(asked, start, value),
-        Command::Finish(finish) => finished(asked, &finish.touched, value),
-        Command::Promote(which) => promoted(asked, &which.intent, value),
-        Command::List => listed(asked, value),
-        Command::Receipt(_) if value["content"].is_string() => word(value, "content").to_owned(),
-        Command::Status(_) => row(value),
-        Command::Clear(_) => match strings(&value["cleared_intent_ids"]).as_slice() {
-            [] => "you hold nothing that could be released\n".to_owned(),
-            ids => format!("released: {}\n", ids.join(", ")),
-        },
-        Command::Renew(_)
-        | Command::Recover(_)
-        | Command::Check(_)
-        | Command::Verify(_)
-        | Command::Receipt(_)
-        | Command::Compare(_)
-        | Command::Claims(_)
-        | Command::Gates(_)
-        | Command::Blast(_)
-        | Command::Gc
-        | Command::Reset(_) => facts(value, 0),
+/// The text output; the facts of answers that have no page of their own are listed.
+pub(super) fn render(asked: &Asked<'_>, answer: &ToolAnswer, facts_of: &Value) -> String {
+    let text = match (asked.command, answer) {
+        (_, ToolAnswer::Analysed(answer)) => analysed(asked, &answer.head, &answer.report),
+        (_, ToolAnswer::UnseenAnalysis(_, why)) => line(
+            "unknown",
+            &format!("change control is not available here: {why}"),
+        ),
+        (Command::Start(start) | Command::Queue(start), ToolAnswer::Started(it)) => {
+            started(asked, start, &it.answer, &it.request.root)
+        }
+        (_, ToolAnswer::UnseenStart(_, why)) => {
+            format!("blocked: {NOT_KNOWN}: {why}\n")
+        }
+        (Command::Finish(finish), ToolAnswer::Finished(done, _)) => {
+            finished(asked, &finish.touched, done)
+        }
+        (_, ToolAnswer::Promoted(answer)) => promoted(asked, answer),
+        (_, ToolAnswer::Listed(list)) => listed(asked, list),
+        (_, ToolAnswer::Receipt(receipt)) if receipt.document.is_some() => {
+            receipt.document.as_ref().map_or_else(String::new, markdown)
+        }
+        (_, ToolAnswer::Got(intent, _)) => row(intent),
+        (_, ToolAnswer::Cleared(ids)) if ids.is_empty() => {
+            "you hold nothing that could be released\n".to_owned()
+        }
+        (_, ToolAnswer::Cleared(ids)) => format!("released: {}\n", ids.join(", ")),
+        _ => facts(facts_of, 0),
     };
     neutralise(&text)
 }
 
-fn word<'a>(value: &'a Value, name: &str) -> &'a str {
-    value[name].as_str().unwrap_or_default()
+const NOT_KNOWN: &str = "the state of the checkout is not known, so no agent may edit";
+
+/// Paths relative to the analysed root.
+fn near<P: ToString>(root: &str, paths: impl IntoIterator<Item = P>) -> Vec<String> {
+    let paths = paths.into_iter();
+    paths.map(|path| inside(root, &path.to_string())).collect()
 }
 
-fn strings(value: &Value) -> Vec<&str> {
-    let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
-    list.iter().filter_map(Value::as_str).collect()
-}
-
-/// A line with up to `MOST` paths; nothing if there are none.
-fn paths(label: &str, value: &Value) -> String {
-    let all = strings(value);
+/// A line with up to `MOST` names; nothing if there are none.
+fn names<S: AsRef<str>>(label: &str, all: &[S]) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let mut shown = all
-        .iter()
-        .take(MOST)
-        .copied()
-        .collect::<Vec<_>>()
-        .join(", ");
+    let shown: Vec<&str> = all.iter().take(MOST).map(AsRef::as_ref).collect();
+    let mut shown = shown.join(", ");
     if all.len() > MOST {
         shown += &format!(" and {} more", all.len() - MOST);
     }
@@ -135,72 +144,50 @@ fn line(label: &str, text: &str) -> String {
     format!("{label}: {text}\n")
 }
 
-fn analysed(asked: &Asked<'_>, value: &Value) -> String {
-    if value["run_id"].is_null() {
-        return line("unknown", word(value, "message"));
-    }
-    let mut text = format!("analysed: {}\n", word(value, "run_id"));
+fn analysed(asked: &Asked<'_>, head: &RunHead, report: &Report) -> String {
+    let mut text = format!("analysed: {}\n", head.short());
+    let health = report.health.as_ref();
     text += &format!(
         "found: {} of source code, {}, health {} ({})\n",
-        count(&value["files"], "file"),
-        count(&value["findings"], "finding"),
-        value["health"],
-        word(value, "grade")
+        counted(report.files.len(), "file"),
+        counted(report.findings.len(), "finding"),
+        health.map_or_else(|| "null".to_owned(), |it| it.points.number().to_string()),
+        health.map_or_else(String::new, |it| format!("{:?}", it.grade)),
     );
-    if value["dirty_paths"] != 0 {
-        let dirty = count(&value["dirty_paths"], "path");
+    if !head.workspace.dirty.is_empty() {
+        let dirty = counted(head.workspace.dirty.len(), "path");
         text += &format!("dirty: {dirty} not committed\n");
     }
     let program = asked.program();
     text += &asked.next("start 'WHAT' --file PATH");
-    let run = word(value, "run_id");
+    let run = head.short();
     text + &format!("or, after your edits: {program} finish CHANGE --file PATH --after {run}\n")
 }
 
-fn count(number: &Value, what: &str) -> String {
-    let number = number.as_u64().and_then(|it| usize::try_from(it).ok());
-    counted(number.unwrap_or_default(), what)
-}
-
 /// The overlapping intents of other agents.
-fn others(value: &Value) -> String {
-    let mut text = String::new();
-    // A waiting agent gets the same overlap in two lists.
-    let known = value["blocked_by"].as_array();
-    let known = known.or_else(|| value.pointer("/workspace/concurrent_intents")?.as_array());
-    for one in known.into_iter().flatten() {
-        let overlap = ["overlapping_files", "hard_overlap", "soft_overlap"];
-        let held: Vec<&str> = overlap
-            .iter()
-            .flat_map(|name| strings(&one[*name]))
-            .collect();
-        text += &format!(
+fn others(conflicts: &[Conflict], root: &str) -> String {
+    let held = |one: &Conflict| {
+        format!(
             "held: {} by {} ({})\n",
-            held.join(", "),
-            word(one, "agent_label"),
-            word(one, "intent_id")
-        );
-    }
-    text
+            near(root, one.files()).join(", "),
+            one.peer.agent_label,
+            one.peer.intent_id
+        )
+    };
+    conflicts.iter().map(held).collect()
 }
 
-/// The uncommitted changes in the scope and beside it.
-fn uncommitted(hygiene: &Value) -> String {
-    let mut text = paths("dirty", &hygiene["dirty_in_scope_sample"]);
-    text += &paths(
-        "dirty and not reported",
-        &hygiene["unacknowledged_dirty_in_scope"],
-    );
-    text += &paths("reported and not changed", &hygiene["evidence_not_changed"]);
-    let foreign = hygiene["foreign_dirty_overlaps"].as_array();
-    for one in foreign.into_iter().flatten() {
-        text += &format!(
-            "dirty and declared by {}: {}\n",
-            word(one, "foreign_agent_label"),
-            word(one, "path")
-        );
-    }
-    text + &line("unknown", word(hygiene, "reason"))
+fn overlapping(overlaps: &[Overlap], root: &str) -> String {
+    let one = |one: &Overlap| {
+        let path = inside(root, &one.path.to_string());
+        format!("dirty and declared by {}: {path}\n", one.agent_label)
+    };
+    overlaps.iter().map(one).collect()
+}
+
+/// The uncommitted changes in the scope of a start.
+fn uncommitted(found: &AtStart, root: &str) -> String {
+    names("dirty", &near(root, &found.in_scope)) + &overlapping(&found.overlaps, root)
 }
 
 fn after_the_edit(asked: &Asked<'_>, id: &str, touched: &str) -> String {
@@ -210,55 +197,64 @@ fn after_the_edit(asked: &Asked<'_>, id: &str, touched: &str) -> String {
     )
 }
 
-fn started(asked: &Asked<'_>, start: &Start, value: &Value) -> String {
-    let id = word(value, "intent_id");
-    let status = word(value, "status");
-    let may_edit = value["edit_allowed"] == true;
-    let mut text = if may_edit {
-        format!("{status}: you may edit {}\n", start.files.join(", "))
-    } else {
-        format!("{status}: {}\n", spoken(word(value, "message")))
+fn started(asked: &Asked<'_>, start: &Start, answer: &Started, root: &str) -> String {
+    let intent = answer.intent.as_ref();
+    let id = intent.map_or("", |intent| &intent.intent_id);
+    let status = answer.status.name();
+    let mut text = match intent {
+        Some(intent) if intent.edit_allowed => {
+            format!("{status}: you may edit {}\n", start.files.join(", "))
+        }
+        _ => format!("{status}: {}\n", spoken(&answer.next_step)),
     };
     // A refused change holds nothing, and needs no next step.
-    if matches!(status, "active" | "queued") {
+    if matches!(answer.status, Status::Active | Status::Queued) {
         text += &line("change", id);
-        text += &line("until", word(value, "expires_at_utc"));
     }
-    if status == "active" {
+    if let (Status::Active, Some(intent)) = (answer.status, intent) {
+        text += &line("until", &utc(intent.expires_at));
         text += &by_the_letter(asked.root, &start.files);
     }
-    if value["idempotent_replay"] == true {
+    if answer.replay {
         text += "note: this is the change that the same request started before\n";
     }
-    for replaced in strings(&value["replaced"]) {
+    for replaced in &answer.replaced {
         text += &format!("replaced: {replaced}, your earlier change, was released\n");
     }
-    text += &others(value);
-    text += &uncommitted(&value["workspace_hygiene"]);
-    text += &paths("moved", &value["changed_since_analysis"]);
-    if let Some(place) = value["queue_position"].as_u64() {
-        text += &format!("place: {place} in the queue\n");
+    text += &others(&answer.conflicts, root);
+    let queued = answer.status == Status::Queued;
+    if let Some(found) = answer.hygiene.as_ref().filter(|_| !queued) {
+        text += &uncommitted(found, root);
     }
+    text += &line("unknown", answer.blind.as_deref().unwrap_or_default());
+    text += &names("moved", &near(root, &answer.drifted));
+    if queued {
+        text += &format!("place: {} in the queue\n", answer.position);
+    }
+    text + &after_start(asked, start, answer, id)
+}
+
+/// The next command after a start.
+fn after_start(asked: &Asked<'_>, start: &Start, answer: &Started, id: &str) -> String {
     let touched = files(start.files.iter().map(String::as_str));
     let again = format!("{}{touched}", quote(&start.intent));
-    let is_held = value.pointer("/workspace/concurrent_intents/0").is_some();
-    text + &match status {
-        "active" => after_the_edit(asked, id, &touched),
-        "needs_analysis"
+    match answer.status {
+        Status::Active => after_the_edit(asked, id, &touched),
+        Status::NeedsAnalysis
             if asked.agent.is_none() && std::env::var_os("PROVOST_AGENT").is_none() =>
         {
             let note = "note: without --agent NAME each shell is an agent of its own, and sees no \
                         analysis of another\n";
             format!("{note}{}", asked.next("--agent NAME analyze"))
         }
-        "needs_analysis" => asked.next("analyze"),
-        "queued" => asked.next(&format!("promote {id}")),
-        _ if is_held => asked.next(&format!("queue {again}")),
-        _ if value["workspace_hygiene"]["blocks_edit"] == true => {
+        Status::NeedsAnalysis => asked.next("analyze"),
+        Status::Queued => asked.next(&format!("promote {id}")),
+        Status::Blocked if !answer.conflicts.is_empty() => asked.next(&format!("queue {again}")),
+        Status::Blocked if answer.hygiene.as_ref().is_some_and(AtStart::blocks_edit) => {
             let own = asked.next(&format!("start {again} --continue-own-wip"));
             format!("{} # if these changes are yours\n", own.trim_end())
         }
-        _ => String::new(),
+        Status::Blocked => String::new(),
     }
 }
 
@@ -278,82 +274,143 @@ fn by_the_letter(root: &str, declared: &[String]) -> String {
     text
 }
 
-fn promoted(asked: &Asked<'_>, typed: &str, value: &Value) -> String {
-    let id = value["intent_id"].as_str().unwrap_or(typed);
-    let message = spoken(word(value, "message"));
-    let mut text = format!("{}: {message}\n", word(value, "status"));
-    text += &line("change", id);
-    text += &others(value);
-    text += &uncommitted(&value["workspace_hygiene"]);
-    let moved = paths("moved", &value["changed_since_analysis"]);
-    if !moved.is_empty() {
-        text += &moved;
-        text += &line("note", &spoken(word(value, "next_step")));
-    }
-    text + &match word(value, "status") {
-        "active" => after_the_edit(asked, id, " --file PATH"),
-        "queued" if value["workspace_hygiene"]["blocks_edit"] == true => {
-            let program = asked.program();
-            format!(
-                "next: commit them, then {program} promote {id}\n\
-                 or: {program} clear {id}, and start with --continue-own-wip if they are yours\n"
-            )
+fn promoted(asked: &Asked<'_>, answer: &Promoted) -> String {
+    let program = asked.program();
+    let head = |intent: &Intent, status: &str, message: &str| {
+        format!(
+            "{status}: {}\nchange: {}\n",
+            spoken(message),
+            intent.intent_id
+        )
+    };
+    match answer {
+        Promoted::Active(intent, dirty, moved) => {
+            let mut text = head(intent, "active", "you may edit the files of the scope");
+            text += &uncommitted(dirty, &intent.root);
+            if !moved.is_empty() {
+                text += &names("moved", &near(&intent.root, moved));
+                text += &line("note", &spoken(JUDGED_WITH_OTHERS));
+            }
+            text + &after_the_edit(asked, &intent.intent_id, " --file PATH")
         }
-        "queued" => asked.next(&format!("promote {id}")),
-        _ => {
-            let program = asked.program();
-            format!("next: {program} clear {id}, then {program} analyze, and start again\n")
+        Promoted::Queued(intent, conflicts, _) => {
+            head(intent, "queued", COME_FIRST)
+                + &others(conflicts, &intent.root)
+                + &asked.next(&format!("promote {}", intent.intent_id))
+        }
+        Promoted::Blocked(intent, dirty, next_step) => {
+            let id = &intent.intent_id;
+            let dirty = dirty.as_ref();
+            let dirty = dirty.map(|dirty| uncommitted(dirty, &intent.root));
+            head(intent, "queued", next_step)
+                + &dirty.unwrap_or_default()
+                + &format!(
+                    "next: commit them, then {program} promote {id}\n\
+                     or: {program} clear {id}, and start with --continue-own-wip if they are \
+                     yours\n"
+                )
+        }
+        Promoted::RunEvicted(intent) => {
+            let id = &intent.intent_id;
+            head(intent, "unverified", ANALYSIS_GONE)
+                + &format!("next: {program} clear {id}, then {program} analyze, and start again\n")
         }
     }
 }
 
-fn finished(asked: &Asked<'_>, touched: &Touched, value: &Value) -> String {
-    let id = value["intent_id"].as_str().unwrap_or(&touched.intent);
-    let status = word(value, "status");
-    let mut text = format!("{status}: {}\n", spoken(word(value, "message")));
+fn finished(asked: &Asked<'_>, touched: &Touched, done: &Finished) -> String {
+    let (id, root) = (&done.intent.intent_id, &done.intent.root);
+    let mut text = format!("{}: {}\n", done.status.name(), spoken(&message(done)));
     text += &line("change", id);
-    text += &line("reason", word(value, "reason"));
-    let hygiene = &value["workspace_hygiene_after"];
-    text += &uncommitted(hygiene);
-    text += &paths("not of this change", &value["external_changes"]["sample"]);
-    text += &paths("not declared", &value["scope_check"]["unexpected_files"]);
-    text += &paths("forbidden", &value["scope_check"]["forbidden_touched"]);
-    let verification = &value["verification"];
-    text += &paths("broken", &verification["blocking_violations"]);
-    if !status.starts_with("accepted") {
-        let new = &verification["structural_delta"]["regressions"];
-        text += &paths("new finding", new);
-        text += &worsened(verification);
+    text += &line("reason", done.reason.unwrap_or_default());
+    let missing = |found: &AtFinish| near(root, found.of(|class| class == Class::MissingEvidence));
+    let missing = done.hygiene.as_ref().map(missing).unwrap_or_default();
+    let unchanged = |found: &AtFinish| near(root, &found.not_changed);
+    let unchanged = done.hygiene.as_ref().map(unchanged).unwrap_or_default();
+    text += &names("dirty and not reported", &missing);
+    text += &names("reported and not changed", &unchanged);
+    if let Some(found) = &done.hygiene {
+        text += &overlapping(&found.overlaps, root);
+        if done.status == finish::Status::AcceptedWithExternalChanges {
+            text += &names("not of this change", &near(root, found.external()));
+        }
     }
-    if value["claims"]["valid"] == false {
+    text += &line("unknown", done.blind.as_deref().unwrap_or_default());
+    if let Some(check) = &done.check {
+        text += &names("not declared", &near(root, &check.unexpected));
+        text += &names("forbidden", &near(root, &check.forbidden));
+    }
+    if let Some(found) = &done.verified {
+        text += &judged(found, done.status.is_accepted());
+    }
+    if done
+        .claims
+        .as_ref()
+        .is_some_and(|claims| !claims.is_valid())
+    {
         text += "claims: some do not hold; --json lists them\n";
     }
-    if let Some(fell) = value.pointer("/health_regression_advisory/health_delta") {
-        text += &format!("health: fell by {fell}\n");
+    let fell = done.verified.as_ref().and_then(Verified::health_fell);
+    if let Some(fell) = fell.filter(|_| done.status.is_accepted()) {
+        text += &format!("health: fell by {}\n", fell.number());
     }
-    text += &line("no receipt", word(value, "receipt_error"));
-    let digest = value.pointer("/receipt/receipt_digest/value");
-    if let Some(digest) = digest.and_then(Value::as_str) {
+    text += &line(
+        "no receipt",
+        done.receipt_error.as_deref().unwrap_or_default(),
+    );
+    if let Some((_, digest)) = &done.receipt {
         text += &format!("receipt: {} receipt {digest}\n", asked.program());
         return text + &format!("next: provost verify {id}\n");
     }
-    let unchanged = strings(&hygiene["evidence_not_changed"]);
-    let reported = touched.files.iter().map(String::as_str);
-    let reported = reported.filter(|path| !unchanged.contains(path));
-    let missing = strings(&hygiene["unacknowledged_dirty_in_scope"]);
-    let program = asked.program();
+    let reported = touched
+        .files
+        .iter()
+        .filter(|path| !unchanged.contains(path));
     let evidence = match &touched.diff {
         Some(rev) if missing.is_empty() => format!(" --diff {}", quote(rev)),
-        _ => files(reported.chain(missing.iter().copied())),
+        _ => files(reported.chain(&missing).map(String::as_str)),
     };
-    text + &match word(value, "reason") {
-        reason if reason.contains("after_run") => {
+    text + &after_finish(asked, done, &evidence, !missing.is_empty())
+}
+
+/// The verdict on the structure.
+fn judged(found: &Verified, accepted: bool) -> String {
+    let mut text = names("broken", &found.blocking);
+    if accepted {
+        return text;
+    }
+    let new: Vec<&str> = found
+        .delta
+        .regressions
+        .iter()
+        .map(|one| one.id.as_str())
+        .collect();
+    text += &names("new finding", &new);
+    for one in found.delta.worsened.iter().take(MOST) {
+        text += &format!(
+            "worse: {} of {} in {}, {} before and {} now\n",
+            one.metric.word(),
+            one.symbol,
+            one.path,
+            one.before,
+            one.after
+        );
+    }
+    text
+}
+
+/// The next command after a finish without a receipt.
+fn after_finish(asked: &Asked<'_>, done: &Finished, evidence: &str, is_missing: bool) -> String {
+    let (program, id) = (asked.program(), &done.intent.intent_id);
+    let regressed = |found: &Verified| !found.delta.regressions.is_empty();
+    match done.reason {
+        Some(reason) if reason.contains("after_run") => {
             format!("next: {program} analyze\nthen: {program} finish {id}{evidence} --after RUN\n")
         }
-        _ if !missing.is_empty() => asked.next(&format!("finish {id}{evidence} --after RUN")),
-        "intent_not_active" => asked.next(&format!("promote {id}")),
-        "" if status.starts_with("accepted") => String::new(),
-        _ if verification["structural_delta"]["regressions"][0].is_string() => {
+        _ if is_missing => asked.next(&format!("finish {id}{evidence} --after RUN")),
+        Some("intent_not_active") => asked.next(&format!("promote {id}")),
+        None if done.status.is_accepted() => String::new(),
+        _ if done.verified.as_ref().is_some_and(regressed) => {
             format!(
                 "next: fix it, then {program} analyze\n\
                  then: {program} finish {id}{evidence} --after RUN\n"
@@ -363,64 +420,44 @@ fn finished(asked: &Asked<'_>, touched: &Touched, value: &Value) -> String {
     }
 }
 
-/// The metrics that got worse, one per line.
-fn worsened(verification: &Value) -> String {
-    let rows = verification["worsened"].as_array();
-    let line = |one: &Value| {
-        format!(
-            "worse: {} of {} in {}, {} before and {} now\n",
-            word(one, "metric"),
-            word(one, "symbol"),
-            word(one, "path"),
-            one["before"],
-            one["after"]
-        )
-    };
-    rows.into_iter().flatten().take(MOST).map(line).collect()
-}
-
 /// One change in one line.
-pub(in crate::cli) fn row(one: &Value) -> String {
-    let held = strings(&one["scope"]["allowed_files"]);
-    let mut shown = held
-        .iter()
-        .take(MOST)
-        .copied()
-        .collect::<Vec<_>>()
-        .join(", ");
+pub(in crate::cli) fn row(intent: &Intent) -> String {
+    let held = near(&intent.root, &intent.scope.allowed_files);
+    let shown: Vec<&str> = held.iter().take(MOST).map(String::as_str).collect();
+    let mut shown = shown.join(", ");
     if held.len() > MOST {
         shown += " …";
     }
     format!(
         "{}  {:7}  {:12}  until {}  {shown}  {}\n",
-        word(one, "intent_id"),
-        word(one, "status"),
-        word(one, "agent_label"),
-        word(one, "expires_at_utc"),
-        word(one, "intent")
+        intent.intent_id,
+        intent.state.name(),
+        intent.agent_label,
+        utc(intent.expires_at),
+        intent.intent
     )
 }
 
-fn listed(asked: &Asked<'_>, value: &Value) -> String {
-    let list = |name: &str| {
-        value[name]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default()
-    };
-    let mut text: String = list("workspace_intents").iter().map(row).collect();
-    for run in list("launched_runs") {
-        let held = strings(&run["paths"]).join(", ");
-        text += &format!("{}  holds {held}\n", word(run, "run_id"));
+fn listed(asked: &Asked<'_>, listed: &Listed) -> String {
+    let mut text: String = listed
+        .intents
+        .iter()
+        .map(|(intent, _)| row(intent))
+        .collect();
+    for lease in &listed.leases {
+        let held = near("", lease.scope.entries()).join(", ");
+        text += &format!("{}  holds {held}\n", lease.run_id);
     }
-    for record in list("unreadable_records") {
-        text += &format!("{}  {}\n", word(record, "intent_id"), word(record, "why"));
+    for record in &listed.unread {
+        text += &format!("{}  {}\n", record.intent_id, record.why);
     }
     if text.is_empty() {
         text += "no active changes\n";
     }
-    for one in list("recovery_available") {
-        text += &asked.next(&format!("recover {} --run RUN", word(one, "intent_id")));
+    for (intent, whose) in &listed.intents {
+        if *whose == Ownership::Recoverable {
+            text += &asked.next(&format!("recover {} --run RUN", intent.intent_id));
+        }
     }
     text
 }
