@@ -85,7 +85,7 @@ fn passes(line: &str) -> bool {
         !path.contains("..") && (path == "docs" || path.starts_with("docs/"))
     };
     match agent_hook::parse(&event).map(|event| event.what) {
-        Ok(What::Before(paths)) => paths.iter().all(is_inside),
+        Ok(What::Before(call)) => call.paths.iter().all(is_inside),
         Ok(_) | Err(_) => false,
     }
 }

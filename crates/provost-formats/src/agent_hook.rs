@@ -14,16 +14,29 @@ use serde_json::{Map, Value};
 pub struct Event {
     /// The directory that relative paths start from.
     pub cwd: String,
+    /// What the program calls this session; empty if it does not say.
+    pub session: String,
     pub what: What,
+}
+
+/// What a tool call may write.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The paths that it names.
+    pub paths: Vec<String>,
+    /// Whether it runs a program that may write more than the call names.
+    pub is_open: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     Begin,
-    /// A tool is about to write these paths; none if it writes nothing that can be recognised.
-    Before(Vec<String>),
-    /// A tool was used, or the agent finished: nothing is left to decide.
+    /// A tool is about to be used.
+    Before(Call),
+    /// A tool was used.
     After,
+    /// The agent finished: nothing is left to decide.
+    End,
 }
 
 /// Why an event cannot be judged.
@@ -138,7 +151,8 @@ pub fn parse(event: &Value) -> Result<Event, EventError> {
     };
     let what = match text("hook_event_name")? {
         "SessionStart" => What::Begin,
-        "PostToolUse" | "Stop" => What::After,
+        "PostToolUse" => What::After,
+        "Stop" => What::End,
         "PreToolUse" => {
             let input = event.get("tool_input").and_then(Value::as_object);
             let input = input.ok_or(EventError::Field("tool_input"))?;
@@ -147,25 +161,36 @@ pub fn parse(event: &Value) -> Result<Event, EventError> {
         other => return Err(EventError::Unknown(short(other))),
     };
     let cwd = text("cwd")?.to_owned();
-    Ok(Event { cwd, what })
+    let session = event.get("session_id").and_then(Value::as_str);
+    let session = session.unwrap_or_default().to_owned();
+    Ok(Event { cwd, session, what })
 }
 
-/// The paths that a tool call writes, as the call names them.
-fn writes(tool: &str, input: &Map<String, Value>) -> Result<Vec<String>, EventError> {
+/// What a tool call writes, as the call names it.
+fn writes(tool: &str, input: &Map<String, Value>) -> Result<Call, EventError> {
     let field = |name: &'static str| {
         let value = input.get(name).and_then(Value::as_str);
         value.map(str::to_owned).ok_or(EventError::Field(name))
     };
+    let named = |paths| Call {
+        paths,
+        is_open: false,
+    };
     match tool {
-        "Write" | "Edit" | "MultiEdit" => Ok(vec![field("file_path")?]),
-        "NotebookEdit" => Ok(vec![field("notebook_path")?]),
-        "apply_patch" => patch::paths(&field("command").or_else(|_| field("input"))?),
+        "Write" | "Edit" | "MultiEdit" => Ok(named(vec![field("file_path")?])),
+        "NotebookEdit" => Ok(named(vec![field("notebook_path")?])),
+        "apply_patch" => patch::paths(&field("command").or_else(|_| field("input"))?).map(named),
         "Bash" | "Monitor" | "shell" | "exec_command" | "shell_command" => {
             shell::writes(&command(input).ok_or(EventError::Field("command"))?)
         }
         // Input for a running program is not read; its start was judged.
-        "write_stdin" => Ok(Vec::new()),
-        tool if HARMLESS.contains(&tool) || tool.starts_with("mcp__provost__") => Ok(Vec::new()),
+        "write_stdin" => Ok(Call {
+            is_open: true,
+            ..Call::default()
+        }),
+        tool if HARMLESS.contains(&tool) || tool.starts_with("mcp__provost__") => {
+            Ok(Call::default())
+        }
         tool => Err(EventError::Tool(short(tool))),
     }
 }

@@ -1,7 +1,7 @@
 //! Finds what a command line writes: by redirections, and by programs that are known to write.
 //!
-//! This is no shell, and no sandbox. A program that writes on its own (a compiler, a script, an
-//! interpreter) is not recognised here; the finish of a change finds what it wrote.
+//! This is no shell, and no sandbox. A line with a program that writes on its own (a compiler, a
+//! script, an interpreter) is marked as open, and judged by what it left after the call.
 //!
 //! # Invariants
 //!
@@ -29,7 +29,7 @@ mod wrapper;
 
 use self::cut::cut;
 use self::token::{End, Token, Word};
-use super::EventError;
+use super::{Call, EventError};
 
 /// How deep scripts may be nested.
 const DEEPEST: usize = 12;
@@ -38,15 +38,15 @@ const DEEPEST: usize = 12;
 const MOST_DIRECTORIES: usize = 16;
 
 /// The paths that `line` writes, as far as it names them.
-pub(super) fn writes(line: &str) -> Result<Vec<String>, EventError> {
+pub(super) fn writes(line: &str) -> Result<Call, EventError> {
     let mut reader = Reader {
-        paths: Vec::new(),
+        call: Call::default(),
         directories: vec![Some(String::new())],
         is_sure: true,
         depth: 0,
     };
     reader.script(line)?;
-    Ok(reader.paths)
+    Ok(reader.call)
 }
 
 /// Whether `word` only goes before the name of a program.
@@ -90,7 +90,7 @@ struct Whereabouts {
 
 /// Collects what is written.
 struct Reader {
-    paths: Vec<String>,
+    call: Call,
     /// The directories that the shell may be in, relative to its start; `None` for an unknown one.
     directories: Vec<Option<String>>,
     /// Whether the current command is surely run, here and in this shell.
@@ -230,11 +230,11 @@ impl Reader {
             return Err(EventError::Target(short(text)));
         }
         if text.starts_with('/') {
-            self.paths.push(text.to_owned());
+            self.call.paths.push(text.to_owned());
             return Ok(());
         }
         for directory in &self.directories {
-            self.paths.push(match directory.as_deref() {
+            self.call.paths.push(match directory.as_deref() {
                 None => return Err(EventError::Directory(short(text))),
                 Some("") => text.to_owned(),
                 Some(directory) => format!("{directory}/{text}"),

@@ -9,7 +9,7 @@ fn before(tool: &str, input: &Value) -> Result<Vec<String>, EventError> {
         "permission_mode": "acceptEdits", "hook_event_name": "PreToolUse", "tool_name": tool,
         "tool_input": input, "tool_use_id": "toolu_1" });
     match parse(&event)?.what {
-        What::Before(paths) => Ok(paths),
+        What::Before(call) => Ok(call.paths),
         other => panic!("{other:?}"),
     }
 }
@@ -96,6 +96,33 @@ fn a_command_line_names_what_it_writes() {
     assert_eq!(before("shell", &words).unwrap(), ["q"]);
     let words = json!({ "command": ["touch", "a b"] });
     assert_eq!(before("shell", &words).unwrap(), ["a b"]);
+}
+
+#[test]
+fn a_call_is_open_if_a_program_may_write_more_than_it_names() {
+    let is_open = |line: &str| shell::writes(line).unwrap().is_open;
+    for line in [
+        "cargo test",
+        "python3 x.py",
+        "perl -e 1",
+        "./x",
+        "bash x.sh",
+        ". ./x",
+        "ls | xargs -n1 make",
+        "A=$(node x.js)",
+    ] {
+        assert!(is_open(line), "{line}");
+    }
+    for line in [
+        "ls | wc -l",
+        "git log && git commit -m x",
+        "provost change status",
+        "if [ -f a ]; then cat a; fi > b",
+        "sed -i s/a/b/ c; rm d",
+        "for f in a b; do echo $f; done",
+    ] {
+        assert!(!is_open(line), "{line}");
+    }
 }
 
 trait Owned {

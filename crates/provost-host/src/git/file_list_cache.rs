@@ -34,7 +34,7 @@ const ROUNDS: usize = 16;
 const LISTING: usize = 32 * 1024;
 
 /// Prefix of a path that git takes literally.
-const HERE: &[u8] = b"./";
+pub(super) const HERE: &[u8] = b"./";
 
 const RULES: [&[u8]; 2] = [b".gitignore", b".gitattributes"];
 

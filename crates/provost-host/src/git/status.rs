@@ -23,6 +23,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::attributes::{self, Attributes};
 use super::checkout_cache::{self, Basis, Disks, Ground, Seen};
+use super::file_list_cache::HERE;
 use super::run::{Place, failed, unexpected};
 use super::side_directory::SideGit;
 use super::{GitError, Repository, submodules, system};
@@ -38,6 +39,28 @@ impl Repository {
     /// The state of the checkout of this repository, submodules included.
     pub fn workspace(&self) -> Result<Workspace, GitError> {
         self.workspace_at(0)
+    }
+
+    /// Whether git ignores `path` of this checkout; a tracked file is never ignored.
+    pub fn ignores(&self, path: &RawPath) -> Result<bool, GitError> {
+        let checkout = self.checkout().ok_or_else(|| GitError::NotARepository {
+            path: self.git_dir.clone(),
+        })?;
+        let view = self.view(&self.ground(None)?)?;
+        let words = ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"];
+        let input = [HERE, path.as_bytes(), b"\0"].concat();
+        let index = self.git_dir.join("index");
+        let place = Place {
+            index: Some(&index),
+            ..self.place(&view, checkout)
+        };
+        let output = self.git.call(&place, &words, input)?;
+        // 0: it is ignored; 1: it is not.
+        match output.status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(failed("check-ignore".to_owned(), &output)),
+        }
     }
 
     /// Like [`Self::workspace`], for a submodule at nesting `depth`.

@@ -1,5 +1,6 @@
 //! `provost hook`: hooks of git and of agents that hold commits, pushes and edits to contracts.
 
+mod after_call;
 pub(crate) mod agent_hooks;
 mod bindings;
 mod git_hooks;

@@ -1,5 +1,7 @@
 //! Agents that ask before they edit.
 
+mod after_call;
+
 use provost_engine::change::ports::{Entry, IntentRegistry as _, RegistryView};
 use provost_store::registry::Registry;
 use provost_testkit::stage::{Stage, program};
@@ -169,7 +171,7 @@ fn settings_get_our_hook_and_come_back_to_the_byte() {
             assert_eq!(code, 0, "{words}");
         }
         let text = std::fs::read_to_string(file).unwrap();
-        assert_eq!(text.matches("|| exit 2").count(), 2, "{text}");
+        assert_eq!(text.matches("|| exit 2").count(), 3, "{text}");
         let (code, words) = ask(&["selftest", program]);
         assert_eq!(code, 0, "{words}");
     }

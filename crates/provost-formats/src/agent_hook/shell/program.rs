@@ -222,6 +222,21 @@ const OBSCURE: &[&str] = &[
     "systemd-run",
 ];
 
+/// Programs and builtins of the shell that write no file.
+const READERS: &str = "\
+    ! - . : [ [[ ]] } ag b2sum base64 basename break cal case cat cksum cmp column comm continue \
+    cut date declare df diff dirname do done du echo egrep else esac exit expand export expr \
+    false fgrep fi file fmt fold free getconf groups grep hash head hexdump history hostname id \
+    jobs join jq kill less let local ls lscpu lsof man md5sum more nl nproc numfmt od paste \
+    pgrep pkill popd pr printenv printf ps pwd read readlink readonly realpath return rev rg seq \
+    set sha1sum sha256sum sha512sum shift shopt sleep stat strings stty sync tac tail test then \
+    times tokei top tr tree true tsort tty type typeset ulimit umask uname unexpand unset uptime \
+    wait wc whereis which who whoami yes zcat zgrep zless";
+
+fn is_writer(name: &str) -> bool {
+    WRITERS.iter().any(|one| one.names.contains(&name))
+}
+
 /// Reads one simple command; its first word is the program.
 pub(super) fn run(
     reader: &mut Reader,
@@ -261,7 +276,7 @@ pub(super) fn run(
         "sh" | "ash" | "bash" | "dash" | "fish" | "ksh" | "mksh" | "rbash" | "zsh" => {
             script::shell(reader, arguments, documents)
         }
-        "source" | "." => script::file(arguments),
+        "source" | "." => script::file(reader, arguments),
         "eval" => script::eval(reader, arguments),
         "watch" => {
             let given = Given::read(arguments, "nq", &["interval"], Order::First);
@@ -278,6 +293,7 @@ pub(super) fn run(
             by_option(program, arguments)
         }
         name if name.starts_with("python") => {
+            reader.call.is_open = true;
             // A module that is a program is read as one.
             let at = arguments.iter().position(|word| word.text == "-m");
             let rest = at
@@ -295,6 +311,7 @@ pub(super) fn run(
                 return Ok(());
             }
             own::renamed(name, arguments)?;
+            reader.call.is_open |= READERS.split(' ').all(|one| one != name) && !is_writer(name);
             plain(reader, name, arguments)
         }
     }

@@ -211,6 +211,8 @@ pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result
     if rows.peek().is_none() {
         return Ok(false);
     }
+    // A build runs programs of the project.
+    reader.call.is_open = true;
     if name == "go" {
         outputs(reader, arguments)?;
     }

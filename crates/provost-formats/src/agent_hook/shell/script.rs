@@ -23,7 +23,7 @@ pub(super) fn shell(
         };
     }
     if !given.has(&["s"]) {
-        file(&given.words)?;
+        file(reader, &given.words)?;
     }
     if given.has(&["version", "help"]) || !(given.words.is_empty() || given.has(&["s"])) {
         return Ok(());
@@ -35,13 +35,17 @@ pub(super) fn shell(
 }
 
 /// A script in a file; the output of `<(…)` is refused, because it cannot be read.
-pub(super) fn file(words: &[Word]) -> Result<(), EventError> {
+pub(super) fn file(reader: &mut Reader, words: &[Word]) -> Result<(), EventError> {
     let is_stream = |text: &str| text.starts_with("/dev/") || text.starts_with("/proc/");
     match words.first() {
         Some(word) if is_stream(&word.text) || word.computed && !word.text.contains('/') => {
             Err(EventError::Program(short(&word.text)))
         }
-        _ => Ok(()),
+        Some(_) => {
+            reader.call.is_open = true;
+            Ok(())
+        }
+        None => Ok(()),
     }
 }
 

@@ -122,6 +122,8 @@ fn in_place(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
         own.unwrap_or_default().contains('i')
     };
     let given = Given::read(arguments, "eEI", &[], Order::Mixed);
+    // Its script may do anything.
+    reader.call.is_open = true;
     let options = arguments.iter().take_while(|word| word.text != "--");
     if !options.into_iter().any(is_asked) {
         return Ok(());

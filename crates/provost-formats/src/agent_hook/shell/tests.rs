@@ -10,7 +10,7 @@ fn is_allowed(line: &str) -> bool {
         let path = path.trim_start_matches("./");
         !path.contains("..") && (path == "docs" || path.starts_with("docs/"))
     };
-    writes(line).is_ok_and(|paths| paths.iter().all(below))
+    writes(line).is_ok_and(|call| call.paths.iter().all(below))
 }
 
 /// Lines that write outside of `docs`, or whose targets cannot be known.
@@ -413,7 +413,7 @@ fn after_cd_a_path_is_seen_from_wherever_the_shell_may_be() {
         ("git -C docs rm a && touch b", &["docs/a", "b"]),
     ];
     for (line, want) in cases {
-        assert_eq!(writes(line).unwrap(), want, "{line}");
+        assert_eq!(writes(line).unwrap().paths, want, "{line}");
     }
 }
 
@@ -440,7 +440,7 @@ proptest::proptest! {
         let _ = writes(&line);
         // Text that is added after a line removes nothing from its result.
         let longer = writes(&format!("rm src/first\n{line}"));
-        proptest::prop_assert!(longer.is_err() || longer.unwrap()[0] == "src/first");
+        proptest::prop_assert!(longer.is_err() || longer.unwrap().paths[0] == "src/first");
     }
 }
 

@@ -2,10 +2,13 @@
 //!
 //! # Invariants
 //!
-//! - A write passes only where an active change declared it, or a bound contract covers it.
+//! - A write passes only where an active change declared it, a bound contract covers it, git ignores
+//!   it, or it is a temporary file.
+//! - After a call that may write more than it names, the checkout is compared (`after_call`).
 //! - What cannot be read, resolved or answered in time is denied: exit status 2, and the reason on
 //!   stderr, which both programs give to the model.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
 use std::panic;
 use std::path::{Component, Path, PathBuf};
@@ -19,12 +22,14 @@ use provost_core::intent::guard::{self, Denied};
 use provost_core::intent::record::{Intent, Viewer};
 use provost_core::json;
 use provost_core::path::{RawPath, RepoPath};
+use provost_core::protect;
 use provost_engine::change::ports::IntentRegistry as _;
-use provost_formats::agent_hook::{self, What};
+use provost_formats::agent_hook::{self, Call, Event, What};
 use provost_host::{clock, process_owner};
 use provost_store::registry::Registry;
 
 use super::Stop;
+use super::after_call::{self, LastCall};
 use crate::answer::Failure;
 use crate::places::Places;
 use crate::{session, show};
@@ -75,7 +80,7 @@ pub(crate) fn answer() -> ExitCode {
     }
 }
 
-fn denied(reason: impl Into<String>) -> Failure {
+pub(super) fn denied(reason: impl Into<String>) -> Failure {
     Failure::new(Code::HookDenied, reason)
 }
 
@@ -96,18 +101,62 @@ fn judge() -> Result<String, Failure> {
         }
     })?;
     let cwd = Path::new(&event.cwd);
-    match event.what {
-        What::After => Ok(String::new()),
-        What::Before(paths) if paths.is_empty() => Ok(String::new()),
-        What::Before(paths) => allowed(cwd, &paths).map(|()| String::new()),
+    match &event.what {
+        What::End => Ok(String::new()),
+        What::After => after(&event).map(|()| String::new()),
+        What::Before(call) => before(&event, call).map(|()| String::new()),
         What::Begin => {
-            let active = HookRules::of(cwd)?.intents;
+            let active = HookRules::of(cwd, Whose::Named)?.intents;
             Ok(match active.last() {
                 None => format!("Edits need a declared change here. {}\n", begin()),
                 Some(_) => "Edits are held to the declared changes that are active here.\n".into(),
             })
         }
     }
+}
+
+/// Judges a call before it happens; one that only reads always passes.
+fn before(event: &Event, call: &Call) -> Result<(), Failure> {
+    let cwd = Path::new(&event.cwd);
+    if *call == Call::default() {
+        return Ok(());
+    }
+    let everyone = match HookRules::of(cwd, Whose::All) {
+        // Outside of a repository there is nothing to compare.
+        Err(failure) if call.paths.is_empty() && failure.code == Code::NotARepository => {
+            return Ok(());
+        }
+        rules => rules?,
+    };
+    let last = LastCall::of(&everyone, &event.session)?;
+    let undeclared = last.undeclared(&everyone)?;
+    if call.is_open && !undeclared.is_empty() {
+        return Err(after_call::refusal(&undeclared));
+    }
+    if !call.paths.is_empty() {
+        allowed(cwd, &call.paths, &undeclared)?;
+    }
+    if call.is_open {
+        last.begin(&everyone)
+    } else if undeclared.is_empty() {
+        last.settle()
+    } else {
+        Ok(())
+    }
+}
+
+/// Reports what a call changed although no change declares it.
+fn after(event: &Event) -> Result<(), Failure> {
+    let rules = match HookRules::of(Path::new(&event.cwd), Whose::All) {
+        Err(failure) if failure.code == Code::NotARepository => return Ok(()),
+        rules => rules?,
+    };
+    let last = LastCall::of(&rules, &event.session)?;
+    let undeclared = last.undeclared(&rules)?;
+    if undeclared.is_empty() {
+        return last.settle();
+    }
+    Err(after_call::refusal(&undeclared))
 }
 
 /// The commands that start a change.
@@ -117,10 +166,18 @@ fn begin() -> String {
         .to_owned()
 }
 
+/// Whose changes count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Those of the agent that `PROVOST_AGENT` names, or all.
+    Named,
+    All,
+}
+
 /// The rules of a checkout at this moment.
-struct HookRules {
-    place: Places,
-    top: PathBuf,
+pub(super) struct HookRules {
+    pub(super) place: Places,
+    pub(super) top: PathBuf,
     /// The changes whose scope may be edited.
     intents: Vec<Intent>,
     /// The change that would be one of them if it had not expired.
@@ -128,7 +185,7 @@ struct HookRules {
 }
 
 impl HookRules {
-    fn of(cwd: &Path) -> Result<Self, Failure> {
+    fn of(cwd: &Path, whose: Whose) -> Result<Self, Failure> {
         let place = Places::of(cwd)?;
         let top = super::checkout(&place)?.to_owned();
         let top = top
@@ -149,7 +206,9 @@ impl HookRules {
             alive: &process_owner::alive,
         };
         let name = std::env::var("PROVOST_AGENT").ok();
-        let name = name.as_deref().filter(|name| !name.is_empty());
+        let name = name
+            .as_deref()
+            .filter(|name| whose == Whose::Named && !name.is_empty());
         let active = guard::active(&known, &viewer, name);
         let intents: Vec<Intent> = active.into_iter().cloned().collect();
         let mut expired = None;
@@ -201,6 +260,52 @@ impl HookRules {
     }
 }
 
+impl HookRules {
+    /// Permits writes to `paths` that an active change declares, or a bound contract covers.
+    pub(super) fn permits(&self, paths: &[RepoPath]) -> Result<(), Failure> {
+        let is_bound = self.bound(paths)?;
+        if is_bound && self.intents.is_empty() {
+            return Ok(());
+        }
+        let active: Vec<&Intent> = self.intents.iter().collect();
+        for path in paths {
+            guard::judge(path, &active).map_err(|why| match (&why, &self.expired) {
+                (Denied::NoIntent, Some(id)) => refusal(&Denied::Expired(id.clone()), &active),
+                _ => refusal(&why, &active),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether `real`, outside of the checkout, is a temporary file that nothing else relies on.
+    fn is_temporary(&self, real: &Path) -> bool {
+        let Ok(temporary) = std::env::temp_dir().canonicalize() else {
+            return false;
+        };
+        let own = [Some(self.place.root.as_path()), self.place.cache().ok()];
+        let is_own = own.into_iter().flatten().any(|own| real.starts_with(own));
+        let below = real.strip_prefix(&temporary).ok().and_then(Path::to_str);
+        let below = below.and_then(|below| RepoPath::try_from(below).ok());
+        !is_own && below.is_some_and(|below| is_free(&below))
+    }
+
+    /// Whether git ignores `path`, and no tool relies on it.
+    fn is_ignored(&self, path: &RepoPath) -> Result<bool, Failure> {
+        let answer = self.place.repo.ignores(&RawPath::new(path.as_str()));
+        let ignored = answer.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+        let is_environment = |at: &Path| self.top.join(at).join("pyvenv.cfg").exists();
+        let mut above = Path::new(path.as_str()).ancestors();
+        Ok(ignored && is_free(path) && !above.any(is_environment))
+    }
+}
+
+/// Whether `path` is no protected name, and nothing that a later command runs.
+fn is_free(path: &RepoPath) -> bool {
+    let environment = path.parts().any(|part| matches!(part, "venv" | ".venv"));
+    let is_protected = protect::classify(path, &protect::Extra::default()).is_some();
+    !environment && !is_protected && guard::never(path).is_none()
+}
+
 fn refusal_of(stop: Stop) -> Failure {
     match stop {
         Stop::Refused(verdict) => denied(verdict.reason),
@@ -208,14 +313,18 @@ fn refusal_of(stop: Stop) -> Failure {
     }
 }
 
-/// Permits the call if all of `paths`, relative to `cwd`, may be written.
-fn allowed(cwd: &Path, paths: &[String]) -> Result<(), Failure> {
-    let rules = HookRules::of(cwd)?;
+/// Permits the call if all of `paths`, relative to `cwd`, may be written; `undeclared` ones may be
+/// undone, and then nothing else may be written.
+fn allowed(cwd: &Path, paths: &[String], undeclared: &BTreeSet<RawPath>) -> Result<(), Failure> {
+    let rules = HookRules::of(cwd, Whose::Named)?;
     let mut inside = Vec::new();
     for path in paths {
         let real = resolve(cwd, path)?;
         let below = real.strip_prefix(&rules.top).ok().and_then(Path::to_str);
         let Some(below) = below else {
+            if rules.is_temporary(&real) {
+                continue;
+            }
             let reason = format!("`{path}` lies outside of this checkout");
             return Err(denied(reason).hint("write inside the checkout, within a declared change"));
         };
@@ -229,20 +338,27 @@ fn allowed(cwd: &Path, paths: &[String]) -> Result<(), Failure> {
             let path = below;
             return Err(refusal(&Denied::Never { path, why }, &[]));
         }
+        if undeclared.contains(&RawPath::new(below.as_str())) {
+            continue;
+        }
         inside.push(below);
     }
-    let is_bound = rules.bound(&inside)?;
-    if is_bound && rules.intents.is_empty() {
+    if !undeclared.is_empty() && !inside.is_empty() {
+        return Err(after_call::refusal(undeclared));
+    }
+    if rules.permits(&inside).is_ok() {
         return Ok(());
     }
-    let active: Vec<&Intent> = rules.intents.iter().collect();
-    for path in &inside {
-        guard::judge(path, &active).map_err(|why| match (&why, &rules.expired) {
-            (Denied::NoIntent, Some(id)) => refusal(&Denied::Expired(id.clone()), &active),
-            _ => refusal(&why, &active),
-        })?;
+    let mut others = Vec::new();
+    for path in inside {
+        if !rules.is_ignored(&path)? {
+            others.push(path);
+        }
     }
-    Ok(())
+    if others.is_empty() {
+        return Ok(());
+    }
+    rules.permits(&others)
 }
 
 /// A refusal, with the smallest step that would permit the call.

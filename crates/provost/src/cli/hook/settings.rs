@@ -24,7 +24,7 @@ use crate::output;
 use crate::places::Places;
 
 /// The events that our hook answers.
-const EVENTS: [&str; 2] = ["PreToolUse", "SessionStart"];
+const EVENTS: [&str; 3] = ["PreToolUse", "PostToolUse", "SessionStart"];
 
 /// How long the programs wait, in seconds; the hook itself answers earlier.
 const TIMEOUT: u32 = 15;
