@@ -45,14 +45,9 @@ fn describe(step: &Step, env: &BTreeMap<String, String>) -> String {
         let known = INSTALLERS
             .iter()
             .find(|(names, _)| names.contains(&program.as_str()));
-        match known {
-            Some((_, runtimes)) => programs.extend(*runtimes),
-            // A script may call anything.
-            None => {
-                programs.extend(RUNTIMES);
-                any = true;
-            }
-        }
+        // A script may call anything.
+        any |= known.is_none();
+        programs.extend(known.map_or(RUNTIMES, |(_, runtimes)| runtimes));
         programs.insert(program.as_str());
     }
     if any {
