@@ -27,7 +27,7 @@ use crate::tier::Tier;
 use crate::time;
 use crate::wording::clipped;
 
-/// Directories that are most of a repository by their name alone.
+/// Directories that are broad by their name alone.
 const BROAD: [&str; 2] = ["src", "docs"];
 
 /// The longest time that an answer is valid, in seconds.
@@ -69,7 +69,7 @@ pub struct Widening {
 pub enum Kind {
     /// An agent wrote the contract.
     Author,
-    /// A path that is most of a repository.
+    /// A broad path.
     Path,
     /// Files that decide what passing means may change.
     Oracle,
@@ -85,8 +85,8 @@ pub enum Kind {
     Tier,
 }
 
-/// Whether a path of the repository is a directory at the base.
-pub type IsDirectory<'a> = &'a dyn Fn(&RepoPath) -> bool;
+/// Whether a directory at the top holds more than half of the files of the repository.
+pub type HoldsMost<'a> = &'a dyn Fn(&RepoPath) -> bool;
 
 /// The points in which `document`, read from a file, exceeds what the policy permits unasked.
 ///
@@ -95,7 +95,7 @@ pub fn widenings(
     document: &Document,
     unasked: &Unasked,
     named: &[Endpoint],
-    is_directory: IsDirectory<'_>,
+    holds_most: HoldsMost<'_>,
 ) -> Vec<Widening> {
     let mut found = Found(Vec::new());
     let extension = document.x_provost.clone().unwrap_or_default();
@@ -107,9 +107,12 @@ pub fn widenings(
     }
     for (at, entry) in document.allowed_paths.iter().enumerate() {
         let path = scope::parse_entry(entry);
-        let is_broad = |path: &RepoPath| is_broad(path, is_directory);
-        if !path.is_ok_and(|path| !is_broad(&path) || unasked.paths.covers(&path)) {
-            let words = "is most of a repository: everything in it may change";
+        let asked = match &path {
+            Ok(path) if unasked.paths.covers(path) => None,
+            Ok(path) => broad(path, holds_most),
+            Err(_) => Some("is no path of the repository"),
+        };
+        if let Some(words) = asked {
             found.entry(Kind::Path, "/allowed_paths", at, entry, words);
         }
     }
@@ -210,17 +213,20 @@ fn plain(text: &str) -> String {
     clipped(text.escape_debug().to_string(), LONGEST)
 }
 
-/// Whether a path is most of a repository: a whole directory at its top.
-fn is_broad(path: &RepoPath, is_directory: IsDirectory<'_>) -> bool {
-    let at_top = !path.as_str().contains('/');
-    at_top && (BROAD.contains(&path.as_str()) || is_directory(path))
+/// Why a path is broad: by its name, or because it holds most files of the repository.
+fn broad(path: &RepoPath, holds_most: HoldsMost<'_>) -> Option<&'static str> {
+    if BROAD.contains(&path.as_str()) {
+        return Some("is a broad directory: everything in it may change");
+    }
+    holds_most(path).then_some("holds most files of the repository: everything in it may change")
 }
 
 /// Whether the author that a contract names is an agent.
 ///
 /// The contract itself says so: it can cause a question, and never prevent one.
 pub fn is_agent(author: &str) -> bool {
-    author == "agent" || author.starts_with("agent:") || agent_registry::names(author)
+    let author = author.to_ascii_lowercase();
+    author == "agent" || author.starts_with("agent:") || agent_registry::names(&author)
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]

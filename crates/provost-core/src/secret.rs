@@ -20,6 +20,7 @@ mod evident;
 mod known;
 mod planted;
 mod scrub;
+mod service;
 mod shape;
 
 pub use evident::evident;

@@ -8,6 +8,7 @@ pub use consent::{approve, reject};
 
 use provost_core::bundle::layout::CONTRACT;
 use provost_core::code::Code;
+use provost_core::json;
 use provost_core::lease::{Acquired, Holder, LeaseRequest, Owner};
 use provost_core::object::sha256;
 use provost_core::path::RepoPath;
@@ -66,14 +67,40 @@ pub fn keep_source(
 /// Begins a run: a ref for the base, the contract in the bundle, the first record in the ledger.
 pub fn open(ports: &mut Ports<'_>, names: &Names, opened: Opened) -> Result<(), PortError> {
     secrets::refuse_secret(ports.host, &opened)?;
-    let contract = serde_json::to_vec_pretty(&opened.contract)
-        .map_err(|error| PortError::of(Code::Bug, error))?;
-    ports.bundle.put(CONTRACT, &contract)?;
+    ports.bundle.put(CONTRACT, &contract_file(&opened)?)?;
     ports.host.keep_base(&names.run_id, &opened.base_commit)?;
     let fact = Fact::Opened(Box::new(opened));
     ports
         .ledger
         .append(fact.event(names, 1, ports.clock.timestamp()))
+}
+
+/// `contract.json`, as the ledger has the contract.
+fn contract_file(opened: &Opened) -> Result<Vec<u8>, PortError> {
+    serde_json::to_vec_pretty(&opened.contract).map_err(|error| PortError::of(Code::Bug, error))
+}
+
+/// Makes the files of the contract those that the ledger names: a process may have written to them
+/// while the run waited, and then its bundle would not verify.
+pub(crate) fn restore_contract(bundle: &mut dyn Bundle, opened: &Opened) -> Result<(), PortError> {
+    let canonical = |bytes: Vec<u8>| Some(json::canonical(&json::parse(&bytes).ok()?));
+    let digest = bundle.get(CONTRACT)?.and_then(canonical);
+    if digest.map(|text| sha256(text.as_bytes())).as_ref() != Some(&opened.contract_sha256) {
+        bundle.put(CONTRACT, &contract_file(opened)?)?;
+    }
+    let Some(source) = &opened.contract_source else {
+        return Ok(());
+    };
+    let bytes = bundle.get(&source.path)?.unwrap_or_default();
+    if sha256(&bytes) == source.sha256 {
+        return Ok(());
+    }
+    let reason = format!(
+        "`{}` of the run was changed after the run began",
+        source.path
+    );
+    let hint = "put your contract file back there unchanged, or begin a new run with it";
+    Err(PortError::new(Code::EvidenceAltered, reason).hint(hint))
 }
 
 /// Takes over a run after a crash, or after the answer that it waited for.
@@ -88,6 +115,9 @@ pub fn resume(ports: &mut Ports<'_>, owner: Owner) -> Result<(), PortError> {
 /// Drives the run to its seal, or to a question that a person has to answer.
 pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
     let mut state = fold(ports.ledger)?;
+    if state.finished.is_none() {
+        restore_contract(ports.bundle, &state.opened)?;
+    }
     loop {
         notice(ports, &mut state)?;
         let fact = match state.next() {

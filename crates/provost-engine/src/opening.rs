@@ -48,8 +48,8 @@ pub trait Origin {
     /// The policy in a tree; an empty one if the tree has none.
     fn policy(&self, tree: &Oid) -> Result<Policy, PortError>;
 
-    /// The directories at the top of a tree.
-    fn directories(&self, tree: &Oid) -> Result<Vec<RepoPath>, PortError>;
+    /// The directory at the top that holds more than half of the files of a tree.
+    fn largest(&self, tree: &Oid) -> Result<Option<RepoPath>, PortError>;
 
     /// SHA-256 of the bytes of a file in a tree; `None` if there is no such file.
     fn digest(&self, tree: &Oid, path: &RepoPath) -> Result<Option<String>, PortError>;
@@ -175,14 +175,14 @@ fn widenings(
         path.is_ok_and(|path| !path.as_str().contains('/'))
     };
     // Reading a large tree takes a while.
-    let directories = if document.allowed_paths.iter().any(at_top) {
-        origin.directories(tree)?
+    let largest = if document.allowed_paths.iter().any(at_top) {
+        origin.largest(tree)?
     } else {
-        Vec::new()
+        None
     };
-    let is_directory = |path: &RepoPath| directories.contains(path);
+    let holds_most = |path: &RepoPath| largest.as_ref() == Some(path);
     let unasked = &policy.approve;
-    Ok(approval::widenings(document, unasked, named, &is_directory))
+    Ok(approval::widenings(document, unasked, named, &holds_most))
 }
 
 /// The commit that the run starts from.

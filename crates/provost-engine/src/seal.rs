@@ -19,7 +19,7 @@ use provost_core::run::State;
 use provost_core::run::fact::{Capture, Side};
 use serde_json::json;
 
-use crate::drive::Ports;
+use crate::drive::{self, Ports};
 use crate::ports::{Bundle, Host, PortError};
 
 pub(crate) fn is_sealed(ports: &Ports<'_>) -> Result<bool, PortError> {
@@ -28,6 +28,7 @@ pub(crate) fn is_sealed(ports: &Ports<'_>) -> Result<bool, PortError> {
 
 pub(crate) fn seal(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> {
     ports.bundle.tidy()?;
+    drive::restore_contract(ports.bundle, &state.opened)?;
     let made = Made::of(ports.host, state)?;
     let head = ports.ledger.head();
     let statement = write(ports.bundle, state, &made, &head)?;

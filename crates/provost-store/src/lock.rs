@@ -87,9 +87,17 @@ pub(crate) struct ShortLock {
 impl ShortLock {
     /// Opens the lock file at `path`; a caller waits for its turn at most `patience`.
     pub(crate) fn open(path: &Path, patience: Duration) -> Result<Self, StoreError> {
-        let (file, _) = file::open(path, OFlags::RDWR | OFlags::CREATE)?;
+        let file = match file::open(path, OFlags::RDWR | OFlags::CREATE) {
+            // A lock needs no right to write.
+            Err(StoreError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::ReadOnlyFilesystem =>
+            {
+                file::open(path, OFlags::RDONLY)
+            }
+            file => file,
+        };
         Ok(Self {
-            file,
+            file: file?.0,
             path: path.to_owned(),
             patience,
         })

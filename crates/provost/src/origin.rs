@@ -17,8 +17,10 @@ impl Origin for GitOrigin<'_> {
     }
 
     fn resolve(&self, revision: &str) -> Result<Oid, PortError> {
-        let commit = self.0.resolve(revision);
-        commit.map_err(|error| PortError::of(Code::NotFound, error))
+        self.0.resolve(revision).map_err(|error| match error {
+            GitError::NoCommit { .. } => PortError::of(Code::NotFound, error),
+            error => git(error),
+        })
     }
 
     fn tree(&self, commit: &Oid) -> Result<Oid, PortError> {
@@ -34,16 +36,24 @@ impl Origin for GitOrigin<'_> {
         text::parse(&bytes).map_err(|error| PortError::of(Code::InputInvalid, error))
     }
 
-    fn directories(&self, tree: &Oid) -> Result<Vec<RepoPath>, PortError> {
-        let files = self.0.read_tree(tree).map_err(git)?;
-        let top = |path: &RawPath| {
-            let at = path.as_bytes().iter().position(|byte| *byte == b'/')?;
-            // A path that a contract cannot name is in no scope.
-            RepoPath::try_from(&RawPath::new(&path.as_bytes()[..at])).ok()
+    fn largest(&self, tree: &Oid) -> Result<Option<RepoPath>, PortError> {
+        let whole = self.0.read_tree(tree).map_err(git)?;
+        // Files are in order, so a directory with more than half of them holds the middle one.
+        let middle = whole.files.keys().nth(whole.files.len() / 2);
+        let Some((top, _)) = middle.and_then(|path| {
+            let bytes = path.as_bytes();
+            bytes.split_at_checked(bytes.iter().position(|byte| *byte == b'/')? + 1)
+        }) else {
+            return Ok(None);
         };
-        let mut found: Vec<RepoPath> = files.files.keys().filter_map(top).collect();
-        found.dedup();
-        Ok(found)
+        let inside = whole.files.keys();
+        let inside = inside
+            .filter(|path| path.as_bytes().starts_with(top))
+            .count();
+        let most = inside * 2 > whole.files.len();
+        // A path that a contract cannot name is in no scope.
+        let path = RepoPath::try_from(&RawPath::new(&top[..top.len() - 1]));
+        Ok(path.ok().filter(|_| most))
     }
 
     fn digest(&self, tree: &Oid, path: &RepoPath) -> Result<Option<String>, PortError> {

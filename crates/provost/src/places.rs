@@ -6,7 +6,7 @@ mod root;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
 use provost_core::bundle::verify::Pins;
@@ -55,6 +55,25 @@ pub(crate) enum Evidence {
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("neither HOME nor XDG_CACHE_HOME is set")]
 pub(crate) struct NoHome;
+
+/// The runtime root that `PROVOST_ROOT` names.
+fn named_root(root: &Path) -> Result<PathBuf, Failure> {
+    let refused = |reason: &str| {
+        Failure::new(Code::UsageError, format!("PROVOST_ROOT {reason}"))
+            .hint("name a directory of its own, or unset it: unset PROVOST_ROOT")
+    };
+    // An empty path would be the current directory, whichever that is.
+    let absolute = std::path::absolute(root).map_err(|_| refused("is empty"))?;
+    if !matches!(
+        absolute.components().next_back(),
+        Some(Component::Normal(_))
+    ) {
+        return Err(refused(
+            "names no directory of its own, such as the whole file system",
+        ));
+    }
+    Ok(absolute)
+}
 
 impl Places {
     /// The places of the repository that the current directory is in, with a runtime root of this
@@ -105,7 +124,7 @@ impl Places {
                 .hint("go into a git repository, or make one with `git init`"),
         })?;
         let root = match std::env::var_os("PROVOST_ROOT") {
-            Some(root) => std::path::absolute(&root).unwrap_or_else(|_| PathBuf::from(root)),
+            Some(root) => named_root(Path::new(&root))?,
             None => repo
                 .top()
                 .unwrap_or_else(|| repo.common_dir())

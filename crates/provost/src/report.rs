@@ -147,10 +147,22 @@ fn review(state: &State) -> Value {
     })
 }
 
-/// The prepared layers, of the candidate if they differ from those of the base.
-fn layers(state: &State) -> &[Layered] {
+/// The prepared layers, of the candidate if they differ from those of the base. A layer that this
+/// run made for another of its steps was made by it.
+fn layers(state: &State) -> Vec<Layered> {
+    let own = state.tests.values().filter(|run| !run.cached);
+    let own: Vec<_> = own.map(|run| &run.layers).collect();
     let judged = state.tests.get(&Side::Candidate).map(|run| &run.layers);
-    judged.or(state.layers.as_ref()).map_or(&[], Vec::as_slice)
+    let mut layers = judged
+        .or(state.layers.as_ref())
+        .cloned()
+        .unwrap_or_default();
+    for layer in layers.iter_mut().filter(|layer| layer.made.is_none()) {
+        let mut all = state.layers.iter().chain(own.iter().copied()).flatten();
+        let made = all.find(|other| other.key == layer.key && other.made.is_some());
+        layer.made = made.and_then(|other| other.made.clone());
+    }
+    layers
 }
 
 pub(crate) fn layer(layer: &Layered) -> String {
@@ -220,7 +232,7 @@ fn text(state: &State, bundle: &Path, beside: &Beside, output: &[Tail]) -> Strin
     text += &earlier::text(state, bundle);
     text += &work(state, beside.closer.as_ref());
     for one in layers(state) {
-        text += &format!("  prepared {}", layer(one));
+        text += &format!("  prepared {}", layer(&one));
     }
     for line in state
         .agent

@@ -16,8 +16,8 @@ fn document(paths: &[&str], extra: &Value) -> Document {
 }
 
 fn asked(paths: &[&str], extra: &Value, unasked: &Unasked, named: &[Endpoint]) -> Vec<String> {
-    let is_directory = |path: &RepoPath| ["app", "src"].contains(&path.as_str());
-    let found = widenings(&document(paths, extra), unasked, named, &is_directory);
+    let holds_most = |path: &RepoPath| path.as_str() == "app";
+    let found = widenings(&document(paths, extra), unasked, named, &holds_most);
     found.into_iter().map(|it| it.path).collect()
 }
 
@@ -148,6 +148,11 @@ fn agents_are_known_by_the_roster_or_by_their_own_word() {
         ("agent", true),
         ("agent:planner", true),
         ("agent-pm", true),
+        ("Agent", true),
+        ("Agent:x", true),
+        ("AGENT:planner", true),
+        ("Agent-PM", true),
+        ("agents", false),
         ("person", false),
         ("ann", false),
         ("", false),

@@ -95,7 +95,7 @@ pub fn check(value: &Value, rules: &Rules<'_>) -> Vec<Problem> {
 
 /// What a person should know about a contract although no rule is broken.
 pub fn advice(document: &Document) -> Vec<Misfit> {
-    let words = "is most of a repository; name what the task needs, so that the gate can check it";
+    let words = "is a broad directory; name what the task needs, so that the gate can check it";
     let broad = meaning::broad(document).into_iter();
     broad.map(|path| Misfit::new(path, words)).collect()
 }

@@ -20,7 +20,14 @@ pub enum Denied {
     Never { path: RepoPath, why: &'static str },
     #[error("`{path}` is forbidden by the declared change {intent_id}")]
     Forbidden { path: RepoPath, intent_id: String },
-    #[error("`{path}` lies outside of the declared change {intent_id}, which covers {covers}")]
+    #[error(
+        "`{path}` lies outside of the declared change {intent_id}, which covers {covers}{}",
+        if covers.contains(['*', '?']) {
+            "; `*` and `?` are letters there, so declare files or directories by their names"
+        } else {
+            ""
+        }
+    )]
     Outside {
         path: RepoPath,
         /// The newest active change.
@@ -190,6 +197,9 @@ mod tests {
             );
         }
         assert_eq!(judge(&path("c"), &[]), Err(Denied::NoIntent));
+        let pattern = intent("two", 2, &["src/*.rs"]);
+        let denied = judge(&path("src/a.rs"), &[&pattern]).unwrap_err();
+        assert!(denied.to_string().contains("are letters there"), "{denied}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Finds secrets by their characteristic shape.
 
-use super::{Kind, Secret, is_placeholder};
+use super::{Kind, Secret, is_placeholder, service};
 
 /// The form of a service's tokens: the prefix, and the least number of letters after it.
 struct Family {
@@ -71,6 +71,7 @@ pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
     words(text, found);
     authorizations(text, found);
     addresses(text, found);
+    service::marked(text, found);
 }
 
 const BEGIN: &str = "-----BEGIN ";
@@ -158,7 +159,9 @@ fn words(text: &str, found: &mut Vec<Secret>) {
         // Skip the letter that ended the run, whatever its width.
         from += text[from..].chars().next().map_or(0, char::len_utf8);
         let word = run.trim_end_matches('.');
-        if is_known_token(word) || is_signed_token(word) || is_cloud_key(word) {
+        let of_service =
+            || service::is_token(word) || service::is_second_part(&text[..start], word);
+        if is_known_token(word) || is_signed_token(word) || is_cloud_key(word) || of_service() {
             found.push(Secret {
                 range: start..start + word.len(),
                 kind: Kind::Token,

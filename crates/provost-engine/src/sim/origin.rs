@@ -15,7 +15,7 @@ use crate::ports::PortError;
 #[derive(Debug, Clone)]
 pub struct SimOrigin {
     pub policy: Policy,
-    pub directories: Vec<RepoPath>,
+    pub largest: Option<RepoPath>,
     /// The branches, by their full ref names.
     pub branches: Vec<String>,
     pub checked_out: Option<String>,
@@ -27,7 +27,7 @@ impl Default for SimOrigin {
     fn default() -> Self {
         Self {
             policy: Policy::default(),
-            directories: RepoPath::try_from("app").into_iter().collect(),
+            largest: RepoPath::try_from("app").ok(),
             branches: vec!["refs/heads/main".to_owned()],
             checked_out: Some("refs/heads/main".to_owned()),
             files: BTreeMap::new(),
@@ -58,8 +58,8 @@ impl Origin for SimOrigin {
         Ok(self.policy.clone())
     }
 
-    fn directories(&self, _: &Oid) -> Result<Vec<RepoPath>, PortError> {
-        Ok(self.directories.clone())
+    fn largest(&self, _: &Oid) -> Result<Option<RepoPath>, PortError> {
+        Ok(self.largest.clone())
     }
 
     fn digest(&self, _: &Oid, path: &RepoPath) -> Result<Option<String>, PortError> {

@@ -334,8 +334,9 @@ impl Making<'_> {
         };
         let line = command::line(&ran.argv);
         let mut reason = format!("{}: `{line}` {}", self.step.name, render_ending(ran.ending));
+        // Some tools say on one stream that they failed, and on the other why.
         let streams = [&ran.stderr, &ran.stdout];
-        if let Some(stream) = streams.into_iter().find(|stream| stream.kept > 0) {
+        for stream in streams.into_iter().filter(|stream| stream.kept > 0) {
             let place = self.machine.bundle.join(&stream.file);
             reason += &format!("; {} ends: {}", place.display(), end_of(&place));
         }

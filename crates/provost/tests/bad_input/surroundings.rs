@@ -144,6 +144,43 @@ fn in_a_repository_that_cannot_be_written_nothing_begins() {
     assert!(!stage.path("repo/.provost").exists());
 }
 
+#[test]
+fn a_bundle_on_a_read_only_file_system_verifies() {
+    let stage = stage();
+    let script = format!(
+        r#"{RUN} run
+        mount --bind . . && mount -o remount,bind,ro . && cd .
+        status=0
+        "$PROVOST" verify || status=$?
+        echo "verified $status"
+        status=0
+        "$PROVOST" verify .provost/runs/* || status=$?
+        echo "verified $status""#
+    );
+    let Some(text) = in_namespace(&stage, &script) else {
+        return;
+    };
+    assert_eq!(last_line(&text, "exit "), "0", "{text}");
+    let verified: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("verified"))
+        .collect();
+    assert_eq!(verified, ["verified 0", "verified 0"], "{text}");
+}
+
+#[test]
+fn a_root_that_is_empty_or_the_whole_file_system_is_refused() {
+    let stage = stage();
+    let before = stage.checkout("repo");
+    for root in ["", "/", "//", "/..", "/./"] {
+        let mut command = stage.provost(&good_run());
+        command.env("PROVOST_ROOT", root);
+        let got = stage.spawn(command).measured(root).verdict(root);
+        assert_eq!(got, (2, Code::UsageError), "`{root}`");
+    }
+    assert_same(&before, &stage.checkout("repo"), "an empty root");
+}
+
 /// What begins nothing in a place that cannot be written, whichever it is.
 #[test]
 fn with_a_place_that_cannot_be_written_nothing_begins_and_nothing_is_left() {

@@ -198,6 +198,57 @@ fn the_policy_of_the_base_says_what_needs_no_approval() {
 }
 
 #[test]
+fn a_directory_is_broad_by_its_share_of_the_files() {
+    let stage = stage("");
+    stage.commit(&[("lib/a.txt", "a\n")]);
+    let few = run(&stage, &["lib", "src/a.txt", "src/tox.ini"], &json!({}));
+    assert_eq!(
+        few.code(),
+        "DIFF_REFUSED",
+        "it was not asked about: {few:?}"
+    );
+    let names: Vec<String> = (0..30).map(|number| format!("lib/{number}.txt")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "x\n")).collect();
+    stage.commit(&files);
+    let most = run(&stage, &["lib", "src/a.txt"], &json!({}));
+    assert_eq!(most.code(), "APPROVAL_NEEDED", "{most:?}");
+    let problem = most.json.to_string();
+    assert!(
+        problem.contains("holds most files of the repository"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn a_contract_that_is_changed_while_its_run_waits_is_not_sealed() {
+    let stage = stage("");
+    let (asks, run) = wide(&stage);
+    let digest = asks.json.pointer("/verdict/details/digest").unwrap();
+    let digest = digest.as_str().unwrap();
+    let file = |name: &str| stage.path(&format!("repo/.provost/runs/{run}/{name}"));
+    let kept = fs::read(file("contract.source.json")).unwrap();
+    let yes = stage.ask(&["approve", &run, "--digest", digest, "--json"]);
+    assert_eq!(yes.exit, 0, "{yes:?}");
+
+    fs::write(file("contract.source.json"), "{}").unwrap();
+    let refused = stage.ask(&["resume", &run, "--json"]);
+    assert_eq!(
+        (refused.exit, refused.code()),
+        (5, "EVIDENCE_ALTERED"),
+        "{refused:?}"
+    );
+    fs::write(file("contract.source.json"), kept).unwrap();
+
+    // The contract itself is in the ledger.
+    let altered = fs::read_to_string(file("contract.json")).unwrap();
+    fs::write(file("contract.json"), altered.replace("src", "tests")).unwrap();
+    let done = stage.ask(&["resume", &run, "--json"]);
+    assert_eq!(done.exit, 0, "{done:?}");
+    let verified = stage.verify(&run);
+    assert_eq!(verified.exit, 0, "{verified:?}");
+}
+
+#[test]
 fn a_run_that_waits_is_cancelled_and_a_second_try_asks_again() {
     let stage = stage("");
     let before = stage.surroundings();

@@ -10,7 +10,7 @@ use crate::contract::{self, Problems, bounds, paths, permit, tests};
 use crate::path::is_segment;
 use crate::scope;
 
-/// Directories that hold most of a repository, so that naming them says little.
+/// Directories that usually hold so much that naming them says little.
 const BROAD: [&str; 2] = ["src", "docs"];
 
 /// The rules about `document` that depend on one field each.

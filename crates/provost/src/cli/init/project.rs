@@ -1,5 +1,8 @@
-//! Recognises a project by the files at its root, and how such a project is usually tested.
+//! Recognises a project by the files at its root and the languages of its source files, and how such
+//! a project is usually tested.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -15,8 +18,8 @@ pub(super) struct Project {
     lack: Option<&'static str>,
 }
 
-/// The files that identify a kind, in order of precedence: a build system is preferred to a
-/// Makefile beside it.
+/// The files that may identify a kind. Where there are several, the kind with the most source files
+/// counts, and of equals the first one here: a build system is preferred to a Makefile beside it.
 const KNOWN: &[(&str, &str, &str)] = &[
     ("Cargo.toml", "rust", "cargo test"),
     ("go.mod", "go", "go test ./..."),
@@ -31,6 +34,24 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("Makefile", "make", "make test"),
 ];
 
+/// The endings of source files of each kind.
+const LANGUAGES: &[(&str, &[&str])] = &[
+    ("rust", &["rs"]),
+    ("go", &["go"]),
+    ("maven", &["java", "kt", "scala"]),
+    (
+        "node",
+        &["js", "jsx", "mjs", "cjs", "ts", "tsx", "vue", "svelte"],
+    ),
+    ("python", &["py", "pyi"]),
+];
+
+/// Directories of dependencies and of build output.
+const FOREIGN: &[&str] = &["node_modules", "vendor", "target", "venv", "dist", "build"];
+
+/// How many files and directories are looked at.
+const MOST_ENTRIES: usize = 20_000;
+
 const PYTEST: &str = "pytest -q";
 const UNITTEST: &str = "python3 -m unittest";
 /// For tests that are no package: Python does not find those from the top.
@@ -42,8 +63,16 @@ const LARGEST: u64 = 256 * 1024;
 /// Recognises the project in `root`, and the command that tests it, where `is_there` finds the
 /// programs.
 pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Project {
-    let known = KNOWN.iter().find(|(file, _, _)| identifies(root, file));
-    let Some((file, kind, usual)) = known else {
+    let mut known = KNOWN
+        .iter()
+        .filter(|(file, _, _)| identifies(root, file))
+        .collect::<Vec<_>>();
+    if known.iter().any(|(_, kind, _)| *kind != known[0].1) {
+        let mut sources = BTreeMap::new();
+        count_sources(root, &mut sources, &mut MOST_ENTRIES.clone());
+        known.sort_by_key(|(_, kind, _)| Reverse(sources.get(kind).copied()));
+    }
+    let Some((file, kind, usual)) = known.first() else {
         return Project {
             kind: "unknown",
             file: None,
@@ -64,6 +93,32 @@ pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Project
         file: Some(file),
         accept: found.ok(),
         lack: found.err(),
+    }
+}
+
+/// Counts the source files below `directory` by the kind of project they belong to, until `left`
+/// entries were seen.
+fn count_sources(directory: &Path, sources: &mut BTreeMap<&'static str, usize>, left: &mut usize) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let Some(rest) = left.checked_sub(1) else {
+            return;
+        };
+        *left = rest;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let Ok(file_type) = entry.file_type() else {
+            continue;
+        };
+        if file_type.is_dir() && !name.starts_with('.') && !FOREIGN.contains(&name.as_ref()) {
+            count_sources(&entry.path(), sources, left);
+        }
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let kind = LANGUAGES
+            .iter()
+            .find(|(_, endings)| file_type.is_file() && endings.contains(&ending));
+        if let Some((kind, _)) = kind {
+            *sources.entry(kind).or_default() += 1;
+        }
     }
 }
 
@@ -324,6 +379,33 @@ mod tests {
                 Some(UNITTEST_DIRECTORY),
             ),
             (&[("tests/test_a.rb", "")], "unknown", None),
+            // A web framework in Python, with the tools for its few scripts.
+            (
+                &[
+                    ("package.json", script),
+                    ("pyproject.toml", ""),
+                    ("web/app.js", ""),
+                    ("web/views.py", ""),
+                    ("web/models.py", ""),
+                    ("tests/test_a.py", ""),
+                ],
+                "python",
+                Some(UNITTEST_DIRECTORY),
+            ),
+            // A package for node, with one script in Python.
+            (
+                &[
+                    ("package.json", script),
+                    ("requirements.txt", ""),
+                    ("lib/a.ts", ""),
+                    ("lib/b.ts", ""),
+                    ("build.py", ""),
+                    ("node_modules/gyp/a.py", ""),
+                    ("node_modules/gyp/b.py", ""),
+                ],
+                "node",
+                Some("npm test"),
+            ),
         ];
         for (files, kind, accept) in cases {
             let project = recognised(files, "");

@@ -71,6 +71,13 @@ fn a_layer_is_made_once_and_every_sandbox_reads_it() {
         let script = "grep -q one deps/made && ! echo x > deps/y && ! rm -r deps 2>/dev/null &&
             echo good > src/a.txt && git status --porcelain";
         let first = accepted(&stage, "first", script, &Ask::default());
+        let [(was_made, _)] = &layers(&first.json)[..] else {
+            panic!("{first:?}")
+        };
+        assert!(
+            was_made,
+            "the first run made the layer that it was judged with"
+        );
         let run = first.text("run_id");
         let ledger = fs::read_to_string(stage.evidence(run, "events.jsonl")).unwrap();
         assert!(ledger.contains("LAYERS_READY"), "{ledger}");
@@ -171,6 +178,16 @@ fn a_touched_layer_is_made_again() {
 fn a_step_that_fails_ends_the_run_and_its_output_is_kept() {
     let cases = [
         ("deps.sh", "echo oh no >&2; exit 3", "failed with status 3"),
+        (
+            "deps.sh",
+            "echo no such version; echo see the log >&2; exit 3",
+            "ends: no such version",
+        ),
+        (
+            "deps.sh",
+            "echo no such version; echo see the log >&2; exit 3",
+            "ends: see the log",
+        ),
         ("deps.sh", "true", "take the output"),
         ("deps.sh", "ln -s /usr deps", "take the output"),
         ("deps.sh", "mkfifo deps", "take the output"),
