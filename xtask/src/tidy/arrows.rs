@@ -57,6 +57,7 @@ const RULES: &[Rule] = &[
         ours: &["provost-core"],
         others: Some(&[
             "granit-parser",
+            "schemars",
             "serde",
             "serde_json",
             "serde_path_to_error",
