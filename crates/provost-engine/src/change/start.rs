@@ -185,6 +185,22 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    /// The intents and runs that hold files of the request. A request that may wait takes its place
+    /// behind those that wait for the same files.
+    fn in_the_way(
+        &self,
+        draft: &Intent,
+        others: &[Peer],
+        known: &RegistryView,
+        viewer: &Viewer<'_>,
+    ) -> Vec<Conflict> {
+        let mut found = conflicts(&draft.scope, others);
+        if self.request.on_conflict == OnConflict::Queue {
+            found.extend(ahead(draft, &known.intents, viewer));
+        }
+        found
+    }
+
     fn status(&self, found: &[Conflict], seen: Seen<'_>) -> Status {
         match decide(found, seen, self.request.on_conflict, self.request.policy) {
             Status::Active if self.waits => Status::Queued,
@@ -204,11 +220,7 @@ fn settle(
 ) -> (Started, Vec<Entry>) {
     let request = asked.request;
     let others = peers(&known.intents, &known.leases, viewer);
-    let mut found = conflicts(&request.scope, &others);
-    if request.on_conflict == OnConflict::Queue {
-        // A request that may wait takes its place behind those that wait for the same files.
-        found.extend(ahead(draft, &known.intents, viewer));
-    }
+    let found = asked.in_the_way(draft, &others, known, viewer);
     let hygiene = workspace
         .as_ref()
         .map(|now| AtStart::look(&request.scope, now, &others));

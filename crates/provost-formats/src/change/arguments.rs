@@ -3,6 +3,7 @@
 //! A doc comment here is what an agent reads about the tool or the argument.
 
 mod analysis;
+mod lookup;
 
 use provost_core::intent::claims::ClaimText;
 use provost_core::intent::request::{Evidence, FinishRequest, StartRequest, VerifyRequest, Wanted};
@@ -10,13 +11,16 @@ use provost_core::intent::scope::ChangeScope;
 use provost_core::intent::start::{DirtyPolicy, OnConflict};
 use provost_core::structure::blast::Depth;
 use provost_core::structure::budget::Strictness;
-use provost_core::structure::health::Points;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Detail, Focus};
+use super::Detail;
 
 pub use analysis::{AnalysisArguments, ChangedPathsArguments, GateArguments};
+pub use lookup::{
+    BlastArguments, BlastArtifactArguments, ClaimsArguments, CompareArguments, ForgetArguments,
+    MakeReceiptArguments, ReceiptArguments, ReceiptFormat, TrailArguments,
+};
 
 /// Arguments that a tool cannot use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -87,7 +91,7 @@ impl ScopeArguments {
 }
 
 /// Declares which files will be touched and says whether they may be edited now. Edit only when
-/// edit_allowed is true.
+/// `edit_allowed` is true.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartArguments {
@@ -110,7 +114,7 @@ pub struct StartArguments {
     pub ttl_seconds: Option<i64>,
     /// How far imports are followed for the blast radius; auto by default.
     pub blast_radius_depth: Option<Depth>,
-    /// How much of the blast radius is shown; get_blast_artifact has all of it.
+    /// How much of the blast radius is shown; `get_blast_artifact` has all of it.
     pub blast_radius_detail: Option<Detail>,
     /// What to do about uncommitted changes in the scope: refuse (the default), or take them for
     /// your own unfinished work.
@@ -175,12 +179,12 @@ fn needed(evidence: Option<Evidence>) -> Result<Evidence, ArgumentError> {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FinishArguments {
-    /// The intent that start_controlled_change returned.
+    /// The intent that `start_controlled_change` returned.
     pub intent_id: String,
     /// Every file that was created, changed or deleted, relative to the root.
     #[schemars(length(max = 10_000))]
     pub changed_files: Option<Vec<String>>,
-    /// Instead of changed_files: all tracked files that differ from this commit.
+    /// Instead of `changed_files`: all tracked files that differ from this commit.
     pub diff_ref: Option<String>,
     /// The analysis from after the last edit.
     pub after_run_id: Option<String>,
@@ -199,7 +203,7 @@ pub struct FinishArguments {
     pub propose_memory: Option<bool>,
     /// How much is shown of the uncommitted files; normal is the same as summary.
     pub detail_level: Option<Detail>,
-    /// How much is shown of the patch trail; get_patch_trail has all of it.
+    /// How much is shown of the patch trail; `get_patch_trail` has all of it.
     pub patch_trail_detail: Option<Detail>,
 }
 
@@ -284,9 +288,9 @@ pub struct ManageArguments {
     /// For check: the touched files, relative to the root.
     #[schemars(length(max = 10_000))]
     pub changed_files: Option<Vec<String>>,
-    /// For check, instead of changed_files: all tracked files that differ from this commit.
+    /// For check, instead of `changed_files`: all tracked files that differ from this commit.
     pub diff_ref: Option<String>,
-    /// For declare, renew and reset_workspace: how long the intent lasts, in seconds.
+    /// For declare, renew and `reset_workspace`: how long the intent lasts, in seconds.
     #[schemars(range(min = 1, max = 31_536_000))]
     pub ttl_seconds: Option<i64>,
     /// For renew: how long the lease lasts, in seconds.
@@ -362,7 +366,7 @@ pub enum Mode {
 pub struct ContractArguments {
     /// budget for the limits, verify for the verdict.
     pub mode: Mode,
-    /// The analysis that the budget is for, or another name for before_run_id.
+    /// The analysis that the budget is for, or another name for `before_run_id`.
     pub run_id: Option<String>,
     /// The analysis from before, where there is no intent.
     pub before_run_id: Option<String>,
@@ -372,7 +376,7 @@ pub struct ContractArguments {
     pub intent_id: Option<String>,
     /// How strict the judgement is; that of the start, or ci, by default.
     pub strictness: Option<Strictness>,
-    /// Instead of changed_files: all tracked files that differ from this commit.
+    /// Instead of `changed_files`: all tracked files that differ from this commit.
     pub diff_ref: Option<String>,
     /// The touched files, relative to the root.
     #[schemars(length(max = 10_000))]
@@ -394,129 +398,6 @@ impl ContractArguments {
             strictness: self.strictness,
         })
     }
-}
-
-/// What differs between two analyses of this session.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CompareArguments {
-    /// The analysis from before.
-    pub run_id_before: String,
-    /// The analysis from after; the newest by default.
-    pub run_id_after: Option<String>,
-    /// Which findings are shown; all by default.
-    pub focus: Option<Focus>,
-}
-
-/// How far a change of some files reaches.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BlastArguments {
-    /// The files, relative to the analysed root.
-    #[schemars(length(max = 10_000))]
-    pub files: Vec<String>,
-    /// The analysis; the newest by default.
-    pub run_id: Option<String>,
-    /// How far imports are followed; direct by default.
-    pub depth: Option<Depth>,
-    /// Which lists of the answer are wanted; all by default.
-    #[schemars(length(max = 10_000))]
-    pub include: Option<Vec<String>>,
-}
-
-/// The full blast report of a start, by its artifact id or its digest.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BlastArtifactArguments {
-    /// The directory whose repository is meant.
-    pub root: String,
-    /// The analysis that the report must be about.
-    pub run_id: Option<String>,
-    /// The id that the start returned.
-    pub blast_artifact_id: Option<String>,
-    /// The digest that the start returned.
-    pub projection_digest: Option<String>,
-}
-
-/// Checks claims about the code against an analysis.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ClaimsArguments {
-    /// The text with the claims.
-    pub text: String,
-    /// The analysis that the text is about; the newest by default.
-    pub run_id: Option<String>,
-    /// Whether a text without a citation gets a warning; true by default.
-    pub require_citations: Option<bool>,
-    /// By how much the patch changed the health, in points.
-    #[schemars(with = "Option<f64>")]
-    pub patch_health_delta: Option<Points>,
-}
-
-/// How a receipt is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReceiptFormat {
-    Structured,
-    Markdown,
-}
-
-impl ReceiptFormat {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Structured => "structured",
-            Self::Markdown => "markdown",
-        }
-    }
-}
-
-/// The receipt of an intent of this session: the sealed one of a finished change, else one about
-/// how it stands, which says incomplete.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MakeReceiptArguments {
-    /// The intent; or name the analysis that it began from.
-    pub intent_id: Option<String>,
-    /// The analysis that the newest intent began from.
-    pub run_id: Option<String>,
-    /// markdown by default.
-    pub format: Option<ReceiptFormat>,
-    /// Whether the blast radius is shown; true by default.
-    pub include_blast_radius: Option<bool>,
-    /// Whether the patch contract is shown; true by default.
-    pub include_patch_contract: Option<bool>,
-}
-
-/// The receipt of a finished change, by its digest or by the run it is about.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-pub struct ReceiptArguments {
-    /// The directory whose repository is meant.
-    pub root: String,
-    /// The analysis that the receipt is about.
-    pub run_id: Option<String>,
-    /// The digest that the finish returned.
-    pub receipt_digest: Option<String>,
-    /// structured by default.
-    pub format: Option<ReceiptFormat>,
-}
-
-/// The trail of a finished change, by its digest or by the run it is about.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-pub struct TrailArguments {
-    /// The directory whose repository is meant.
-    pub root: String,
-    /// The analysis that the trail is about.
-    pub run_id: Option<String>,
-    /// The digest that the finish returned.
-    pub patch_trail_digest: Option<String>,
-}
-
-/// Removes the analyses of this session and gives back its intents.
-#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ForgetArguments {
-    /// The directory whose repository is meant.
-    pub root: Option<String>,
 }
 
 #[cfg(test)]

@@ -161,7 +161,9 @@ impl ToolAnswer {
                 start::Status::Active => Exit::Yes,
             },
             Self::Finished(done, _) => of_finish(done.status),
-            Self::Got(intent, _) => of_state(intent.state),
+            Self::Got(intent, _)
+            | Self::Renewed(_, Renewed::Yes(intent))
+            | Self::Recovered(_, Recovered::Yes { intent, .. }, _) => of_state(intent.state),
             Self::Checked(_, found) => yes_if(found.status != ScopeStatus::Violated),
             Self::Promoted(answer) => match answer {
                 Promoted::Active(..) => Exit::Yes,
@@ -169,20 +171,12 @@ impl ToolAnswer {
                     Exit::NotNow
                 }
             },
-            Self::Renewed(_, Renewed::Yes(intent)) => of_state(intent.state),
-            Self::Recovered(_, Recovered::Yes { intent, .. }, _) => of_state(intent.state),
             Self::Reset(_, Some(answer)) => match answer.1 {
                 Reset::Renewed => of_state(answer.0.state),
                 Reset::Removed(state) => of_state(state),
                 Reset::Rejected(_) => Exit::No,
             },
-            Self::Looked(found) => match &found.verified {
-                Some(verified) => of_verify(verified.status),
-                None => {
-                    let state = found.intent.as_ref().map_or(State::Refused, |it| it.state);
-                    of_finish(conclude(Stop::without_permission(state)).0)
-                }
-            },
+            Self::Looked(found) => of_look(found),
             Self::Gated(found, _) => yes_if(!found.gate.would_fail),
             Self::Claims(judged) => yes_if(judged.is_valid()),
             Self::BlastArtifact(document, ..) | Self::Trail(document, _) => {
@@ -227,6 +221,14 @@ fn of_finish(status: finish::Status) -> Exit {
         finish::Status::Unverified => Exit::NotNow,
         finish::Status::Violated | finish::Status::Expired => Exit::No,
     }
+}
+
+fn of_look(found: &Looked) -> Exit {
+    if let Some(verified) = &found.verified {
+        return of_verify(verified.status);
+    }
+    let state = found.intent.as_ref().map_or(State::Refused, |it| it.state);
+    of_finish(conclude(Stop::without_permission(state)).0)
 }
 
 fn of_verify(status: verify::Status) -> Exit {

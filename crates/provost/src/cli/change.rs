@@ -357,20 +357,7 @@ fn request(command: &Command, root: &str) -> Result<Request, Failure> {
         }),
         Command::Gates(gates) => Request::read("evaluate_gates", &switches(gates))
             .map_err(|error| Trouble::from(error).failure())?,
-        Command::Blast(blast) => {
-            let is_name = blast.digest.starts_with("blast-");
-            let (name, digest) = if is_name {
-                (Some(blast.digest.clone()), None)
-            } else {
-                (None, Some(blast.digest.clone()))
-            };
-            Request::BlastArtifact(BlastArtifactArguments {
-                root: root(),
-                run_id: None,
-                blast_artifact_id: name,
-                projection_digest: digest,
-            })
-        }
+        Command::Blast(blast) => Request::BlastArtifact(artifact(&blast.digest, root())),
         Command::Start(start) => Request::Start(declared(start, root(), OnConflict::Block)?),
         Command::Queue(start) => Request::Start(declared(start, root(), OnConflict::Queue)?),
         Command::Finish(finish) => Request::Finish(finished(finish)?),
@@ -393,16 +380,7 @@ fn request(command: &Command, root: &str) -> Result<Request, Failure> {
             diff_ref: touched.diff.clone(),
             ..manage(Action::Check, Some(&touched.intent))
         }),
-        Command::Verify(verify) => Request::Contract(ContractArguments {
-            mode: Mode::Verify,
-            run_id: None,
-            before_run_id: verify.before.clone(),
-            after_run_id: verify.after.clone(),
-            intent_id: verify.intent.clone(),
-            strictness: None,
-            diff_ref: None,
-            changed_files: (!verify.files.is_empty()).then(|| verify.files.clone()),
-        }),
+        Command::Verify(verify) => Request::Contract(verified(verify)),
         Command::Receipt(receipt) => Request::Receipt(ReceiptArguments {
             root: root(),
             run_id: None,
@@ -420,6 +398,30 @@ fn request(command: &Command, root: &str) -> Result<Request, Failure> {
             ..ClaimsArguments::default()
         }),
     })
+}
+
+/// The blast radius of a start, by its name or by its digest.
+fn artifact(typed: &str, root: String) -> BlastArtifactArguments {
+    let is_name = typed.starts_with("blast-");
+    BlastArtifactArguments {
+        root,
+        run_id: None,
+        blast_artifact_id: is_name.then(|| typed.to_owned()),
+        projection_digest: (!is_name).then(|| typed.to_owned()),
+    }
+}
+
+fn verified(verify: &Verify) -> ContractArguments {
+    ContractArguments {
+        mode: Mode::Verify,
+        run_id: None,
+        before_run_id: verify.before.clone(),
+        after_run_id: verify.after.clone(),
+        intent_id: verify.intent.clone(),
+        strictness: None,
+        diff_ref: None,
+        changed_files: (!verify.files.is_empty()).then(|| verify.files.clone()),
+    }
 }
 
 /// The gates by their names; the schema of the tool refuses others.

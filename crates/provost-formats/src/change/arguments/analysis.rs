@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::{ArgumentError, wrong};
 
-/// Analyses the structure of the checkout and keeps the run for this session. Needed before a change
-/// starts, and again after the last edit.
+/// Analyses the structure of the checkout and keeps the run for this session. Needed before a
+/// change starts, and again after the last edit.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct AnalysisArguments {
     /// The directory to analyse.
@@ -21,7 +21,7 @@ pub struct AnalysisArguments {
     /// Paths whose findings the answer lists.
     #[schemars(length(max = 10_000))]
     pub changed_paths: Option<Vec<String>>,
-    /// Instead of changed_paths: all tracked files that differ from this commit.
+    /// Instead of `changed_paths`: all tracked files that differ from this commit.
     pub git_diff_ref: Option<String>,
     /// The fewest lines of a duplicated function.
     pub min_loc: Option<u32>,
@@ -71,8 +71,8 @@ pub struct WithoutEffect {
     others: BTreeMap<String, Value>,
 }
 
-/// The same as analyze_repository, with what was found in the paths that changed (changed_paths or
-/// git_diff_ref).
+/// The same as `analyze_repository`, with what was found in the paths that changed
+/// (`changed_paths` or `git_diff_ref`).
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ChangedPathsArguments(pub AnalysisArguments);
