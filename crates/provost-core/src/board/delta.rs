@@ -271,8 +271,8 @@ pub(super) enum Taken {
 fn check_step(row: &Row, delta: &Delta) -> Result<(), Fault> {
     let (from, to) = (row.status, delta.status);
     // An open task may get another owner or a heartbeat without a step.
-    let changes_fields = row.owner != delta.owner || !delta.pulse.is_silent();
-    if !from.may_become(to) && !(from == to && changes_fields) {
+    let is_update = from == to && (row.owner != delta.owner || !delta.pulse.is_silent());
+    if !from.may_become(to) && !is_update {
         return Err(Fault::NoStep { from, to });
     }
     if from.is_terminal() && row.owner != delta.owner {

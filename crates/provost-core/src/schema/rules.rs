@@ -135,7 +135,7 @@ fn constants(choices: &[Value]) -> Option<Vec<Value>> {
 
 /// The fields of an object: the header, then required ones in their order, then the others.
 fn fields(words: &Map<String, Value>) -> Vec<Field> {
-    let named = words.get("properties").and_then(Value::as_object);
+    let properties = words.get("properties").and_then(Value::as_object);
     let required = words.get("required").and_then(Value::as_array);
     let required: Vec<&str> = required
         .into_iter()
@@ -143,15 +143,18 @@ fn fields(words: &Map<String, Value>) -> Vec<Field> {
         .filter_map(Value::as_str)
         .collect();
     let mut names = required.clone();
-    let optional = named.into_iter().flat_map(Map::keys).map(String::as_str);
+    let optional = properties
+        .into_iter()
+        .flat_map(Map::keys)
+        .map(String::as_str);
     names.extend(optional.filter(|name| !required.contains(name)));
     let rank = |name: &&str| HEADER.iter().position(|lead| lead == name);
     names.sort_by_key(|name| rank(name).unwrap_or(HEADER.len()));
     let field = |name: &str| Field {
         name: name.to_owned(),
         required: required.contains(&name),
-        rule: named
-            .and_then(|named| named.get(name))
+        rule: properties
+            .and_then(|properties| properties.get(name))
             .or_else(|| words.get("additionalProperties"))
             .map(rule)
             .unwrap_or_default(),

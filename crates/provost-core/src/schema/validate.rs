@@ -177,7 +177,10 @@ impl<'a> Check<'a> {
             match (rule.prefixed.iter().find(of_prefix), &rule.others) {
                 (Some((_, rule)), _) => self.visit(rule, node, below),
                 (None, Some(others)) if others.never => {
-                    self.wrong(below, unknown(name, &rule.fields));
+                    // The search for a similar name is not made for what is not listed.
+                    if self.problems.len() < MOST {
+                        self.wrong(below, unknown(name, &rule.fields));
+                    }
                 }
                 (None, Some(others)) => self.visit(others, node, below),
                 (None, None) => {}

@@ -134,9 +134,10 @@ impl Findings {
             }
             Node::Object(fields) => {
                 for (key, field) in fields.iter() {
-                    let key = match key.contains(['~', '/']) {
-                        true => Cow::Owned(key.replace('~', "~0").replace('/', "~1")),
-                        false => Cow::Borrowed(key),
+                    let key = if key.contains(['~', '/']) {
+                        Cow::Owned(key.replace('~', "~0").replace('/', "~1"))
+                    } else {
+                        Cow::Borrowed(key)
                     };
                     self.look_for_secrets_below(&format_args!("{at}/{key}"), field);
                 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::finding::Findings;
 use super::header::take_header;
-use super::result::{self, Outcome, TaskResult};
+use super::result::{self, Change, Outcome, TaskResult};
 use super::{Answer, Surroundings, assignment, field};
 
 /// A result, and the scope of its task.
@@ -127,8 +127,8 @@ impl Bounds {
             let problem = "is not the task of the assignment";
             found.add(Code::SchemaInvalid, format_args!("{at}/task_id"), problem);
         }
-        let changes = result.changes.iter();
-        let changed: Vec<Resource> = changes.map(|change| change.resource.clone()).collect();
+        let resource = |change: &Change| change.resource.clone();
+        let changed: Vec<Resource> = result.changes.iter().map(resource).collect();
         let forbidden = &self.forbidden_scope;
         for (index, why) in acceptance::trespasses(&changed, &self.lock_scope, forbidden) {
             let path = format_args!("{at}/changes/{index}/resource");
@@ -174,13 +174,12 @@ static PRE_COMPLETE: FormatReader<PreComplete> = FormatReader::new();
 /// Compares the checks of a task with the required criteria.
 pub(super) fn check_completion(node: &Node<'_>, found: &mut Findings) -> Answer {
     let answer = Answer::new("every required criterion passed, with evidence");
-    let rule = match found.read(&PRE_COMPLETE, node, "") {
-        Some(payload) => judge_completion(payload, found),
-        None => {
-            let of_check = |path: &str| path.starts_with("/acceptance_check");
-            let is_misread = found.list().iter().any(|one| of_check(&one.path));
-            is_misread.then_some("R-PC-002")
-        }
+    let rule = if let Some(payload) = found.read(&PRE_COMPLETE, node, "") {
+        judge_completion(payload, found)
+    } else {
+        let of_check = |path: &str| path.starts_with("/acceptance_check");
+        let is_misread = found.list().iter().any(|one| of_check(&one.path));
+        is_misread.then_some("R-PC-002")
     };
     match rule {
         Some(rule) => answer.with("hook_rule", json!(rule)),

@@ -93,7 +93,7 @@ fn apply(node: &Node<'_>, found: &mut Findings) -> Option<Value> {
 /// The batches of several writers.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(transform = take_header)]
-struct Streams {
+struct SeveralWriters {
     base_ledger: Vec<LedgerRow>,
     base_version: u64,
     streams: Vec<WriterStream>,
@@ -107,7 +107,7 @@ struct WriterStream {
     stream_id: Option<Value>,
 }
 
-static STREAMS: FormatReader<Streams> = FormatReader::new();
+static STREAMS: FormatReader<SeveralWriters> = FormatReader::new();
 
 pub(super) fn check_streams(node: &Node<'_>, found: &mut Findings) -> Answer {
     let mut answer = Answer::new("every stream was applied");
