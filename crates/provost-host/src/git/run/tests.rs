@@ -71,7 +71,7 @@ fn a_git_that_hangs_or_crashes_is_reported_as_such() {
         for rev in ["main", oid.as_str()] {
             let start = Instant::now();
             let error = repo.resolve(rev).unwrap_err().to_string();
-            assert!(start.elapsed() < Duration::from_secs(60), "{name}");
+            assert!(start.elapsed() < Duration::from_mins(1), "{name}");
             let named = name.starts_with("knows") && rev != "main";
             let want = if named { "without an answer" } else { want };
             assert!(error.contains(want), "{name}: {rev}: {error}");
