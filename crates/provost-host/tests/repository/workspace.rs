@@ -108,7 +108,10 @@ fn removal_stays_below_its_root() {
     ] {
         let refused = workspace::remove(&cache, &path);
         assert!(
-            matches!(refused, Err(WorkspaceError::Remove(RemoveError::Outside { .. }))),
+            matches!(
+                refused,
+                Err(WorkspaceError::Remove(RemoveError::Outside { .. }))
+            ),
             "{}",
             path.display()
         );

@@ -379,6 +379,14 @@ mod tests {
                 Some(UNITTEST_DIRECTORY),
             ),
             (&[("tests/test_a.rb", "")], "unknown", None),
+        ];
+        recognise_all(cases);
+    }
+
+    #[test]
+    fn a_project_of_two_languages_is_what_most_of_it_is() {
+        let script = r#"{"scripts": {"test": "node --test"}}"#;
+        recognise_all(&[
             // A web framework in Python, with the tools for its few scripts.
             (
                 &[
@@ -406,7 +414,10 @@ mod tests {
                 "node",
                 Some("npm test"),
             ),
-        ];
+        ]);
+    }
+
+    fn recognise_all(cases: &[Case<'_>]) {
         for (files, kind, accept) in cases {
             let project = recognised(files, "");
             assert_eq!(
