@@ -150,6 +150,9 @@ fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
 }
 
+/// No known token is shorter.
+const SHORTEST_TOKEN: usize = 15;
+
 /// Examines every run of letters that a token can consist of.
 fn words(text: &str, found: &mut Vec<Secret>) {
     let mut from = 0;
@@ -159,6 +162,9 @@ fn words(text: &str, found: &mut Vec<Secret>) {
         // Skip the letter that ended the run, whatever its width.
         from += text[from..].chars().next().map_or(0, char::len_utf8);
         let word = run.trim_end_matches('.');
+        if word.len() < SHORTEST_TOKEN {
+            continue;
+        }
         let of_service =
             || service::is_token(word) || service::is_second_part(&text[..start], word);
         if is_known_token(word) || is_signed_token(word) || is_cloud_key(word) || of_service() {
