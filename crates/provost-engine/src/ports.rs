@@ -151,7 +151,7 @@ pub trait Host {
     /// Makes a branch of Provost with one commit of exactly the candidate.
     fn publish(&mut self, order: &effect::Publish) -> Result<Published, PortError>;
 
-    /// Saves what no ref keeps, then removes the workspaces and refs that are listed.
+    /// Saves what no ref keeps, then removes the workspaces that are listed.
     fn clean(&mut self, order: &effect::Clean) -> Result<Cleaned, PortError>;
 
     /// `text` without the secrets that this machine knows; `None` if it contains none.

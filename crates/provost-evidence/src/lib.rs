@@ -1,8 +1,8 @@
 //! Evidence, without the rules of runs: events in a hash chain, signed statements, git objects, and
 //! directories of files that a statement seals.
 //!
-//! This crate decides whether evidence is intact, complete and authentic. Whether a decision follows
-//! from it is decided by `provost-core`.
+//! This crate compares evidence with its seal and its chain. What a bundle must hold, and whether a
+//! decision follows from it, is decided by `provost-core`.
 //!
 //! # Invariants
 //!

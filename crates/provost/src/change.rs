@@ -141,6 +141,8 @@ pub(crate) struct ChangeSession {
     services: Vec<ChangeService>,
     registries: Kept,
     serves: Serves,
+    /// The directory of requests that name none.
+    root: String,
 }
 
 impl ChangeSession {
@@ -168,6 +170,7 @@ impl ChangeSession {
             services: Vec::new(),
             registries: Kept::default(),
             serves: Serves::Any,
+            root: ".".to_owned(),
         }
     }
 
@@ -246,7 +249,13 @@ impl ChangeSession {
         Ok((self.services.len() - 1, below))
     }
 
-    /// The service that knows an intent or a run; else that of the current directory.
+    /// The same session, in the directory `root`.
+    pub(crate) fn in_root(mut self, root: &str) -> Self {
+        root.clone_into(&mut self.root);
+        self
+    }
+
+    /// The service that knows an intent or a run; else that of the session's directory.
     fn knowing(&mut self, intent: Option<&str>, run: Option<&str>) -> Result<usize, Trouble> {
         for (at, service) in self.services.iter_mut().enumerate() {
             if service.knows(&self.session, intent, run) {
@@ -254,7 +263,7 @@ impl ChangeSession {
             }
         }
         match self.services.len() {
-            0 => Ok(self.at(".")?.0),
+            0 => Ok(self.at(&self.root.clone())?.0),
             count => Ok(count - 1),
         }
     }

@@ -1,6 +1,6 @@
 //! Serves MCP on stdin and stdout: one JSON-RPC message per line.
 //!
-//! Implemented without the official SDK, because five methods over a pipe need neither an async
+//! Implemented without the official SDK, because four methods over a pipe need neither an async
 //! runtime nor its forty crates.
 //!
 //! # Invariants

@@ -1,4 +1,4 @@
-//! Answers the questions of a run from its facts.
+//! The gates of a run: each judges from the facts of the run alone.
 //!
 //! Every gate fails closed: a fact that is not there is a refusal.
 

@@ -27,7 +27,7 @@ pub(crate) struct ChangeService {
     analyses: AnalysisFiles,
     files: ChangeFiles,
     lens: Box<dyn Lens + Send>,
-    /// Made on first use: most requests sign nothing.
+    /// Read on first use.
     signer: Option<KeySigner>,
 }
 

@@ -265,7 +265,9 @@ pub(super) fn run(change: &Change) -> Outcome {
     };
     let command = meant(&change.command, &change.root)?;
     let request = request(&command, &change.root)?;
-    let answer = ChangeSession::new(identity, &label).call(&request);
+    let answer = ChangeSession::new(identity, &label)
+        .in_root(&change.root)
+        .call(&request);
     let answer = answer.map_err(|trouble| {
         let failure = trouble.failure();
         let unnamed = agent.is_none() && failure.code == Code::InputInvalid;

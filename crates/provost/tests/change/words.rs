@@ -233,3 +233,26 @@ fn explain_lists_its_pages() {
     let pages = pages.as_array().unwrap();
     assert!(pages.iter().any(|one| one["page"] == "change-control"));
 }
+
+#[test]
+fn every_command_works_on_the_root_that_is_named() {
+    let stage = stage();
+    let root = stage.path("repo").display().to_string();
+    let elsewhere = |words: &[&str]| {
+        let all = [&["change", "--agent", "ada", "--root", &root], words].concat();
+        let mut command = stage.provost(&all);
+        command.current_dir(stage.path("home"));
+        let outcome = stage.spawn(command).wait();
+        let text = [outcome.out(), &outcome.stderr].concat();
+        (outcome.exit, text)
+    };
+    assert_eq!(elsewhere(&["analyze"]).0, 0);
+    let (code, text) = elsewhere(&["start", "say more", "--file", "docs/guide.md"]);
+    assert_eq!(code, 0, "{text}");
+    let id = text.lines().nth(1).unwrap().trim_start_matches("change: ");
+    stage.write("repo/docs/guide.md", "# guide\n\nmore\n");
+    let (code, text) = elsewhere(&["finish", id, "--file", "docs/guide.md"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.starts_with("accepted: "), "{text}");
+    assert!(!stage.path("home/.provost").exists());
+}

@@ -60,7 +60,7 @@ fn files<'a>(paths: impl IntoIterator<Item = &'a str>) -> String {
 
 /// A message for tools, with the tools and arguments replaced by commands and flags.
 fn spoken(text: &str) -> String {
-    const WORDS: [(&str, &str); 9] = [
+    const WORDS: [(&str, &str); 10] = [
         ("analyze_repository", "provost change analyze"),
         ("on_conflict=\"queue\"", "provost change queue"),
         (
@@ -74,6 +74,10 @@ fn spoken(text: &str) -> String {
         (
             "manage_change_intent(action=\"recover\")",
             "provost change recover",
+        ),
+        (
+            "manage_change_intent, action=\"renew\"",
+            "provost change renew",
         ),
         ("in changed_files", "with --file"),
         ("as after_run_id", "with --after"),
