@@ -4,6 +4,7 @@
 //! or else by the process that started us, which for a person is the shell of the terminal.
 //! `--json` has the whole answer; the text output has the outcome and the next command.
 
+mod spoken;
 mod text;
 
 use text::Asked;

@@ -19,6 +19,7 @@ use provost_core::wording::counted;
 use provost_formats::change::{ANALYSIS_GONE, COME_FIRST, JUDGED_WITH_OTHERS, markdown, message};
 use serde_json::Value;
 
+use super::spoken::spoken;
 use super::{Command, Start, Touched};
 use crate::change::ToolAnswer;
 use crate::show::neutralise;
@@ -56,36 +57,6 @@ fn files<'a>(paths: impl IntoIterator<Item = &'a str>) -> String {
         .into_iter()
         .map(|path| format!(" --file {}", quote(path)));
     words.collect()
-}
-
-/// A message for tools, with the tools and arguments replaced by commands and flags.
-fn spoken(text: &str) -> String {
-    const WORDS: [(&str, &str); 10] = [
-        ("analyze_repository", "provost change analyze"),
-        ("on_conflict=\"queue\"", "provost change queue"),
-        (
-            "dirty_scope_policy=\"continue_own_wip\"",
-            "--continue-own-wip",
-        ),
-        (
-            "manage_change_intent, action=\"promote\"",
-            "provost change promote",
-        ),
-        (
-            "manage_change_intent(action=\"recover\")",
-            "provost change recover",
-        ),
-        (
-            "manage_change_intent, action=\"renew\"",
-            "provost change renew",
-        ),
-        ("in changed_files", "with --file"),
-        ("as after_run_id", "with --after"),
-        ("(after_run_id)", "(--after)"),
-        ("(before_run_id)", "(--before)"),
-    ];
-    let change = |text: String, (from, to): &(&str, &str)| text.replace(from, to);
-    WORDS.iter().fold(text.to_owned(), change)
 }
 
 /// The text output; the facts of answers that have no page of their own are listed.
