@@ -321,7 +321,7 @@ fn process_tree(profile: &Profile) -> Result<OwnedFd, Errno> {
     let attributes = READ_ONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     // Without a pid namespace of its own a process may not mount a new one.
     let outer = profile.processes == Processes::Outer;
-    if outer || lacks!(profile, Proc) || lacks!(profile, Processes) {
+    if [outer, lacks!(profile, Proc), lacks!(profile, Processes)].contains(&true) {
         let tree = clone_tree(CWD, Path::new("/proc"))?;
         sys::mount_attributes(tree.as_fd(), attributes, true)?;
         return Ok(tree);
