@@ -1,7 +1,7 @@
 //! Decides which agent may take over the intent of another one.
 
 use super::conflict::{Conflict, Peer, conflicts};
-use super::hygiene::AtStart;
+use super::hygiene::{AtStart, Overlap};
 use super::record::{Intent, Ownership, State, Viewer};
 use super::workspace::Workspace;
 
@@ -66,19 +66,26 @@ pub fn judge(
 
 /// Lets an agent take over an intent although others hold its files by now, if uncommitted work of
 /// it lies in them: the others cannot finish with that work before both agree. Gives the others.
+///
+/// What the others edited after their own start is theirs, and no reason to take anything over.
 pub fn contest(
     judged: Result<(), Refusal>,
     intent: Option<&Intent>,
     now: Option<&Workspace>,
-    peers: &[Peer],
+    (known, peers): (&[Intent], &[Peer]),
 ) -> Result<Vec<Conflict>, Refusal> {
     let (Err(Refusal::Conflict(found)), Some(intent)) = (&judged, intent) else {
         return judged.map(|()| Vec::new());
     };
     let left = now.filter(|_| intent.edit_allowed);
     let left = left.map(|now| AtStart::look(&intent.scope, now, peers));
+    let was_there = |overlap: &Overlap| {
+        let holder = known.iter().find(|one| one.intent_id == overlap.intent_id);
+        let start = holder.and_then(|holder| holder.snapshot.as_ref());
+        start.is_some_and(|start| start.workspace.dirty.contains_key(&overlap.path))
+    };
     match left {
-        Some(left) if !left.overlaps.is_empty() => Ok(found.clone()),
+        Some(left) if left.overlaps.iter().any(was_there) => Ok(found.clone()),
         _ => Err(Refusal::Conflict(found.clone())),
     }
 }

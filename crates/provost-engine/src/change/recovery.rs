@@ -35,7 +35,7 @@ pub fn recover(
         let others = peers(&known.intents, &known.leases, &viewer);
         let judged = recover::judge(found, has_run, &others, &viewer);
         match (
-            recover::contest(judged, found, workspace.as_ref(), &others),
+            recover::contest(judged, found, workspace.as_ref(), (&known.intents, &others)),
             found,
         ) {
             (Ok(held_by), Some(previous)) => {
