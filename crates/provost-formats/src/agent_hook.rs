@@ -17,6 +17,8 @@ pub struct Event {
     /// What the program calls this session; empty if it does not say.
     pub session: String,
     pub what: What,
+    /// Whether the tool runs a command line, which may write more than it names.
+    pub runs: bool,
 }
 
 /// What a tool call may write.
@@ -99,6 +101,9 @@ impl EventError {
     }
 }
 
+/// Tools that run a command line.
+const SHELLS: [&str; 5] = ["Bash", "Monitor", "shell", "exec_command", "shell_command"];
+
 /// Tools of both programs that write no file of a checkout themselves.
 const HARMLESS: &[&str] = &[
     "Agent",
@@ -163,7 +168,14 @@ pub fn parse(event: &Value) -> Result<Event, EventError> {
     let cwd = text("cwd")?.to_owned();
     let session = event.get("session_id").and_then(Value::as_str);
     let session = session.unwrap_or_default().to_owned();
-    Ok(Event { cwd, session, what })
+    let tool = event.get("tool_name").and_then(Value::as_str);
+    let runs = tool.is_some_and(|tool| SHELLS.contains(&tool));
+    Ok(Event {
+        cwd,
+        session,
+        what,
+        runs,
+    })
 }
 
 /// What a tool call writes, as the call names it.
@@ -180,7 +192,7 @@ fn writes(tool: &str, input: &Map<String, Value>) -> Result<Call, EventError> {
         "Write" | "Edit" | "MultiEdit" => Ok(named(vec![field("file_path")?])),
         "NotebookEdit" => Ok(named(vec![field("notebook_path")?])),
         "apply_patch" => patch::paths(&field("command").or_else(|_| field("input"))?).map(named),
-        "Bash" | "Monitor" | "shell" | "exec_command" | "shell_command" => {
+        tool if SHELLS.contains(&tool) => {
             shell::writes(&command(input).ok_or(EventError::Field("command"))?)
         }
         // Input for a running program is not read; its start was judged.

@@ -119,6 +119,9 @@ fn judge() -> Result<String, Failure> {
 fn before(event: &Event, call: &Call) -> Result<(), Failure> {
     let cwd = Path::new(&event.cwd);
     if *call == Call::default() {
+        if event.runs {
+            watch(event);
+        }
         return Ok(());
     }
     let everyone = match HookRules::of(cwd, Whose::All) {
@@ -136,13 +139,28 @@ fn before(event: &Event, call: &Call) -> Result<(), Failure> {
     if !call.paths.is_empty() {
         allowed(cwd, &call.paths, &undeclared)?;
     }
-    if call.is_open {
+    if call.is_open || event.runs && undeclared.is_empty() {
         last.begin(&everyone)
     } else if undeclared.is_empty() {
         last.settle()
     } else {
         Ok(())
     }
+}
+
+/// Keeps the state of the checkout before a line that seems only to read, so that what it writes all
+/// the same is found after the call. Reading is never denied, so nothing here is an error; where
+/// Provost keeps no state yet, it makes none.
+fn watch(event: &Event) {
+    let begun = || -> Result<(), Failure> {
+        let rules = HookRules::of(Path::new(&event.cwd), Whose::All)?;
+        let last = LastCall::of(&rules, &event.session)?;
+        if rules.place.root.is_dir() && last.undeclared(&rules)?.is_empty() {
+            last.begin(&rules)?;
+        }
+        Ok(())
+    };
+    let _ = begun();
 }
 
 /// Reports what a call changed although no change declares it.

@@ -117,3 +117,24 @@ fn temporary_and_ignored_files_may_be_written_and_what_others_run_may_not() {
     let watch = event(&stage, "Monitor", &json!({ "command": "touch other" }));
     assert_eq!(hook(&stage, "claude", &watch).0, 2);
 }
+
+#[test]
+fn a_line_that_seems_only_to_read_is_compared_too() {
+    let stage = declared();
+    // Each passes before the call; what it would do is done here in its place.
+    for line in [
+        "X=-i; sed $X s/a/b/ README.md",
+        "sed --i s/a/b/ README.md",
+        "sed -n '1wnew.txt' README.md",
+        "hash -rp /usr/bin/touch ls; ls new.txt",
+        "ls",
+    ] {
+        assert_eq!(bash(&stage, line).0, 0, "{line}");
+        fs::write(stage.path("repo/new.txt"), "x").unwrap();
+        let (code, words) = after(&stage);
+        assert!(code == 2 && words.contains("`new.txt`"), "{line}: {words}");
+        assert_eq!(bash(&stage, "make").0, 2, "{line}");
+        fs::remove_file(stage.path("repo/new.txt")).unwrap();
+        assert_eq!(after(&stage).0, 0, "{line}");
+    }
+}
