@@ -17,6 +17,7 @@ use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::path::{RawPath, RepoPath};
 use provost_engine::change::ports::Checkout as _;
+use provost_fs::atomic::{self, Durability};
 use provost_host::shared_checkout::SharedCheckout;
 use serde_json::json;
 
@@ -66,11 +67,10 @@ impl LastCall {
         let checkout = SharedCheckout::find(&rules.top).map_err(|error| broken(&error))?;
         let text = json!(checkout.workspace()?).to_string();
         rules.place.prepare_changes()?;
-        let beside = self.file.with_extension("new");
         let parent = self.file.parent().unwrap_or(&rules.place.root);
         fs::create_dir_all(parent)
-            .and_then(|()| fs::write(&beside, text))
-            .and_then(|()| fs::rename(&beside, &self.file))
+            // Without it the next call is not compared, and no evidence is lost.
+            .and_then(|()| atomic::replace(&self.file, text.as_bytes(), 0o600, Durability::Cache))
             .map_err(|error| broken(&error))
     }
 
