@@ -18,6 +18,7 @@ pub mod change;
 mod closed;
 pub mod code;
 pub mod contract;
+pub mod document;
 pub mod exit;
 pub mod file_system_names;
 pub mod gate;

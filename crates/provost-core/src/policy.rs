@@ -19,7 +19,13 @@ use crate::run::fact::WorkspaceChoice;
 use crate::scope::Scope;
 use crate::tier::Tier;
 
+#[cfg(test)]
+mod tests;
+
 pub const FILE: &str = "provost.toml";
+
+/// The largest policy that is read, in bytes.
+pub const LARGEST: usize = 256 * 1024;
 
 /// The rules that a repository adds.
 #[derive(Debug, Clone, Default)]
@@ -120,6 +126,32 @@ struct WrittenCommands {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Flaw(String);
+
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// More than [`LARGEST`] bytes.
+    #[error("provost.toml: has more than {LARGEST} bytes")]
+    TooLarge,
+    /// Not UTF-8.
+    #[error("provost.toml: is not UTF-8")]
+    NotText,
+    /// Not TOML, or with unknown fields.
+    #[error("provost.toml: {0}")]
+    Syntax(String),
+    /// A value that breaks a rule.
+    #[error("provost.toml: {0}")]
+    Flaw(Flaw),
+}
+
+pub fn parse(bytes: &[u8]) -> Result<Policy, PolicyError> {
+    if bytes.len() > LARGEST {
+        return Err(PolicyError::TooLarge);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| PolicyError::NotText)?;
+    let written: Written =
+        toml::from_str(text).map_err(|error| PolicyError::Syntax(error.to_string()))?;
+    Policy::try_from(written).map_err(PolicyError::Flaw)
+}
 
 impl TryFrom<Written> for Policy {
     type Error = Flaw;

@@ -11,6 +11,7 @@ pub mod board;
 pub mod chain;
 pub mod change;
 pub mod drive;
+pub mod export;
 pub mod land;
 pub mod opening;
 pub mod plan;

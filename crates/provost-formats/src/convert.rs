@@ -26,11 +26,11 @@ use provost_core::verdict::Verdict;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::document::Format;
 use crate::operator::{self, Kind as Payload, Strictness, Surroundings};
 use crate::packet::Profile;
 use crate::packet::alone::{self, File};
-use crate::yaml;
+use provost_core::document::Format;
+use provost_core::document::yaml;
 use table::Kind;
 
 /// A format for handing out work.

@@ -12,7 +12,7 @@ pub use provost_core::schema::Strictness;
 use provost_core::verdict::Verdict;
 use serde_json::Value;
 
-use crate::front_matter;
+use provost_core::document::front_matter;
 
 pub mod assignment;
 pub mod board;

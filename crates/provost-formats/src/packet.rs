@@ -22,6 +22,7 @@ mod executor;
 mod fields;
 mod finding;
 mod gate;
+pub mod of_run;
 mod rule;
 pub mod seal;
 mod snapshot;

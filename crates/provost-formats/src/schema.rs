@@ -25,7 +25,7 @@ use crate::operator::result::TaskResult;
 use crate::operator::{Kind, Strictness, Surroundings, check, lines};
 use crate::packet::Profile;
 use crate::packet::alone::{self, File};
-use crate::yaml;
+use provost_core::document::yaml;
 
 /// A format that others fixed: its schema, its reader and an example.
 #[derive(Debug, Clone, Copy)]

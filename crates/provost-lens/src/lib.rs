@@ -26,6 +26,7 @@ mod imports;
 mod language;
 mod parse;
 mod report;
+pub mod sarif;
 mod tree;
 mod unused;
 mod walk;

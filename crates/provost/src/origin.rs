@@ -6,7 +6,6 @@ use provost_core::path::{RawPath, RepoPath};
 use provost_core::policy::{self, Policy};
 use provost_engine::opening::Origin;
 use provost_engine::ports::PortError;
-use provost_formats::policy as text;
 use provost_host::git::{GitError, Repository};
 
 pub(crate) struct GitOrigin<'a>(pub(crate) &'a Repository);
@@ -33,7 +32,7 @@ impl Origin for GitOrigin<'_> {
             return Ok(Policy::default());
         };
         let bytes = self.0.blob(&file.oid).map_err(git)?;
-        text::parse(&bytes).map_err(|error| PortError::of(Code::InputInvalid, error))
+        policy::parse(&bytes).map_err(|error| PortError::of(Code::InputInvalid, error))
     }
 
     fn largest(&self, tree: &Oid) -> Result<Option<RepoPath>, PortError> {

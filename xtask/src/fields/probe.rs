@@ -7,13 +7,13 @@ use std::path::Path;
 use provost_core::code::Code;
 use provost_core::contract::check::{self, Purpose, Rules};
 use provost_core::contract::{self, Contract};
+use provost_core::document::{self, Format};
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::package::Operation;
 use provost_core::schema::validate::validate;
 use provost_core::schema::{TASK_CONTRACT, find};
 use provost_core::verdict::Verdict;
 use provost_formats::child_package;
-use provost_formats::document::{self, Format};
 use provost_formats::schema::FOREIGN;
 use serde_json::{Value, json};
 

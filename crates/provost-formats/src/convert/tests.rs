@@ -121,7 +121,7 @@ fn every_direction_gives_a_document_that_its_own_check_allows() {
         assert!(verdict.allow, "{from:?} {to:?}: {verdict:?}");
         // The text that is printed is the document that was judged.
         let text = to.render(&made.document);
-        let read = crate::document::parse(to.format(), text.as_bytes()).unwrap();
+        let read = provost_core::document::parse(to.format(), text.as_bytes()).unwrap();
         assert_eq!(read, made.document, "{from:?} {to:?}");
     }
 }

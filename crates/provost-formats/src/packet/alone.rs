@@ -8,7 +8,7 @@ use super::{
     EXECUTOR_REPORT, Profile, Source, TASK_CARD, VALIDATOR_REPORT, card, evidence, executor,
     refuse, rule, seal, snapshot, validator,
 };
-use crate::yaml;
+use provost_core::document::yaml;
 
 /// A kind of file in a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

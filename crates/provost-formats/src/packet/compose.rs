@@ -13,7 +13,7 @@ use super::rule::Effort;
 use super::seal::{AFTER, BEFORE, LOG};
 use super::validator::CHECKS;
 use super::{Document, Packet, Profile, Source, describe, executor, gate, refuse};
-use crate::yaml;
+use provost_core::document::yaml;
 
 /// The task that a planner publishes.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::Source;
 use super::finding::Findings;
-use crate::yaml;
+use provost_core::document::yaml;
 
 pub(super) fn mapping(
     source: &Source,

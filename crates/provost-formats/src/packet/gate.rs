@@ -15,7 +15,7 @@ use super::evidence::Changes;
 use super::fields::{self, Fields};
 use super::finding::Findings;
 use super::{Accepted, EXECUTOR_REPORT, Source, VALIDATOR_REPORT, rule};
-use crate::document::{self, Format};
+use provost_core::document::{self, Format};
 
 /// A file that the caller names for the gate.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use provost_core::bundle::key::SigningKey;
 
 use super::seal::{AFTER, BEFORE, LOG, Sealed, Stage};
 use super::*;
-use crate::yaml;
+use provost_core::document::yaml;
 
 const DIRECTORY: &str = "artifacts/subagent_control/p1";
 

@@ -7,7 +7,7 @@ use provost_core::schema::validate::validate;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::document::{self, Format as Spelling};
+use provost_core::document::{self, Format as Spelling};
 
 fn example(foreign: &Foreign) -> Value {
     let root = env!("CARGO_MANIFEST_DIR");

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use provost_core::document::{front_matter, toml, yaml};
 use provost_core::json::{self, DEEPEST, LARGEST, MOST};
 use provost_core::path::RepoPath;
 use provost_formats::packet::seal::Stage;
 use provost_formats::packet::{self, Evidence, Found, Packet, Profile, Source};
-use provost_formats::{front_matter, toml, yaml};
 use serde_json::Value;
 
 /// A value that was read stays within the limits and survives writing and reading; a JSON text that

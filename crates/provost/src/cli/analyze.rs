@@ -10,8 +10,8 @@ use provost_core::structure::baseline::{Baseline, LARGEST, Seen};
 use provost_core::structure::{Category, Finding, Formula, Report, Settings, Summary};
 use provost_core::wording::counted;
 use provost_engine::ports::Lens as _;
-use provost_formats::sarif;
 use provost_fs::atomic::{self, Durability};
+use provost_lens::sarif;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};

@@ -12,6 +12,7 @@ use provost_core::chain::{self, Chain, Document, NodeAgents, Standing, State, re
 use provost_core::code::Code;
 use provost_core::contract::check::{Purpose, Rules};
 use provost_core::contract::{self, Problem};
+use provost_core::document;
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::json;
 use provost_core::net::credential::Credential;
@@ -22,7 +23,6 @@ use provost_engine::chain::{Ports, Task};
 use provost_engine::drive;
 use provost_engine::opening::{self, Agent, Origin as _};
 use provost_engine::ports::Bundle as _;
-use provost_formats::document;
 use provost_host::machine;
 use serde_json::json;
 

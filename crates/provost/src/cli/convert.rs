@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use provost_core::code::Code;
+use provost_core::document::{self, Format};
 use provost_core::gate::command::CommandPolicy;
 use provost_core::json;
 use provost_core::verdict::Verdict;
 use provost_formats::convert::{self, Converted, Dialect, Note, Settings};
-use provost_formats::document::{self, Format};
 use serde_json::json;
 
 use super::snapshot;

@@ -15,8 +15,8 @@ use provost_core::path::{RawPath, RepoPath};
 use provost_core::record::{self, Head, Record};
 use provost_core::run::State;
 use provost_core::run::why::Why;
-use provost_formats::export::{junit, packet, sarif};
-use provost_formats::packet::{Document, Source};
+use provost_engine::export::{junit, sarif};
+use provost_formats::packet::{Document, Source, of_run};
 use provost_host::bundle::Directory;
 use provost_host::git::{GitError, Repository};
 use serde_json::{Value, json};
@@ -194,14 +194,14 @@ fn packet(export: &Export, place: &Places, run: &Sealed) -> Outcome {
             source,
         }
     };
-    let material = packet::Material {
+    let material = of_run::Material {
         state: &run.state,
         records: &run.records,
         trees: [base, candidate],
         log: &|name| run.read(name),
         docs: export.docs.iter().map(document).collect(),
     };
-    let files = match packet::compose(material, &super::packet::signing_key()?) {
+    let files = match of_run::compose(material, &super::packet::signing_key()?) {
         Ok(files) => files,
         Err(verdict) => return Ok(verdict.into()),
     };
@@ -230,10 +230,10 @@ fn digests(
     repo: &Repository,
     tree: &Oid,
     known: &mut BTreeMap<Oid, String>,
-) -> Result<packet::Digests, Failure> {
+) -> Result<of_run::Digests, Failure> {
     let git = |error: GitError| Failure::of(Code::GitFailed, &error);
     let mut batch = repo.batch().map_err(git)?;
-    let mut digests = packet::Digests::new();
+    let mut digests = of_run::Digests::new();
     for (path, node) in &repo.read_tree(tree).map_err(git)?.files {
         if node.mode == Mode::Gitlink {
             continue;

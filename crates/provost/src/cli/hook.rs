@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use provost_core::code::Code;
 use provost_core::contract::{self, Contract};
+use provost_core::document;
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::hook::{Binding, Bound};
 use provost_core::json;
@@ -21,7 +22,6 @@ use provost_core::object::{Oid, sha256};
 use provost_core::policy::Policy;
 use provost_core::verdict::Verdict;
 use provost_engine::opening::Origin as _;
-use provost_formats::document;
 use provost_host::hooks::{self, Asks, HOOKS, Standing};
 use serde_json::json;
 

@@ -2,13 +2,13 @@
 //! it.
 
 use clap::Args;
+use provost_core::document::Format;
+use provost_core::document::lines::Lines;
 use provost_core::exit::Exit;
 use provost_core::json;
 use provost_core::run::fact::ContractSource;
 use provost_core::run::why::{Clause, Edit, Row, Why, Widening};
 use provost_core::wording::counted;
-use provost_formats::document::Format;
-use provost_formats::lines::Lines;
 use serde_json::Value;
 
 use super::run::refused;

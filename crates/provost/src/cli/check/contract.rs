@@ -7,11 +7,11 @@ use provost_core::approval::Widening;
 use provost_core::code::Code;
 use provost_core::contract;
 use provost_core::contract::check::{self, Purpose, Rules};
+use provost_core::document;
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::path::RepoPath;
 use provost_core::verdict::Verdict;
 use provost_engine::opening::{self, Agent, Origin as _, Preflight};
-use provost_formats::document;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};

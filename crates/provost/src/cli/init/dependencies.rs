@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn every_step_can_be_used_and_takes_at_most_five_lines() {
         for known in KNOWN {
-            let config = provost_formats::policy::parse(known.step.as_bytes()).unwrap();
+            let config = provost_core::policy::parse(known.step.as_bytes()).unwrap();
             assert_eq!(config.prepare.len(), 1, "{}", known.file);
             assert!(known.step.lines().count() <= 5, "{}", known.file);
         }

@@ -290,7 +290,7 @@ mod tests {
     fn the_first_policy_adds_nothing() {
         for accept in COMMANDS {
             let text = policy(accept, "");
-            let config = provost_formats::policy::parse(text.as_bytes()).unwrap();
+            let config = provost_core::policy::parse(text.as_bytes()).unwrap();
             assert!(config.commands.is_empty(), "{accept}");
             assert!(config.agents.is_empty(), "{accept}");
             assert!(config.protect.oracle.entries().is_empty());
@@ -311,7 +311,7 @@ mod tests {
                     _ => text += &format!("{line}\n"),
                 }
             }
-            let config = provost_formats::policy::parse(text.as_bytes()).unwrap();
+            let config = provost_core::policy::parse(text.as_bytes()).unwrap();
             assert_eq!(config.commands.len(), 1, "{text}");
             assert!(config.agents.contains_key("default"), "{text}");
             assert_eq!(config.protect.oracle.entries().len(), 1, "{text}");

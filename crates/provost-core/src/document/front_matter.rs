@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use crate::yaml::{self, YamlError};
+use super::yaml::{self, YamlError};
 
 /// Markdown, and the YAML in front of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,7 @@ pub enum FrontMatterError {
 /// Splits `bytes`; lines and columns in errors count from the first line of the whole file.
 pub fn parse(bytes: &[u8]) -> Result<Page<'_>, FrontMatterError> {
     // The limit comes first, so that no more than that is searched.
-    if bytes.len() > provost_core::json::LARGEST {
+    if bytes.len() > crate::json::LARGEST {
         return Err(YamlError::TooLarge(bytes.len()).into());
     }
     let text = std::str::from_utf8(bytes)

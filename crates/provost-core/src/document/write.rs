@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Format;
-use crate::yaml;
+use super::{Format, yaml};
 
 /// `document` in `format`. Its fields come in the order of `words`, each below its comment where
 /// the format has comments; fields that `words` does not list come last.

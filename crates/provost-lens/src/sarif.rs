@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use provost_core::structure::{Category, Finding, Report, Severity, Spot};
 use serde_json::{Value, json};
 
-use crate::export::sarif::{SCHEMA, uri};
+use provost_engine::export::sarif::{SCHEMA, uri};
 
 /// The document about `report`, made by `version` of the program.
 pub fn render(report: &Report, version: &str) -> Value {

@@ -3,14 +3,18 @@
 //! All three become the same kind of value, so that contracts and task cards have one reader for
 //! every file format.
 
+pub mod front_matter;
+pub mod lines;
+pub mod toml;
 mod write;
+pub mod yaml;
 
-use provost_core::json::{self, JsonError};
+use crate::json::{self, JsonError};
 use serde_json::Value;
 
-use crate::toml::{self, TomlError};
-use crate::yaml::{self, YamlError};
+use toml::TomlError;
 pub use write::render;
+use yaml::YamlError;
 
 /// The file format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use provost_core::run::State;
 use provost_core::run::why::{Refusal, Row, Why};
 use serde_json::{Value, json};
 
-pub(crate) const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+pub const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
 /// The document about a finished run, and the reasons for its verdict.
 pub fn render(state: &State, why: &Why) -> Value {
@@ -112,7 +112,7 @@ fn result(refusal: &Refusal, row: &Row, rule: usize) -> Value {
 }
 
 /// A path as a relative reference.
-pub(crate) fn uri(path: &str) -> String {
+pub fn uri(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     let mut text = String::new();
     for byte in path.bytes() {

@@ -9,10 +9,10 @@ use provost_core::run::fact::{CommandRun, Ending, Fact, Side};
 use provost_core::time;
 use provost_core::verdict::Verdict;
 
-use crate::packet::compose::{self, Ran, Task};
-use crate::packet::seal::{self, AFTER, BEFORE, LOG, SEAL, Sealed, Stage};
-use crate::packet::{
-    self, Document, EXECUTOR_REPORT, Evidence, Found, Packet, Profile, Snapshot, Source, TASK_CARD,
+use super::compose::{self, Ran, Task};
+use super::seal::{self, AFTER, BEFORE, LOG, SEAL, Sealed, Stage};
+use super::{
+    Document, EXECUTOR_REPORT, Evidence, Found, Packet, Profile, Snapshot, Source, TASK_CARD,
     VALIDATOR_REPORT,
 };
 
@@ -85,7 +85,7 @@ pub fn compose(
     files.insert(VALIDATOR_REPORT, conclusion);
     let sealed = seal::seal(phase_id, Stage::Sealed, &sources(&files), key);
     files.insert(SEAL, sealed.unwrap_or_default());
-    let verdict = packet::judge(&packet(phase_id, &files, Some(key)), Profile::Literal, None);
+    let verdict = super::judge(&packet(phase_id, &files, Some(key)), Profile::Literal, None);
     if verdict.allow {
         Ok(files)
     } else {
@@ -111,7 +111,7 @@ fn packet<'a>(
     let (task_card, envelope) = (take(TASK_CARD), take(SEAL));
     let all = self::sources(files);
     let of = |name: &str| all.get(name).cloned().unwrap_or(Source::Missing);
-    let found = packet::wanted(&task_card).into_iter();
+    let found = super::wanted(&task_card).into_iter();
     let found = found.map(|(evidence, path): (Evidence, _)| Found {
         evidence,
         in_packet: of(path.as_str()),

@@ -7,5 +7,4 @@
 
 mod cases;
 pub mod junit;
-pub mod packet;
 pub mod sarif;

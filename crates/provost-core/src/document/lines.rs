@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::json::{DEEPEST, LARGEST};
 use granit_parser::{Event, Parser};
-use provost_core::json::{DEEPEST, LARGEST};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::document::Format;
+use super::Format;
 
 /// The line of each part of a document, from 1, by its JSON pointer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,0 +1,122 @@
+use crate::agent::{Adapter, Agent};
+use crate::run::fact::WorkspaceChoice;
+use crate::tier::Tier;
+
+use super::*;
+
+#[test]
+fn a_policy_adds_to_the_rules() {
+    let policy = parse(
+        b"[protect]\noracle = [\"spec/\"]\n[commands]\nallow = [\"make test\"]\n\
+          [agents.mine]\ncommand = \"my-agent --fast 'a b'\"\n\
+          [workspace]\nkind = \"overlay\"\n[box]\nloopback = false\nleast_tier = \"landlock\"\n\
+          [[prepare]]\nrun = \"npm ci\"\ninputs = [\"package-lock.json\"]\n\
+          outputs = [\"node_modules\"]\nnet = [\"registry.npmjs.org:443\"]\n[limits]\nprocesses = 64\n\
+          [approve]\npaths = [\"src/\"]\nnet = [\"a.example:443\"]\nfewer_tests = true\n",
+    )
+    .unwrap();
+    assert_eq!(policy.commands, [["make", "test"]]);
+    assert_eq!(policy.workspace, WorkspaceChoice::Overlay);
+    assert_eq!(policy.limits.processes, Some(64));
+    assert_eq!(policy.least_tier, Tier::Landlock);
+    assert_eq!(parse(b"").unwrap().least_tier, Tier::Namespaces);
+    let argv = ["my-agent", "--fast", "a b"].map(str::to_owned).to_vec();
+    assert_eq!(policy.agents["mine"], Agent::Command(argv));
+    assert_eq!(policy.protect.oracle.entries().len(), 1);
+    assert!(policy.loopback_off);
+    assert_eq!(policy.approve.paths.entries().len(), 1);
+    assert_eq!(policy.approve.net.len(), 1);
+    assert!(policy.approve.fewer_tests && policy.approve.authors.is_empty());
+    assert_eq!(policy.approve.tier, Tier::Namespaces);
+    assert_eq!(policy.prepare[0].run, [["npm", "ci"]]);
+}
+
+#[test]
+fn an_agent_with_an_adapter_says_what_it_may_spend() {
+    let text = b"[agents.a]\nadapter = \"claude\"\nmodel = \"m-1\"\nlogin = \"none\"\n\
+        base_url = \"http://127.0.0.1:8080/v1\"\nmax_tokens = 9\nmax_cost_usd = 1.5\n\
+        [agents.b]\nadapter = \"codex\"\n";
+    let agents = parse(text).unwrap().agents;
+    let Agent::Adapted(adapted) = &agents["a"] else {
+        panic!("{agents:?}");
+    };
+    assert_eq!(adapted.budget.tokens, Some(9));
+    assert_eq!(adapted.budget.micro_usd, Some(1_500_000));
+    let url = adapted.provider.as_ref().unwrap().base_url.to_string();
+    assert_eq!(url, "http://127.0.0.1:8080/v1");
+    let plain = Adapter::Codex.plain().unwrap();
+    assert_eq!(agents["b"], Agent::Adapted(plain));
+    for (line, field) in [
+        ("", "command"),
+        ("adapter = \"exec\"", "command"),
+        ("adapter = \"codex\"\ncommand = \"x\"", "command"),
+        ("command = \"x\"\nmax_tokens = 1", "max_tokens"),
+        ("adapter = \"codex\"\nmodel = \"--x\"", "model"),
+        ("adapter = \"codex\"\nbase_url = \"x\"", "base_url"),
+        ("adapter = \"codex\"\nmax_tokens = 0", "max_tokens"),
+        // Tokens that cannot be counted cannot be limited.
+        (
+            "adapter = \"codex\"\nlogin = \"none\"\nmax_tokens = 9",
+            "max_tokens",
+        ),
+        (
+            "adapter = \"mcp\"\ncommand = \"x\"\nmax_tokens = 9",
+            "max_tokens",
+        ),
+        ("adapter = \"codex\"\nmax_cost_usd = -1.0", "max_cost_usd"),
+        ("adapter = \"codex\"\nmax_cost_usd = nan", "max_cost_usd"),
+        ("adapter = \"codex\"\ntool = \"x\"", "tool"),
+        ("adapter = \"mcp\"", "command"),
+        ("adapter = \"mcp\"\ncommand = \"x\"\ntool = \"x y\"", "tool"),
+        ("adapter = \"mcp\"\ncommand = \"\"", "command"),
+        (
+            "adapter = \"mcp\"\ncommand = \"x\"\nlogin = \"none\"",
+            "login",
+        ),
+        ("command = \"x\"\nreply_tool = \"y\"", "reply_tool"),
+    ] {
+        let error = parse(format!("[agents.x]\n{line}\n").as_bytes()).unwrap_err();
+        let place = format!("provost.toml: agents.x.{field} ");
+        assert!(error.to_string().starts_with(&place), "{line}: {error}");
+    }
+}
+
+#[test]
+fn a_policy_that_does_not_parse_is_refused() {
+    let cases: [&[u8]; 18] = [
+        b"[mcp.none]\ncommand = \"x\"",
+        b"[mcp.\"a b\"]\ncommand = \"x\"",
+        b"[mcp.a]",
+        b"[[prepare]]\nrun = \"npm ci\"",
+        b"[box]\nleast_tier = \"none\"",
+        b"surprise = 1",
+        b"[approve]\nnet = [\"a.example\"]",
+        b"[approve]\noracle = [\"../x\"]",
+        b"[approve]\ntier = \"none\"",
+        b"[approve]\neverything = true",
+        b"[workspace]\nkind = \"fast\"",
+        b"[protect]\noracle = [\"../x\"]",
+        b"[commands]\nallow = [\"'unclosed\"]",
+        b"[agents.x]\ncommand = \"\"",
+        b"\xff",
+        b"[protect]\n[protect]\n",
+        b"[limits]\nprocesses = 1",
+        b"[limits]\nram = 64",
+    ];
+    for bytes in cases {
+        let error = parse(bytes).unwrap_err().to_string();
+        assert!(error.starts_with("provost.toml: "), "{error}");
+    }
+}
+
+#[test]
+fn both_names_of_the_table_of_sandboxes_are_not_taken_together() {
+    let both = parse(b"[box]\nloopback = false\n[sandbox]\nleast_tier = \"landlock\"\n");
+    let said = both.unwrap_err().to_string();
+    assert!(said.contains("older name of [sandbox]"), "{said}");
+    assert!(
+        parse(b"[sandbox]\nloopback = false\n")
+            .unwrap()
+            .loopback_off
+    );
+}
