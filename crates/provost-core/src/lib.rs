@@ -11,7 +11,6 @@
 pub mod agent;
 pub mod agent_registry;
 pub mod approval;
-pub mod board;
 pub mod bundle;
 pub mod chain;
 pub mod change;
@@ -34,6 +33,7 @@ pub mod policy;
 pub mod prepare;
 pub mod progress;
 pub mod protect;
+pub mod resource;
 pub mod retention;
 pub mod review;
 pub mod run;

@@ -7,7 +7,6 @@
 //! - This crate reaches the machine only through its ports.
 
 pub mod after;
-pub mod board;
 pub mod chain;
 pub mod change;
 pub mod drive;

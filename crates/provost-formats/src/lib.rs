@@ -4,6 +4,7 @@
 //! into the core model here and rendered out of it. Only the surfaces know this crate.
 
 pub mod agent_hook;
+pub mod board;
 pub mod change;
 pub mod child_package;
 pub mod convert;

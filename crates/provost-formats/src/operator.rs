@@ -4,7 +4,7 @@
 //!
 //! - Any bytes give a verdict; only a payload in which every rule was checked and held is allowed.
 //! - Every finding names its field as a JSON pointer, and one of the fourteen codes of the format.
-//! - The rules are those of `provost_core::board`; this module only knows how payloads spell them.
+//! - The rules are those of `crate::board`; this module only knows how payloads spell them.
 
 use provost_core::code::Code;
 use provost_core::json::{self, Node};

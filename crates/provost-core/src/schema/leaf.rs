@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use schemars::JsonSchema;
 
-use crate::board::resource::Resource;
-use crate::board::row::{self, TaskId};
 use crate::bundle::report::{Sha256, Time};
 use crate::object::Oid;
+use crate::resource::Resource;
 use crate::time::{self, Zone};
 
 /// Why a value does not match.
@@ -42,7 +41,8 @@ const fn pattern(
 }
 
 const UUID: &str = "^[0-9a-fA-F-]{36}$";
-const TASK_ID: &str = "^(T-[0-9]+|[0-9a-fA-F-]{36})$";
+/// A task id of the operator contracts.
+pub const TASK_ID: &str = "^(T-[0-9]+|[0-9a-fA-F-]{36})$";
 
 pub(super) static PATTERNS: [TextPattern; 7] = [
     pattern("^[0-9A-Fa-f]{64}$", "", |text| {
@@ -56,14 +56,35 @@ pub(super) static PATTERNS: [TextPattern; 7] = [
         !text.is_empty() && text.bytes().all(allowed)
     }),
     pattern(r"\S", "", |text| !text.trim().is_empty()),
-    pattern(UUID, "a UUID", row::is_loose_uuid),
-    pattern(
-        TASK_ID,
-        "a task id: `T-` and digits, or a UUID",
-        TaskId::is_valid,
-    ),
+    pattern(UUID, "a UUID", is_loose_uuid),
+    pattern(TASK_ID, "a task id: `T-` and digits, or a UUID", is_task_id),
     pattern(r"^1\.[0-9]+\.[0-9]+$", "like `1.0.0`", is_version),
 ];
+
+/// Whether `text` is `T-` and digits, or a UUID.
+pub fn is_task_id(text: &str) -> bool {
+    let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
+    text.strip_prefix("T-").is_some_and(is_number) || is_loose_uuid(text)
+}
+
+/// Whether `text` is 36 hexadecimal digits and dashes, in any order.
+fn is_loose_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+/// Whether `text` is a random UUID: version 4, with its dashes in their places.
+fn is_random_uuid(text: &str) -> bool {
+    let dash_at = |at: usize| matches!(at, 8 | 13 | 18 | 23);
+    is_loose_uuid(text)
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            14 => byte == b'4',
+            19 => matches!(byte, b'8' | b'9' | b'a' | b'b' | b'A' | b'B'),
+            _ => dash_at(at) == (byte == b'-'),
+        })
+}
 
 fn is_version(text: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -113,7 +134,7 @@ pub(super) static FORMATS: [TextFormat; 10] = [
         require(written.is_some(), problem)
     }),
     format("uuid-v4", |text| {
-        require(row::is_random_uuid(text), "is not a UUID of version 4")
+        require(is_random_uuid(text), "is not a UUID of version 4")
     }),
     format("resource", |text| match Resource::parse(text) {
         Ok(_) => Ok(()),
@@ -165,8 +186,6 @@ macro_rules! text_schema {
         }
     };
 }
-
-text_schema!(TaskId, { "type": "string", "pattern": TASK_ID });
 
 text_schema!(Resource, {
     "type": "string", "minLength": 1, "format": "resource",
@@ -258,5 +277,26 @@ impl<T: JsonSchema> JsonSchema for Strictly<T> {
         let mut schema = T::json_schema(generator).to_value();
         super::settle(&mut schema, super::Strictness::Strict);
         schemars::json_schema!({ "x-strict": schema })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_random_uuid_has_its_version_and_its_dashes() {
+        let cases = [
+            ("0f9e8d7c-6b5a-4c3d-9e2f-1a0b9c8d7e6f", true),
+            ("0F9E8D7C-6B5A-4C3D-BE2F-1A0B9C8D7E6F", true),
+            ("0f9e8d7c-6b5a-1c3d-9e2f-1a0b9c8d7e6f", false),
+            ("0f9e8d7c-6b5a-4c3d-1e2f-1a0b9c8d7e6f", false),
+            ("00000000-0000-0000-0000-000000000000", false),
+            ("------------------------------------", false),
+            ("0f9e8d7c06b5a-4c3d-9e2f-1a0b9c8d7e6f", false),
+        ];
+        for (text, want) in cases {
+            assert_eq!(is_random_uuid(text), want, "{text}");
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! The assignment: a task, what it may touch, and what counts as done.
 
-use provost_core::board::lock::{self, Lock};
-use provost_core::board::resource::{self, Cover, Resource};
-use provost_core::board::row::{Priority, TaskId};
-use provost_core::board::watchdog::SHORTEST_TIMEOUT;
+use crate::board::lock::{self, Lock};
+use crate::board::row::{Priority, TaskId};
+use crate::board::watchdog::SHORTEST_TIMEOUT;
 use provost_core::code::Code;
 use provost_core::json::Node;
+use provost_core::resource::{self, Cover, Resource};
 use provost_core::schema::leaf::{Filled, FilledStrictly, InnerPath};
 use provost_core::schema::read::FormatReader;
 use schemars::JsonSchema;

@@ -3,15 +3,15 @@
 //! Every function returns the input of a board's decision, or the verdict on a payload that is
 //! invalid. What only a board can know (rows, locks, versions) is decided there.
 
-use provost_core::board::decide::Report;
-use provost_core::board::delta::Delta;
-use provost_core::board::fact::{Blocker, LogLine, Terms};
-use provost_core::board::resource::Resource;
-use provost_core::board::row::{Status, TaskId};
-use provost_core::board::state::Board;
-use provost_core::board::worklog;
+use crate::board::decide::Report;
+use crate::board::delta::Delta;
+use crate::board::fact::{Blocker, LogLine, Terms};
+use crate::board::row::{Status, TaskId};
+use crate::board::state::Board;
+use crate::board::worklog;
 use provost_core::code::Code;
 use provost_core::json::Node;
+use provost_core::resource::Resource;
 use provost_core::schema::leaf::RunUuid;
 use provost_core::schema::read::FormatReader;
 use provost_core::verdict::Verdict;

@@ -3,11 +3,11 @@
 //! They are computed from the board alone and contain no time of their own, so the same board
 //! always gives the same bytes.
 
-use provost_core::board::fact::Blocker;
-use provost_core::board::lock::Lock;
-use provost_core::board::row::{Row, TaskId};
-use provost_core::board::state::{Board, Card};
-use provost_core::board::watchdog::SHORTEST_TIMEOUT;
+use crate::board::fact::Blocker;
+use crate::board::lock::Lock;
+use crate::board::row::{Row, TaskId};
+use crate::board::state::{Board, Card};
+use crate::board::watchdog::SHORTEST_TIMEOUT;
 use provost_core::object::sha256;
 use provost_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
@@ -163,7 +163,7 @@ fn render_row(board: &Board, row: &Row) -> HandoffRow {
 
 #[cfg(test)]
 mod tests {
-    use provost_core::board::decide::Request;
+    use crate::board::decide::Request;
     use provost_core::code::Code;
 
     use super::*;

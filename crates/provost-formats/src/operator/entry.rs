@@ -1,7 +1,7 @@
 //! One entry of a worklog.
 
-use provost_core::board::row::TaskId;
-use provost_core::board::worklog::LastEntry;
+use crate::board::row::TaskId;
+use crate::board::worklog::LastEntry;
 use provost_core::code::Code;
 use provost_core::json::Node;
 use provost_core::schema::leaf::{Filled, GivenUtcTime, RunUuid};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use provost_core::board::delta::{Create, Delta};
-use provost_core::board::lock::{self, Lock};
-use provost_core::board::resource;
-use provost_core::board::row::{Pulse, Status, TaskId};
+use crate::board::delta::{Create, Delta};
+use crate::board::lock::{self, Lock};
+use crate::board::row::{Pulse, Status, TaskId};
 use provost_core::code::Code;
 use provost_core::json::Node;
+use provost_core::resource;
 use provost_core::schema::leaf::Filled;
 use provost_core::schema::read::FormatReader;
 use schemars::JsonSchema;

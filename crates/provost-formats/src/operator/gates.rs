@@ -1,11 +1,11 @@
 //! The gates around a task: what it changed, and whether it may count as done.
 
-use provost_core::board::acceptance::{self, Check, Mark, Shortfall};
-use provost_core::board::resource::Resource;
-use provost_core::board::row::TaskId;
+use crate::board::acceptance::{self, Check, Mark, Shortfall};
+use crate::board::row::TaskId;
 use provost_core::bundle::report::Nullable;
 use provost_core::code::Code;
 use provost_core::json::Node;
+use provost_core::resource::Resource;
 use provost_core::schema::leaf::{Filled, RunUuid};
 use provost_core::schema::read::FormatReader;
 use schemars::JsonSchema;

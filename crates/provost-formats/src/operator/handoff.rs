@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use provost_core::board::lock::Lock;
-use provost_core::board::resource::Resource;
-use provost_core::board::row::{Priority, Pulse, Row, Status, TaskId};
-use provost_core::board::watchdog::SHORTEST_TIMEOUT;
+use crate::board::lock::Lock;
+use crate::board::row::{Priority, Pulse, Row, Status, TaskId};
+use crate::board::watchdog::SHORTEST_TIMEOUT;
 use provost_core::bundle::report::Nullable;
 use provost_core::code::Code;
 use provost_core::json::Node;
+use provost_core::resource::Resource;
 use provost_core::schema::leaf::{Filled, UtcTime};
 use provost_core::schema::read::FormatReader;
 use provost_core::text_schema;

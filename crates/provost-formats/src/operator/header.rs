@@ -1,7 +1,7 @@
 //! The fields with which every payload begins, and parts that several payloads share.
 
-use provost_core::board::lock::{self, Lock};
-use provost_core::board::row::TaskId;
+use crate::board::lock::{self, Lock};
+use crate::board::row::TaskId;
 use provost_core::code::Code;
 use provost_core::schema::leaf::{Filled, OptionalVersion1, RunUuid, Strictly, UtcTime, Version1};
 use provost_core::text_schema;

@@ -1,7 +1,7 @@
 //! Changes of a board: one batch, or streams of several writers.
 
-use provost_core::board::delta::{Delta, DeltaError, Ledger, Reuse};
-use provost_core::board::row::{Pulse, Row, Status, TaskId};
+use crate::board::delta::{Delta, DeltaError, Ledger, Reuse};
+use crate::board::row::{Pulse, Row, Status, TaskId};
 use provost_core::bundle::report::Nullable;
 use provost_core::json::Node;
 use provost_core::schema::leaf::{Filled, UtcTime};

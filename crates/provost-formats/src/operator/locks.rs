@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use provost_core::board::lock::{Lock, Locks, Release};
-use provost_core::board::resource::Resource;
-use provost_core::board::row::{Status, TaskId};
+use crate::board::lock::{Lock, Locks, Release};
+use crate::board::row::{Status, TaskId};
 use provost_core::code::Code;
 use provost_core::json::Node;
+use provost_core::resource::Resource;
 use provost_core::schema::read::FormatReader;
 use provost_core::text_schema;
 use schemars::JsonSchema;

@@ -1,8 +1,8 @@
 //! A whole board: rows, locks and events that must fit together.
 
-use provost_core::board::lock::Lock;
-use provost_core::board::reconcile::{self, Cycles};
-use provost_core::board::row::{Row, TaskId};
+use crate::board::lock::Lock;
+use crate::board::reconcile::{self, Cycles};
+use crate::board::row::{Row, TaskId};
 use provost_core::code::Code;
 use provost_core::json::Node;
 use provost_core::schema::read::FormatReader;

@@ -1,10 +1,10 @@
 //! The result: what a worker says it did, and its evidence.
 
-use provost_core::board::acceptance::{self, Check, Shortfall};
-use provost_core::board::resource::Resource;
-use provost_core::board::row::{Status, TaskId};
+use crate::board::acceptance::{self, Check, Shortfall};
+use crate::board::row::{Status, TaskId};
 use provost_core::code::Code;
 use provost_core::json::Node;
+use provost_core::resource::Resource;
 use provost_core::schema::leaf::{Filled, InnerPath, Note};
 use provost_core::schema::read::FormatReader;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-use provost_core::board::row::Status;
+use crate::board::row::Status;
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,7 +1,7 @@
 //! One step of one task, with the facts that decide about it.
 
-use provost_core::board::row::{Status, TaskId};
-use provost_core::board::transition::{self, Dependency, Facts, Request};
+use crate::board::row::{Status, TaskId};
+use crate::board::transition::{self, Dependency, Facts, Request};
 use provost_core::bundle::report::Nullable;
 use provost_core::code::Code;
 use provost_core::json::Node;

@@ -1,7 +1,7 @@
 //! The heartbeats of tasks.
 
-use provost_core::board::row::{Status, TaskId};
-use provost_core::board::watchdog::{self, SHORTEST_TIMEOUT, WatchError, Watched};
+use crate::board::row::{Status, TaskId};
+use crate::board::watchdog::{self, SHORTEST_TIMEOUT, WatchError, Watched};
 use provost_core::code::Code;
 use provost_core::json::Node;
 use provost_core::schema::leaf::AnyTime;

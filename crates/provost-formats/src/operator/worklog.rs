@@ -1,7 +1,7 @@
 //! The log of a task: entries are added, never changed, and the last one says how it ended.
 
-use provost_core::board::row::Status;
-use provost_core::board::worklog;
+use crate::board::row::Status;
+use crate::board::worklog;
 use provost_core::code::Code;
 use provost_core::json::{self, Node};
 use provost_core::schema::read::FormatReader;
@@ -225,7 +225,7 @@ mod tests {
         let entry = Entry {
             timestamp: "2026-03-01T10:00:00Z".to_owned(),
             run_id: "7b0c2f1e-9a4d-4c3b-8f21-5d6e7a8b9c0d".to_owned(),
-            task_id: provost_core::board::row::TaskId::parse("T-4").unwrap(),
+            task_id: crate::board::row::TaskId::parse("T-4").unwrap(),
             actor: "a".to_owned(),
             action: "edit".to_owned(),
             files_touched: vec!["x".to_owned()],

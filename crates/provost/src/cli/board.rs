@@ -7,10 +7,10 @@ mod show;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use provost_core::board::decide::Request;
 use provost_core::code::Code;
 use provost_core::time;
 use provost_core::verdict::Verdict;
+use provost_formats::board::decide::Request;
 use provost_formats::operator::board as payload;
 use provost_host::clock;
 

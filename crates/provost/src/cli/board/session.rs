@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use provost_core::board::decide::Request;
-use provost_core::board::state::Board;
 use provost_core::code::Code;
-use provost_core::record::{GENESIS, Head};
+use provost_core::record::{GENESIS, Head, Record};
 use provost_core::verdict::Verdict;
-use provost_engine::board;
+use provost_engine::ports::{Clock as _, Ledger as _};
+use provost_formats::board::ask::ask;
+use provost_formats::board::decide::Request;
+use provost_formats::board::state::Board;
 use provost_formats::operator::{self, board as payload};
 use provost_store::board::RECORDS;
 use provost_store::lock::DriverLock;
@@ -126,10 +127,13 @@ impl BoardSession {
     /// The current board, and the hash of its last event.
     pub(super) fn board(&self) -> Result<(Board, String), Failure> {
         let records = provost_store::board::records(&self.directory)?;
-        let board = Board::fold(&self.run_id, &records)
-            .map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
         let head = records.last().map_or(GENESIS, |record| &record.hash);
-        Ok((board, head.to_owned()))
+        Ok((self.fold(&records)?, head.to_owned()))
+    }
+
+    fn fold(&self, records: &[Record]) -> Result<Board, Failure> {
+        Board::fold(&self.run_id, records)
+            .map_err(|error| Failure::of(Code::EvidenceAltered, &error))
     }
 
     /// Applies the request that `order` makes from the board, under the lock.
@@ -141,8 +145,13 @@ impl BoardSession {
         let _turn = self.enter()?;
         let path = self.directory.join(RECORDS);
         let mut ledger = session::ledger(&path, Head::genesis(), None).map_err(Failure::from)?;
-        let verdict = board::ask(&mut ledger, &SystemClock, &self.run_id, now, order);
-        Ok(verdict.map_err(Failure::from)?.into())
+        let board = self.fold(ledger.records())?;
+        let (verdict, fact) = ask(&board, order(&board)?, now);
+        if let Some(fact) = fact {
+            let event = fact.event(&self.run_id, SystemClock.timestamp());
+            ledger.append(event).map_err(Failure::from)?;
+        }
+        Ok(verdict.into())
     }
 
     /// Waits for the lock of the board.

@@ -1,10 +1,10 @@
 //! Shows a board as text and as JSON.
 
-use provost_core::board::fact::LogLine;
-use provost_core::board::lock::Lock;
-use provost_core::board::row::{Row, TaskId};
-use provost_core::board::state::Board;
-use provost_engine::board::refuse;
+use provost_formats::board::ask::refuse;
+use provost_formats::board::fact::LogLine;
+use provost_formats::board::lock::Lock;
+use provost_formats::board::row::{Row, TaskId};
+use provost_formats::board::state::Board;
 use provost_formats::operator::board as payload;
 use serde_json::{Value, json};
 

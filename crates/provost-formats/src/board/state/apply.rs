@@ -4,10 +4,10 @@ use crate::board::decide::Refusal;
 use crate::board::delta::{Create, Delta, Reuse, Taken};
 use crate::board::fact::{Assigned, Blocker, Ended, Fact, Silent, Terms};
 use crate::board::lock::Release;
-use crate::board::resource::Resource;
 use crate::board::row::{Pulse, Status, TaskId};
 use crate::board::transition::{self, Dependency, Facts};
-use crate::code::Code;
+use provost_core::code::Code;
+use provost_core::resource::Resource;
 
 use super::{Board, Card};
 

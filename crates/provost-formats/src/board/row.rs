@@ -5,7 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schema::leaf::UtcTime;
+use provost_core::schema::leaf::{self, UtcTime};
+use provost_core::text_schema;
 
 /// `T-` and digits, or 36 hexadecimal digits and dashes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -19,14 +20,7 @@ pub struct NoTaskId(pub String);
 impl TaskId {
     /// `None` if `text` is not a task id.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::is_valid(text).then(|| Self(text.to_owned()))
-    }
-
-    pub fn is_valid(text: &str) -> bool {
-        let numbered = text
-            .strip_prefix("T-")
-            .is_some_and(|number| !number.is_empty() && is_all(number, |b| b.is_ascii_digit()));
-        numbered || is_loose_uuid(text)
+        leaf::is_task_id(text).then(|| Self(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -38,7 +32,7 @@ impl TryFrom<String> for TaskId {
     type Error = NoTaskId;
 
     fn try_from(text: String) -> Result<Self, NoTaskId> {
-        if Self::is_valid(&text) {
+        if leaf::is_task_id(&text) {
             Ok(Self(text))
         } else {
             Err(NoTaskId(text))
@@ -58,25 +52,7 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// Whether `text` is 36 hexadecimal digits and dashes, in any order.
-pub fn is_loose_uuid(text: &str) -> bool {
-    text.len() == 36 && is_all(text, |byte| byte.is_ascii_hexdigit() || byte == b'-')
-}
-
-/// Whether `text` is a random UUID: version 4, with its dashes in their places.
-pub fn is_random_uuid(text: &str) -> bool {
-    let dash_at = |at: usize| matches!(at, 8 | 13 | 18 | 23);
-    is_loose_uuid(text)
-        && text.bytes().enumerate().all(|(at, byte)| match at {
-            14 => byte == b'4',
-            19 => matches!(byte, b'8' | b'9' | b'a' | b'b' | b'A' | b'B'),
-            _ => dash_at(at) == (byte == b'-'),
-        })
-}
-
-fn is_all(text: &str, is_good: impl Fn(u8) -> bool) -> bool {
-    text.bytes().all(is_good)
-}
+text_schema!(TaskId, { "type": "string", "pattern": leaf::TASK_ID });
 
 /// The state of a task.
 #[derive(
@@ -248,22 +224,6 @@ mod tests {
             "", "T-", "T-1\n", "t-1", "T-１", "T-1 ", " T-1", "T1", &long,
         ] {
             assert!(TaskId::parse(bad).is_none(), "{bad:?}");
-        }
-    }
-
-    #[test]
-    fn a_random_uuid_has_its_version_and_its_dashes() {
-        let cases = [
-            ("0f9e8d7c-6b5a-4c3d-9e2f-1a0b9c8d7e6f", true),
-            ("0F9E8D7C-6B5A-4C3D-BE2F-1A0B9C8D7E6F", true),
-            ("0f9e8d7c-6b5a-1c3d-9e2f-1a0b9c8d7e6f", false),
-            ("0f9e8d7c-6b5a-4c3d-1e2f-1a0b9c8d7e6f", false),
-            ("00000000-0000-0000-0000-000000000000", false),
-            ("------------------------------------", false),
-            ("0f9e8d7c06b5a-4c3d-9e2f-1a0b9c8d7e6f", false),
-        ];
-        for (text, want) in cases {
-            assert_eq!(is_random_uuid(text), want, "{text}");
         }
     }
 

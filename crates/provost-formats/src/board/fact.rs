@@ -6,14 +6,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::code::Code;
-use crate::json::JsonError;
-use crate::record::{self, Event, Level};
-use crate::wording::counted;
+use provost_core::code::Code;
+use provost_core::json::JsonError;
+use provost_core::record::{self, Event, Level};
+use provost_core::wording::counted;
 
 use super::delta::Delta;
-use super::resource::Resource;
 use super::row::{Priority, Status, TaskId};
+use provost_core::resource::Resource;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event_type", content = "payload")]

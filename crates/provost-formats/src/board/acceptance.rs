@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::code::Code;
-use crate::schema::leaf::Filled;
+use provost_core::code::Code;
+use provost_core::schema::leaf::Filled;
 
-use super::resource::{Cover, Resource};
+use provost_core::resource::{Cover, Resource};
 
 /// The report about one criterion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

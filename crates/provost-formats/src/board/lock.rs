@@ -9,10 +9,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::code::Code;
+use provost_core::code::Code;
 
-use super::resource::{self, Cover, Resource};
 use super::row::{Status, TaskId};
+use provost_core::resource::{self, Cover, Resource};
 
 /// A resource that a task holds, or held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -9,19 +9,19 @@
 
 use serde_json::Value;
 
-use crate::code::Code;
-use crate::time;
+use provost_core::code::Code;
+use provost_core::time;
 
 use super::delta::{Delta, DeltaError, Fault};
 use super::fact::{Assigned, Blocker, Ended, Fact, LogLine, Silent, Terms};
 use super::lock::LockError;
 use super::reconcile::{self, Cycles, Issue};
-use super::resource::Resource;
 use super::row::{Status, TaskId};
 use super::state::Board;
 use super::transition::TransitionError;
 use super::watchdog::{self, WatchError, Watched};
 use super::worklog::{self, LastEntry, WorklogError};
+use provost_core::resource::Resource;
 
 /// The largest number of locks that are held at a time.
 pub const MOST_LOCKS: usize = 10_000;

@@ -1,50 +1,30 @@
-//! Answers a request about a board that is kept on disk: read it, decide, append the record.
+//! Answers a request to a board: decides, and says which event is to be appended.
 //!
 //! # Invariants
 //!
-//! - The caller holds the lock of the board, so it does not change between reading and writing.
-//! - One request is one record. A request that is refused, or that changes nothing, appends none;
-//!   the caller still gets the answer.
+//! - One request is one event. A request that is refused, or that changes nothing, has none; the
+//!   caller still gets the verdict.
 
-use provost_core::board::decide::{Decision, Refusal, Request};
-use provost_core::board::fact::Fact;
-use provost_core::board::state::Board;
 use provost_core::code::Code;
 use provost_core::verdict::Verdict;
 use serde_json::{Map, Value, json};
 
-use crate::ports::{Clock, Ledger, PortError};
+use super::decide::{Decision, Refusal, Request};
+use super::fact::Fact;
+use super::state::Board;
 
-/// The board of the run `run_id`, folded from `ledger`.
-pub fn fold(run_id: &str, ledger: &dyn Ledger) -> Result<Board, PortError> {
-    Board::fold(run_id, ledger.records())
-        .map_err(|error| PortError::of(Code::EvidenceAltered, error))
-}
+#[cfg(test)]
+mod tests;
 
-/// Applies `order` to the board of the run `run_id`, and appends the record that follows from it.
+/// Applies `request` to `board`. The fact, if there is one, must be stored before the verdict is
+/// shown.
 ///
-/// `now` is in milliseconds since 1970. `order` sees the board as it is under the lock; what it
-/// refuses is refused.
-pub fn ask(
-    ledger: &mut dyn Ledger,
-    clock: &dyn Clock,
-    run_id: &str,
-    now: i64,
-    order: impl FnOnce(&Board) -> Result<Request, Verdict>,
-) -> Result<Verdict, PortError> {
-    let board = fold(run_id, ledger)?;
-    let request = match order(&board) {
-        Ok(request) => request,
-        Err(verdict) => return Ok(verdict),
-    };
+/// `now` is in milliseconds since 1970. The caller holds the lock of the board, so that it does not
+/// change between reading and writing.
+pub fn ask(board: &Board, request: Request, now: i64) -> (Verdict, Option<Fact>) {
     match board.decide(request, now) {
-        Err(refusal) => Ok(refuse(&refusal)),
-        Ok(decision) => {
-            if let Some(fact) = &decision.fact {
-                ledger.append(fact.event(run_id, clock.timestamp()))?;
-            }
-            Ok(answer(&decision))
-        }
+        Err(refusal) => (refuse(&refusal), None),
+        Ok(decision) => (answer(&decision), decision.fact),
     }
 }
 

@@ -6,8 +6,8 @@ use crate::board::decide::{Decision, MOST_LOCKS, Report, Request};
 use crate::board::delta::{Create, Delta};
 use crate::board::lock::conflicts;
 use crate::board::row::{Priority, Pulse, Status};
-use crate::code::Code;
-use crate::record::{self, Head};
+use provost_core::code::Code;
+use provost_core::record::{self, Head};
 
 mod round;
 

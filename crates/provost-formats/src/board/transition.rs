@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::code::Code;
+use provost_core::code::Code;
 
 use super::row::{Status, TaskId};
 

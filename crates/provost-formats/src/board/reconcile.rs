@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::code::Code;
+use provost_core::code::Code;
 
 use super::lock::{self, Lock};
-use super::resource::Resource;
 use super::row::{Row, Status, TaskId};
+use provost_core::resource::Resource;
 
 /// An inconsistency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! Checks a worklog after a worker wrote to it.
 
-use crate::code::Code;
+use provost_core::code::Code;
 
 use super::row::Status;
 

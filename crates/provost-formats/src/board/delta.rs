@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::code::Code;
+use provost_core::code::Code;
 
 use super::row::{Pulse, Row, Status, TaskId};
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::code::Code;
+use provost_core::code::Code;
 
 use super::row::{Row, Status, TaskId};
 use super::state::Board;

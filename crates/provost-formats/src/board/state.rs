@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::json::JsonError;
-use crate::record::Record;
+use provost_core::json::JsonError;
+use provost_core::record::Record;
 
 use super::decide::Refusal;
 use super::delta::Ledger;
 use super::fact::{Blocker, Fact, LogLine, Terms};
 use super::lock::{Lock, Locks};
-use super::resource::Resource;
 use super::row::{Row, TaskId};
+use provost_core::resource::Resource;
 
 mod apply;
 

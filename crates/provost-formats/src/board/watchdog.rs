@@ -3,7 +3,7 @@
 //! A task in progress is late when its last heartbeat is older than its limit, to the nanosecond.
 //! One task that cannot be judged does not hide the others.
 
-use crate::code::Code;
+use provost_core::code::Code;
 
 use super::row::{Status, TaskId};
 
