@@ -9,9 +9,13 @@ mod probe;
 mod sample;
 mod source;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+
+use provost_core::schema::FORMATS;
+use provost_formats::schema::FOREIGN;
+use serde_json::Value;
 
 use probe::Row;
 use source::{SECTIONS, Section, Subject};
@@ -59,6 +63,50 @@ pub fn stale(root: &Path) -> Option<String> {
             let kept = fs::read_to_string(root.join(PAGE)).unwrap_or_default();
             (kept != page).then(|| format!("{PAGE}: is not up to date; run `cargo xtask fields`"))
         }
+    }
+}
+
+/// The field names of the formats that others fixed, if no format of ours has the same: twelve
+/// letters or more in several words, so that they mean nothing else.
+pub fn foreign_names() -> BTreeSet<String> {
+    let is_own = |section: &&Section| {
+        let subject = &section.subject;
+        matches!(subject, Subject::Contract | Subject::Report(_))
+    };
+    let (own, foreign): (Vec<_>, Vec<_>) = SECTIONS.iter().partition(is_own);
+    let fields_of = |sections: Vec<&Section>| -> BTreeSet<String> {
+        let fields = sections
+            .iter()
+            .flat_map(|section| section.fields.split_whitespace());
+        let names = fields.flat_map(|field| field.split('.'));
+        names
+            .map(|name| name.trim_end_matches("[]").to_owned())
+            .collect()
+    };
+    let (mut own, mut names) = (fields_of(own), fields_of(foreign));
+    for format in FORMATS {
+        properties(&format.schema(), &mut own);
+    }
+    for foreign in FOREIGN {
+        properties(&foreign.format.schema(), &mut names);
+    }
+    let letters = |name: &str| name.chars().filter(|letter| letter.is_alphabetic()).count();
+    names.retain(|name| name.contains('_') && letters(name) >= 12 && !own.contains(name));
+    // Every format has this one, those of chains and receipts as well.
+    names.remove("schema_version");
+    names
+}
+
+/// Adds the names of all properties in `schema`.
+fn properties(schema: &Value, names: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(fields) => {
+            let known = fields.get("properties").and_then(Value::as_object);
+            names.extend(known.into_iter().flatten().map(|(name, _)| name.clone()));
+            fields.values().for_each(|value| properties(value, names));
+        }
+        Value::Array(items) => items.iter().for_each(|value| properties(value, names)),
+        _ => {}
     }
 }
 

@@ -17,13 +17,16 @@ fn place(name: &str) -> String {
     format!("schemas/{name}.json")
 }
 
-/// The files below `root` that differ from the schemas of the types.
+/// What is wrong with the files below `root` that differ from the schemas of the types.
 pub fn stale(root: &Path) -> Vec<String> {
     formats()
         .filter(|format| {
             let kept = fs::read_to_string(root.join(place(format.name)));
             !kept.is_ok_and(|text| text == format.text())
         })
-        .map(|format| place(format.name))
+        .map(|format| {
+            let place = place(format.name);
+            format!("{place}: is not what the types say; run `cargo xtask schemas`")
+        })
         .collect()
 }

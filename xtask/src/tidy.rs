@@ -1,28 +1,20 @@
 //! Checks what the compiler and clippy do not: crate dependencies, sizes, names and pages.
 //!
-//! Every rule is a function from the files of the repository to findings. The files are those that
-//! git tracks, and new ones that it does not ignore, so that a finding shows before the commit.
+//! Every rule is a function from the files of the repository to findings; new files count before
+//! they are committed.
 
 mod arrows;
+mod field_names;
 mod house;
 mod prose;
 mod source;
 
 use std::fmt;
 use std::path::Path;
-use std::process::Command;
 
 use provost_core::code::Code;
 
-use crate::schemas;
-
-/// A file of the repository, with its path from the root.
-#[derive(Debug, Clone)]
-pub struct SourceFile {
-    pub path: String,
-    /// Its content; invalid UTF-8 is replaced.
-    pub text: String,
-}
+use crate::{fields, repository, schemas};
 
 /// A rule that is broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,88 +39,27 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Why nothing could be checked.
-#[derive(Debug)]
-pub struct TidyError(String);
-
-impl fmt::Display for TidyError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-pub fn check(root: &Path) -> Result<Vec<Finding>, TidyError> {
-    let files = read_files(root)?;
+pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
+    let files = repository::files(root)?;
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let metadata = output(
-        root,
-        &cargo,
-        &["metadata", "--no-deps", "--format-version", "1"],
-    )?;
-    let packages = arrows::read(&metadata).map_err(TidyError)?;
+    let question = ["metadata", "--no-deps", "--format-version", "1"];
+    let metadata = repository::output(root, &repository::cargo(), &question)?;
+    let packages = arrows::read(&metadata)?;
 
     let mut findings = arrows::check(&packages);
     findings.extend(house::check(&files, &codes));
     findings.extend(source::check(&files));
     findings.extend(prose::check(&files));
+    findings.extend(field_names::check(&files, &fields::foreign_names()));
     let stale = schemas::stale(root).into_iter();
-    findings
-        .extend(stale.map(|path| {
-            Finding::new(path, "is not what the types say; run `cargo xtask schemas`")
-        }));
+    findings.extend(stale.map(|what| Finding::new("schemas", what)));
     Ok(findings)
 }
 
-fn read_files(root: &Path) -> Result<Vec<SourceFile>, TidyError> {
-    let list = [
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ];
-    let names = output(root, "git", &list)?;
-    let mut files = Vec::new();
-    for name in names
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-    {
-        let path = String::from_utf8_lossy(name).into_owned();
-        let place = root.join(&path);
-        // A file that was removed but not committed yet, a link or a submodule.
-        if !place.symlink_metadata().is_ok_and(|facts| facts.is_file()) {
-            continue;
-        }
-        let bytes =
-            std::fs::read(&place).map_err(|why| TidyError(format!("cannot read {path}: {why}")))?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        files.push(SourceFile { path, text });
-    }
-    if files.is_empty() {
-        return Err(TidyError("git knows no files here".to_owned()));
-    }
-    Ok(files)
-}
-
-/// The output of a program, which must succeed.
-fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<Vec<u8>, TidyError> {
-    let done = Command::new(program)
-        .args(arguments)
-        .current_dir(root)
-        .output()
-        .map_err(|why| TidyError(format!("cannot run {program}: {why}")))?;
-    if !done.status.success() {
-        let words = String::from_utf8_lossy(&done.stderr).into_owned();
-        return Err(TidyError(format!("{program} {arguments:?}: {words}")));
-    }
-    Ok(done.stdout)
-}
-
 #[cfg(test)]
-fn files(list: &[(&str, &str)]) -> Vec<SourceFile> {
+fn files(list: &[(&str, &str)]) -> Vec<repository::SourceFile> {
     list.iter()
-        .map(|(path, text)| SourceFile {
+        .map(|(path, text)| repository::SourceFile {
             path: (*path).to_owned(),
             text: (*text).to_owned(),
         })
@@ -137,7 +68,7 @@ fn files(list: &[(&str, &str)]) -> Vec<SourceFile> {
 
 #[cfg(test)]
 fn lines(findings: &[Finding]) -> Vec<String> {
-    findings.iter().map(Finding::to_string).collect()
+    findings.iter().map(ToString::to_string).collect()
 }
 
 #[cfg(test)]

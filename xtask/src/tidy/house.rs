@@ -1,6 +1,7 @@
 //! Checks sizes, names, pages and the list of dependencies.
 
-use super::{Finding, SourceFile};
+use super::Finding;
+use crate::repository::SourceFile;
 
 const LONGEST_SOURCE: usize = 500;
 

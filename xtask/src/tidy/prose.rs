@@ -2,7 +2,8 @@
 //!
 //! They are right now and then, so there is a limit instead of a ban; see `docs/glossary.md`.
 
-use super::{Finding, SourceFile};
+use super::Finding;
+use crate::repository::SourceFile;
 
 /// The words, in parts, so that this file does not count.
 const VAGUE: [[&str; 2]; 7] = [

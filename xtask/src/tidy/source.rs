@@ -1,7 +1,8 @@
 //! Checks for words that the code must not contain.
 
+use super::Finding;
 use super::house::is_source;
-use super::{Finding, SourceFile};
+use crate::repository::SourceFile;
 
 /// Where `unsafe` is permitted.
 const SANDBOX: &str = "crates/provost-sandbox/src";
