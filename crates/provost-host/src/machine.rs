@@ -34,7 +34,7 @@ use provost_core::agent::launch::Answer;
 use provost_core::bundle::layout::MOST_CHANGED;
 use provost_core::code::Code;
 use provost_core::net::credential::Credential;
-use provost_core::net::model::Passed;
+use provost_core::net::model_traffic::ModelTraffic;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::run::effect::{self, Extent, Keep, WriteProtection};
@@ -191,13 +191,13 @@ fn write_birth(directory: &Path, birth: &ProcessIdentity) -> io::Result<()> {
 }
 
 /// Writes the traffic to the model of the agent in `directory`, for `provost show`.
-fn write_live(directory: &Path, passed: &Passed) -> io::Result<()> {
+fn write_live(directory: &Path, passed: &ModelTraffic) -> io::Result<()> {
     let bytes = serde_json::to_vec(passed)?;
     atomic::replace(&directory.join(LIVE), &bytes, 0o600, Durability::Cache)
 }
 
 /// The traffic so far to the model of the run's agent, if the agent has one.
-pub fn live(cache: &Path, run_id: &str, attempt: u32) -> Option<Passed> {
+pub fn live(cache: &Path, run_id: &str, attempt: u32) -> Option<ModelTraffic> {
     let directory = Places::new(cache, run_id).attempt(attempt);
     let bytes = fs::read(directory.join(LIVE)).ok()?;
     serde_json::from_slice(&bytes).ok()

@@ -2,20 +2,25 @@
 //!
 //! Init made its listener inside the sandbox's network namespace and passed it out. So the proxy
 //! accepts from the sandbox and dials from the host. It speaks HTTP/1: requests with a whole
-//! address, and tunnels by CONNECT. [`provost_core::net`] decides what is allowed; see
-//! `docs/network.md`.
+//! address, and tunnels by CONNECT. `decide` says what is allowed; see `docs/network.md`.
 //!
 //! # Invariants
 //!
 //! - No name is resolved and no address dialled unless it is granted; the dialled address is the
 //!   one that was checked.
+//! - A request is allowed only to exactly a granted host and port; there are no wildcards.
+//! - A resolved address is dialled only if it is on the public internet, or was granted itself.
+//!   Other addresses lead to the host or its network, whatever name resolves to them.
 //! - Every request is counted with its result; of a request only method and place are kept.
 //! - Every wait has a limit and ends when the proxy is stopped; the number of connections, and the
 //!   memory of each, is bounded. When a [`Proxy`] is dropped its threads are gone.
 
 mod answer;
 mod connection;
+mod decide;
 mod dial;
+pub mod http;
+mod model;
 mod peer;
 mod relay;
 mod resolve;
@@ -24,6 +29,7 @@ mod tests;
 mod timeouts;
 mod tls;
 mod token_meter;
+mod traffic_log;
 
 use std::io;
 use std::net::TcpListener;
@@ -35,7 +41,7 @@ use std::thread::JoinHandle;
 
 use provost_core::net::credential::{Credential, CredentialError, Transport};
 use provost_core::net::endpoint::Endpoint;
-use provost_core::net::traffic_log::{Traffic, TrafficLog};
+use provost_core::net::traffic::Traffic;
 use rustix::event::PollFlags;
 use rustix::pipe::PipeFlags;
 use rustls::ClientConfig;
@@ -45,6 +51,7 @@ pub use timeouts::{Stop, Timeouts};
 pub use token_meter::TokenMeter;
 
 use connection::Connection;
+use traffic_log::TrafficLog;
 
 /// The most connections at a time.
 const MOST_CONNECTIONS: usize = 256;

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use provost_core::net::traffic_log::Traffic;
+use provost_core::net::traffic::Traffic;
 use provost_core::secret::Known;
 use provost_core::tier::Tier;
 use rustix::event::{PollFd, PollFlags};

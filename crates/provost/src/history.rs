@@ -7,7 +7,7 @@ use std::time::Duration;
 use provost_core::bundle::after::Landing;
 use provost_core::bundle::layout::{AFTER, ATTESTATION, CONTRACT, DRIVER_LOCK, LEDGER};
 use provost_core::code::Code;
-use provost_core::net::model::Passed;
+use provost_core::net::model_traffic::ModelTraffic;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::record::{Head, Record};
@@ -31,7 +31,7 @@ pub(crate) struct Beside {
     /// Why it cannot land alone, if it is a part of a chain whose parts were not accepted together.
     pub(crate) part: Option<String>,
     /// The traffic between the active agent and its model so far.
-    pub(crate) live: Option<Passed>,
+    pub(crate) live: Option<ModelTraffic>,
     /// Details for `provost show`.
     pub(crate) closer: Option<Closer>,
 }

@@ -1,7 +1,7 @@
 //! Formats the network requests of a sandbox.
 
 use provost_core::code::Code;
-use provost_core::net::traffic_log::Traffic;
+use provost_core::net::traffic::Traffic;
 
 /// One line for each kind of request, refused ones last.
 pub(crate) fn lines(traffic: &[Traffic]) -> Vec<String> {

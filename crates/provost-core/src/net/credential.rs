@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::endpoint::{Endpoint, EndpointError};
-use super::field;
+use super::field_name;
 
 /// The value of the variable inside the sandbox, in place of the secret.
 pub const DUMMY: &str = "kept-outside-the-box";
@@ -74,8 +74,8 @@ impl Credential {
         };
         let endpoint = Endpoint::parse_with_default(authority, transport.port())?;
         let (name, value) = line.split_once(':').ok_or(CredentialError::Form)?;
-        let name = field::token(name.as_bytes()).ok_or(CredentialError::Field)?;
-        if field::is_structural(name) {
+        let name = field_name::token(name.as_bytes()).ok_or(CredentialError::Field)?;
+        if field_name::is_structural(name) {
             return Err(CredentialError::Field);
         }
         let (before, variable) = value.rsplit_once('$').ok_or(CredentialError::Variable)?;

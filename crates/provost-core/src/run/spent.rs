@@ -4,7 +4,7 @@ use super::State;
 use super::fact::AgentRun;
 use crate::agent::Adapter;
 use crate::agent::event::Usage;
-use crate::net::model::Passed;
+use crate::net::model_traffic::ModelTraffic;
 use serde::Serialize;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -23,7 +23,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    fn add(&mut self, passed: Option<&Passed>, claimed: Usage) {
+    fn add(&mut self, passed: Option<&ModelTraffic>, claimed: Usage) {
         let passed = passed.filter(|passed| !passed.unread);
         let counted = passed.map_or(claimed, |passed| Usage {
             micro_usd: claimed.micro_usd,
@@ -40,7 +40,7 @@ impl Spent {
 impl State {
     /// What the agents of all attempts spent, with the traffic since the last of them started;
     /// `None` if there is neither a count nor a claim.
-    pub fn spent(&self, live: Option<&Passed>) -> Option<Spent> {
+    pub fn spent(&self, live: Option<&ModelTraffic>) -> Option<Spent> {
         let adapter = self.opened.adapted.as_ref()?.adapter;
         let mut spent = Spent {
             counted: true,

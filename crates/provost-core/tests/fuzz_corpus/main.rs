@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod promises;
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a corpus is a directory")]
 mod replay;
 
 #[cfg(test)]
@@ -17,7 +18,6 @@ mod tests {
             ("diff", promises::diff),
             ("ignore", promises::ignore),
             ("index", promises::index),
-            ("message", promises::message),
             ("pack", promises::pack),
             ("record", promises::record),
             ("scope", promises::scope),

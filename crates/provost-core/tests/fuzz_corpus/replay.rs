@@ -32,7 +32,6 @@ pub(crate) fn replay(targets: &[Target]) {
 }
 
 /// The files of a corpus, by name.
-#[expect(clippy::disallowed_methods, reason = "a corpus is a directory")]
 fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     let read = |entry: std::io::Result<std::fs::DirEntry>| {

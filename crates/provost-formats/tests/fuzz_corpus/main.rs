@@ -8,6 +8,7 @@ mod package;
 mod promises;
 #[cfg(test)]
 #[path = "../../../provost-core/tests/fuzz_corpus/replay.rs"]
+#[expect(clippy::disallowed_methods, reason = "a corpus is a directory")]
 mod replay;
 
 #[cfg(test)]

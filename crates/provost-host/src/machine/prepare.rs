@@ -18,7 +18,7 @@ use provost_core::change::Node;
 use provost_core::code::Code;
 use provost_core::contract::limits::Limits;
 use provost_core::gate::command;
-use provost_core::net::traffic_log::Traffic;
+use provost_core::net::traffic::Traffic;
 use provost_core::object::Oid;
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::prepare::{self, Circumstances, Output, Step, Use};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use provost_core::net::model::Passed;
-use provost_core::net::traffic_log::Traffic;
+use provost_core::net::model_traffic::ModelTraffic;
+use provost_core::net::traffic::Traffic;
 use provost_core::object::sha256;
 use provost_core::run::effect::Adaptation;
 use provost_core::run::fact::{AgentClaims, AgentRun, Ending, ResultFile, Stream};
@@ -49,7 +49,7 @@ pub(super) struct Ended {
     pub(super) stderr: Stream,
     pub(super) network: Vec<Traffic>,
     /// Its traffic with its model.
-    pub(super) model: Option<Passed>,
+    pub(super) model: Option<ModelTraffic>,
 }
 
 impl Ended {
@@ -193,7 +193,7 @@ impl SandboxedCommand<'_> {
     }
 
     /// The traffic, without secrets in the provider's messages.
-    fn scrubbed(&self, mut passed: Passed) -> Passed {
+    fn scrubbed(&self, mut passed: ModelTraffic) -> ModelTraffic {
         if let Some(trouble) = &mut passed.trouble {
             let reason = std::mem::take(&mut trouble.reason);
             trouble.reason = self.known.scrub_text(reason).0;
@@ -222,7 +222,7 @@ struct Listener<'a> {
     stream: Option<&'a mut AgentStream>,
     gauge: Option<Arc<TokenMeter>>,
     /// The traffic that was written last.
-    written: Option<Passed>,
+    written: Option<ModelTraffic>,
 }
 
 impl Listener<'_> {

@@ -1,10 +1,11 @@
 //! The proxy's own replies, when a request does not reach a server.
 
 use provost_core::code::Code;
-use provost_core::net::decide;
 use provost_core::net::endpoint::Endpoint;
-use provost_core::net::field::HeadError;
-use provost_core::net::model::Api;
+
+use super::decide;
+use super::http::field::HeadError;
+use super::model::Api;
 
 /// Why a request did not get a reply of its server.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use provost_core::code::Code;
 use provost_core::net::credential::Transport;
-use provost_core::net::decide;
 use provost_core::net::endpoint::{Endpoint, Host};
-use provost_core::net::model::Meter;
-use provost_core::net::request::{self, Form, Request};
-use provost_core::net::traffic_log::Traffic;
+use provost_core::net::traffic::Traffic;
 
 use super::answer::Refusal;
+use super::decide;
+use super::http::request::{self, Form, Request};
+use super::model::Meter;
 use super::peer::Peer;
 use super::relay::{Cut, Relay};
 use super::timeouts::Broken;

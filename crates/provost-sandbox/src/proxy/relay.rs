@@ -2,11 +2,10 @@
 
 use std::time::Instant;
 
-use provost_core::net::field::HeadError;
-use provost_core::net::framing::{Framing, FramingError};
-use provost_core::net::model::Meter;
-use provost_core::net::reply;
-
+use super::http::field::HeadError;
+use super::http::framing::{Framing, FramingError};
+use super::http::reply;
+use super::model::Meter;
 use super::peer::Peer;
 use super::timeouts::{Broken, Stop, Timeouts};
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use provost_core::code::Code;
 use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::{Endpoint, Name};
-use provost_core::net::traffic_log::Traffic;
+use provost_core::net::traffic::Traffic;
 
 use super::timeouts::Stop;
 use super::{Outlet, Proxy, Resolve, ResolveError, Secret, Timeouts};

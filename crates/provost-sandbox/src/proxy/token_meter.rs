@@ -16,8 +16,10 @@ use provost_core::agent::reader::Complaint;
 use provost_core::agent::{Adapted, Adapter};
 use provost_core::code::Code;
 use provost_core::net::endpoint::Endpoint;
-use provost_core::net::model::{Api, Counted, Meter, Passed, Purpose, Trouble};
-use provost_core::net::request::{Form, Request};
+use provost_core::net::model_traffic::{ModelTraffic, ModelTrouble};
+
+use super::http::request::{Form, Request};
+use super::model::{Api, Counted, Meter, Purpose};
 
 /// How often, and for how long, a model may fail in a row before its first answer.
 const AT_FIRST: (u32, Duration) = (2, Duration::from_secs(2));
@@ -70,7 +72,7 @@ pub(super) enum Denied {
 
 #[derive(Debug, Default)]
 struct Seen {
-    passed: Passed,
+    passed: ModelTraffic,
     /// Whether the remaining tokens are reserved for a request.
     reserved: bool,
     /// Whether the model ever answered.
@@ -87,9 +89,9 @@ impl TokenMeter {
     pub fn of(agent: &Adapted) -> Option<Self> {
         let provider = agent.provider.as_ref()?;
         let credential = provider.credential(agent.adapter);
-        let passed = Passed {
+        let passed = ModelTraffic {
             unread: !provider.is_readable(),
-            ..Passed::default()
+            ..ModelTraffic::default()
         };
         Some(Self {
             endpoint: provider.base_url.endpoint.clone(),
@@ -251,7 +253,7 @@ impl TokenMeter {
     }
 
     /// The traffic so far.
-    pub fn passed(&self) -> Passed {
+    pub fn passed(&self) -> ModelTraffic {
         self.seen().passed.clone()
     }
 
@@ -276,7 +278,7 @@ impl Seen {
 
     /// Keeps the first trouble, which is the cause of those that follow.
     fn trouble(&mut self, code: Code, reason: String) {
-        let trouble = Trouble { code, reason };
+        let trouble = ModelTrouble { code, reason };
         self.passed.trouble.get_or_insert(trouble);
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use provost_core::code::Code;
-use provost_core::net::traffic_log::Traffic;
+use provost_core::net::traffic::Traffic;
 use provost_sandbox::{How, Network, Profile};
 
 use crate::stage::{Answer, Request, Stage, for_each_user};

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{AgentClaims, Ending, Stream};
 use crate::agent::event::Usage;
-use crate::net::model::{Passed, Trouble};
-use crate::net::traffic_log::Traffic;
+use crate::net::model_traffic::{ModelTraffic, ModelTrouble};
+use crate::net::traffic::Traffic;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentRun {
@@ -26,7 +26,7 @@ pub struct AgentRun {
     pub claims: Option<Box<AgentClaims>>,
     /// Its traffic with its model, if the proxy could read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<Box<Passed>>,
+    pub model: Option<Box<ModelTraffic>>,
 }
 
 impl AgentRun {
@@ -48,7 +48,7 @@ impl AgentRun {
     }
 
     /// Why its model did not work.
-    pub fn trouble(&self) -> Option<&Trouble> {
+    pub fn trouble(&self) -> Option<&ModelTrouble> {
         self.model.as_ref()?.trouble.as_ref()
     }
 

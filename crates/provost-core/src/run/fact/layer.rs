@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::CommandRun;
-use crate::net::traffic_log::Traffic;
+use crate::net::traffic::Traffic;
 use crate::object::Oid;
 
 /// A prepared layer in the sandboxes of a run.

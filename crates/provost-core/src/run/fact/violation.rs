@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Fact, Judgement};
 use crate::code::Code;
-use crate::net::traffic_log::Traffic;
+use crate::net::traffic::Traffic;
 
 /// The most rows of one event; further refused requests are only counted.
 const MOST_ROWS: usize = 32;

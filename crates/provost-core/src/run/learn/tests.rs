@@ -4,7 +4,7 @@ use serde_json::json;
 use super::*;
 use crate::contract::resolve;
 use crate::gate::command::{CommandPolicy, Trust};
-use crate::net::traffic_log::Traffic;
+use crate::net::traffic::Traffic;
 use crate::run::Step;
 use crate::run::fact::{AgentRun, Ending, Fact, ResultFile, Stream};
 use crate::run::sample::{any_changes, edit, ledger, opened, refused, typed};

@@ -4,7 +4,7 @@ use super::*;
 use crate::agent::event::Usage;
 use crate::agent::reader::Sum;
 use crate::agent::{Adapted, Adapter};
-use crate::net::model::{Passed, Trouble};
+use crate::net::model_traffic::{ModelTraffic, ModelTrouble};
 use crate::run::fact::AgentClaims;
 
 pub(super) fn agent(ending: Ending, result: ResultFile) -> Vec<Fact> {
@@ -22,7 +22,7 @@ pub(super) fn agent(ending: Ending, result: ResultFile) -> Vec<Fact> {
     vec![started(Step::Agent), Fact::AgentEnded(run)]
 }
 
-fn run(ending: Ending, model: Passed, claimed: Usage, thread: &str) -> AgentRun {
+fn run(ending: Ending, model: ModelTraffic, claimed: Usage, thread: &str) -> AgentRun {
     let [_, Fact::AgentEnded(run)] = &agent(ending, ResultFile::Absent)[..] else {
         unreachable!("it is made so");
     };
@@ -58,21 +58,21 @@ fn adapted(adapter: Adapter, most: Option<u64>) -> Adapted {
 
 #[test]
 fn the_cause_is_said_and_not_how_the_program_ended() {
-    let trouble = |code| Passed {
-        trouble: Some(Trouble {
+    let trouble = |code| ModelTraffic {
+        trouble: Some(ModelTrouble {
             code,
             reason: "the model answered 401".to_owned(),
         }),
-        ..Passed::default()
+        ..ModelTraffic::default()
     };
-    let spent = Passed {
+    let spent = ModelTraffic {
         usage: used(8, 2, 0),
         refused: 1,
-        ..Passed::default()
+        ..ModelTraffic::default()
     };
-    let unknown = Passed {
+    let unknown = ModelTraffic {
         uncounted: 1,
-        ..Passed::default()
+        ..ModelTraffic::default()
     };
     let cases = [
         (Ending::Exited(0), unknown, Code::TokenLimit),
@@ -86,7 +86,7 @@ fn the_cause_is_said_and_not_how_the_program_ended() {
             trouble(Code::ModelUnreachable),
             Code::ModelUnreachable,
         ),
-        (Ending::NoModel, Passed::default(), Code::AgentFailed),
+        (Ending::NoModel, ModelTraffic::default(), Code::AgentFailed),
         // The budget was used up and it asked for more; or it exited on its own.
         (Ending::Overspent, spent.clone(), Code::TokenLimit),
         (Ending::Exited(1), spent.clone(), Code::TokenLimit),
@@ -103,10 +103,10 @@ fn the_cause_is_said_and_not_how_the_program_ended() {
 
 #[test]
 fn attempts_are_added_up_and_no_claim_is_added_twice() {
-    let counted = |input, output| Passed {
+    let counted = |input, output| ModelTraffic {
         usage: used(input, output, 0),
         requests: 1,
-        ..Passed::default()
+        ..ModelTraffic::default()
     };
     // Claude repeats the price of the conversation, Codex its tokens.
     let cases = [

@@ -1,7 +1,9 @@
 //! Parses a request to a proxy strictly, and writes the request for the server.
 
-use super::credential::Transport;
-use super::endpoint::Endpoint;
+use provost_core::net::credential::Transport;
+use provost_core::net::endpoint::Endpoint;
+use provost_core::net::field_name::token;
+
 use super::field::{self, Fields, HeadError, Version};
 use super::framing::Framing;
 
@@ -76,7 +78,7 @@ fn parse_for(
         return Err(HeadError::FirstLine);
     };
     let version = Version::parse(version)?;
-    let method = field::token(method).filter(|method| method.len() <= LONGEST_METHOD);
+    let method = token(method).filter(|method| method.len() <= LONGEST_METHOD);
     let method = method.ok_or(HeadError::FirstLine)?.to_owned();
     let (target, form) = place(&method, target)?;
     check_host(&fields, &target, &form, version)?;

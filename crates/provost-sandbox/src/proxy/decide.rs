@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use super::address::{Reach, reach};
-use super::endpoint::Endpoint;
+use provost_core::net::address::{Reach, reach};
+use provost_core::net::endpoint::Endpoint;
 
 /// Why an endpoint may not be reached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub(super) enum Refusal {
     #[error("`{0}` is not granted")]
     NotGranted(Endpoint),
     /// Its name resolves to an address that a name may not resolve to.
@@ -28,7 +28,7 @@ pub enum Refusal {
 ///
 /// This is checked before the name is resolved: a name alone can carry a message to its name
 /// server.
-pub fn granted(target: &Endpoint, grants: &[Endpoint]) -> Result<(), Refusal> {
+pub(super) fn granted(target: &Endpoint, grants: &[Endpoint]) -> Result<(), Refusal> {
     if grants.contains(target) {
         return Ok(());
     }
@@ -38,7 +38,7 @@ pub fn granted(target: &Endpoint, grants: &[Endpoint]) -> Result<(), Refusal> {
 /// Which of the `addresses` of `target` may be dialled, in their order.
 ///
 /// The caller must dial one of these and not resolve the name again.
-pub fn decide(
+pub(super) fn decide(
     target: &Endpoint,
     addresses: &[IpAddr],
     grants: &[Endpoint],

@@ -7,6 +7,8 @@
 //! - The length of a body is given once and in one way, or the message is refused.
 //! - Hop-by-hop fields are not forwarded.
 
+use provost_core::net::field_name::{HOP_BY_HOP, token};
+
 use super::framing::Framing;
 
 /// The longest head that is read, in bytes.
@@ -15,18 +17,6 @@ const MOST_FIELDS: usize = 128;
 /// The most digits of a length; more would not fit a file.
 const MOST_DIGITS: usize = 18;
 
-/// Hop-by-hop fields.
-const FOR_THE_HOP: [&str; 9] = [
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-    "http2-settings",
-];
 /// Fields that a sender may not have removed on the way: without them the message has another
 /// meaning.
 const NEEDED: [&str; 4] = [
@@ -237,7 +227,7 @@ impl Fields {
         }
         let stays = |field: &&Field| {
             let name = field.name.to_ascii_lowercase();
-            !FOR_THE_HOP.contains(&name.as_str()) && !listed.contains(&name)
+            !HOP_BY_HOP.contains(&name.as_str()) && !listed.contains(&name)
         };
         Ok(Self(self.0.iter().filter(stays).cloned().collect()))
     }
@@ -269,18 +259,4 @@ pub(super) fn render(head: &mut Vec<u8>, name: &str, value: &[u8]) {
     head.extend_from_slice(b": ");
     head.extend_from_slice(value);
     head.extend_from_slice(b"\r\n");
-}
-
-/// `bytes` as the name of a field or method.
-pub(super) fn token(bytes: &[u8]) -> Option<&str> {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    let text = std::str::from_utf8(bytes).ok()?;
-    (!bytes.is_empty() && bytes.iter().all(plain)).then_some(text)
-}
-
-/// Whether a field of this name controls the message and not its content.
-pub(super) fn is_structural(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    FOR_THE_HOP.contains(&name.as_str())
-        || ["host", "content-length", "trailer", "expect"].contains(&name.as_str())
 }

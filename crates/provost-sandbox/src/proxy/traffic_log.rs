@@ -4,42 +4,21 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-
-use crate::code::Code;
+use provost_core::code::Code;
+use provost_core::net::traffic::Traffic;
 
 /// The most lines of a log; later requests are counted together, by endpoint if it was granted.
-pub const MOST_LINES: usize = 256;
+pub(super) const MOST_LINES: usize = 256;
 /// The target of requests that are counted together.
 const OTHERS: &str = "others";
 
-/// Requests of one kind to one endpoint, and their outcome.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Traffic {
-    /// The endpoint as `host:port`; `-` if a request named none.
-    pub target: String,
-    pub method: String,
-    /// Whether they were allowed.
-    pub allow: bool,
-    pub code: Code,
-    /// Why the first of them got no answer from the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    pub count: u64,
-    /// In bytes.
-    pub sent: u64,
-    /// In bytes.
-    pub received: u64,
-}
-
 /// The requests of a sandbox so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TrafficLog(BTreeMap<(String, String, Code), Traffic>);
+pub(super) struct TrafficLog(BTreeMap<(String, String, Code), Traffic>);
 
 impl TrafficLog {
     /// Adds one request, or several of the same kind.
-    pub fn add(&mut self, traffic: Traffic) {
+    pub(super) fn add(&mut self, traffic: Traffic) {
         let key = |traffic: &Traffic| {
             let Traffic { target, method, .. } = traffic;
             (target.clone(), method.clone(), traffic.code)
@@ -64,7 +43,7 @@ impl TrafficLog {
     }
 
     /// The lines, by target.
-    pub fn into_lines(self) -> Vec<Traffic> {
+    pub(super) fn into_lines(self) -> Vec<Traffic> {
         self.0.into_values().collect()
     }
 }

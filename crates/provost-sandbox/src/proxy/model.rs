@@ -12,11 +12,9 @@
 
 mod said;
 
-use serde::{Deserialize, Serialize};
+use provost_core::agent::event::Usage;
 use serde_json::{Value, json};
 
-use crate::agent::event::Usage;
-use crate::code::Code;
 use said::Said;
 
 /// The longest reply, or line of a stream, that is parsed; a longer one is estimated.
@@ -28,7 +26,7 @@ const LONGEST_WORDS: usize = 300;
 
 /// An API of model providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Api {
+pub(super) enum Api {
     /// Anthropic Messages.
     Messages,
     /// `OpenAI` Responses.
@@ -41,7 +39,7 @@ pub enum Api {
 
 impl Api {
     /// An error in the form of this API; on status 429 clients retry.
-    pub fn error(self, status: u16, message: &str) -> Value {
+    pub(super) fn error(self, status: u16, message: &str) -> Value {
         let later = status == 429;
         let name = |again: &'static str, never: &'static str| if later { again } else { never };
         match self {
@@ -83,7 +81,7 @@ fn text(value: &Value) -> u64 {
 
 /// The purpose of a request to a model's endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
+pub(super) enum Purpose {
     /// It makes the model work.
     Work(Api),
     /// It costs no tokens.
@@ -93,7 +91,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// The purpose of a request with `method` for `path`, which may have a query.
-    pub fn of(method: &str, path: &str) -> Self {
+    pub(super) fn of(method: &str, path: &str) -> Self {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         // Some servers read the method there.
         if query.to_ascii_lowercase().contains("_method") {
@@ -132,7 +130,7 @@ impl Purpose {
     clippy::struct_excessive_bools,
     reason = "facts about a reply, which occur in any combination"
 )]
-pub struct Meter {
+pub(super) struct Meter {
     api: Api,
     status: u16,
     streamed: bool,
@@ -155,18 +153,18 @@ pub struct Meter {
 
 /// The count of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counted {
-    pub usage: Usage,
+pub(super) struct Counted {
+    pub(super) usage: Usage,
     /// Whether some of the tokens are an estimate.
-    pub estimated: bool,
+    pub(super) estimated: bool,
     /// Whether the reply should have had a count, so that all reserved tokens count for it.
-    pub uncounted: bool,
+    pub(super) uncounted: bool,
     /// The provider's message about a failure.
-    pub words: Option<String>,
+    pub(super) words: Option<String>,
 }
 
 impl Meter {
-    pub fn new(api: Api) -> Self {
+    pub(super) fn new(api: Api) -> Self {
         Self {
             api,
             status: 0,
@@ -184,20 +182,20 @@ impl Meter {
     }
 
     /// For an exchange with `reserved` tokens.
-    pub fn within(api: Api, reserved: u64) -> Self {
+    pub(super) fn within(api: Api, reserved: u64) -> Self {
         Self {
             reserved: Some(reserved),
             ..Self::new(api)
         }
     }
 
-    pub fn is_bounded(&self) -> bool {
+    pub(super) fn is_bounded(&self) -> bool {
         self.reserved.is_some()
     }
 
     /// Whether the reply already exceeds the reserved tokens, by the larger of what the provider
     /// reported so far and of the estimate: a report may be followed by more text.
-    pub fn is_beyond(&self) -> bool {
+    pub(super) fn is_beyond(&self) -> bool {
         let Some(reserved) = self.reserved else {
             return false;
         };
@@ -222,12 +220,12 @@ impl Meter {
     }
 
     /// The status of the reply; 0 if there was none.
-    pub fn status(&self) -> u16 {
+    pub(super) fn status(&self) -> u16 {
         self.status
     }
 
     /// Processes the head of the reply: its status, the type of its content, and its encoding.
-    pub fn head(&mut self, status: u16, kind: &[u8], encoding: Option<&[u8]>) {
+    pub(super) fn head(&mut self, status: u16, kind: &[u8], encoding: Option<&[u8]>) {
         self.status = status;
         let kind = kind.to_ascii_lowercase();
         self.streamed = kind.starts_with(b"text/event-stream");
@@ -236,17 +234,17 @@ impl Meter {
     }
 
     /// Notes that the head announced the length of the reply.
-    pub fn announce_length(&mut self) {
+    pub(super) fn announce_length(&mut self) {
         self.sized = true;
     }
 
     /// Notes that the whole reply was processed.
-    pub fn complete(&mut self) {
+    pub(super) fn complete(&mut self) {
         self.complete = true;
     }
 
     /// Processes a part of the content.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
         if !self.streamed {
             return self.gather(bytes);
@@ -300,7 +298,7 @@ impl Meter {
     }
 
     /// The count of the exchange, whose request had `sent` bytes.
-    pub fn finish(mut self, sent: u64) -> Counted {
+    pub(super) fn finish(mut self, sent: u64) -> Counted {
         let mut words = None;
         if self.streamed {
             self.end_line();
@@ -356,52 +354,6 @@ impl Meter {
         let words: String = shown.take(LONGEST_WORDS).collect();
         (self.status >= 400 && !words.is_empty()).then_some(words)
     }
-}
-
-/// The traffic between an agent and its model, as the proxy saw it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Passed {
-    /// Tokens of all programs in the sandbox together.
-    pub usage: Usage,
-    /// How many requests made the model work.
-    pub requests: u64,
-    /// How many of them ended without a count, and are estimated by their bytes.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub estimated: u64,
-    /// How many complete replies had no count, so that all that was left counts for them.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub uncounted: u64,
-    /// How many more were refused because the budget was used up.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub refused: u64,
-    /// Whether it was encrypted, so that nothing could be counted.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unread: bool,
-    /// Why the model stopped working.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<Trouble>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
-fn is_none(count: &u64) -> bool {
-    *count == 0
-}
-
-impl Passed {
-    /// The part of a sentence about the spent tokens that names what could not be counted.
-    pub fn explain(&self) -> &'static str {
-        match self.uncounted {
-            0 => "",
-            _ => " (a reply had no count, so all that was left counts for it)",
-        }
-    }
-}
-
-/// Why a model does not work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
-    pub code: Code,
-    pub reason: String,
 }
 
 #[cfg(test)]

@@ -1,0 +1,52 @@
+//! The model traffic of one agent, as the proxy counted it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::event::Usage;
+use crate::code::Code;
+
+/// The traffic between an agent and its model, as the proxy saw it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelTraffic {
+    /// Tokens of all programs in the sandbox together.
+    pub usage: Usage,
+    /// How many requests made the model work.
+    pub requests: u64,
+    /// How many of them ended without a count, and are estimated by their bytes.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub estimated: u64,
+    /// How many complete replies had no count, so that all that was left counts for them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub uncounted: u64,
+    /// How many more were refused because the budget was used up.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub refused: u64,
+    /// Whether it was encrypted, so that nothing could be counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unread: bool,
+    /// Why the model stopped working.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<ModelTrouble>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
+impl ModelTraffic {
+    /// The part of a sentence about the spent tokens that names what could not be counted.
+    pub fn explain(&self) -> &'static str {
+        match self.uncounted {
+            0 => "",
+            _ => " (a reply had no count, so all that was left counts for it)",
+        }
+    }
+}
+
+/// Why a model does not work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelTrouble {
+    pub code: Code,
+    pub reason: String,
+}
