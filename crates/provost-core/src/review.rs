@@ -13,6 +13,8 @@ mod worker;
 pub use instruction::render;
 pub use worker::{LOG, Worker};
 
+use std::sync::LazyLock;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -82,7 +84,7 @@ pub enum BadReport {
 }
 
 pub fn parse(text: &str) -> Result<Report, BadReport> {
-    let report: Report = read(text.as_bytes(), &schema())?;
+    let report: Report = read(text.as_bytes(), schema())?;
     if report.summary.trim().is_empty() {
         return Err(BadReport::Empty);
     }
@@ -95,26 +97,29 @@ pub fn parse(text: &str) -> Result<Report, BadReport> {
 /// The schema of a report.
 ///
 /// Every property is required and no other is permitted, because providers demand that of a schema.
-pub fn schema() -> Value {
-    json!({
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["verdict", "summary", "violations", "findings"],
-        "properties": {
-            "verdict": { "type": "string", "enum": ["PASS", "FAIL", "BLOCKED"] },
-            "summary": { "type": "string" },
-            "violations": { "type": "array", "items": { "type": "string" } },
-            "findings": { "type": "array", "items": {
-                "type": "object",
-                "additionalProperties": false,
-                "required": ["path", "problem"],
-                "properties": {
-                    "path": { "type": "string" },
-                    "problem": { "type": "string" }
-                }
-            } }
-        }
-    })
+pub fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["verdict", "summary", "violations", "findings"],
+            "properties": {
+                "verdict": { "type": "string", "enum": ["PASS", "FAIL", "BLOCKED"] },
+                "summary": { "type": "string" },
+                "violations": { "type": "array", "items": { "type": "string" } },
+                "findings": { "type": "array", "items": {
+                    "type": "object",
+                    "additionalProperties": false,
+                    "required": ["path", "problem"],
+                    "properties": {
+                        "path": { "type": "string" },
+                        "problem": { "type": "string" }
+                    }
+                } }
+            }
+        })
+    });
+    &SCHEMA
 }
 
 #[cfg(test)]

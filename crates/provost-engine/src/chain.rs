@@ -7,15 +7,26 @@
 //!   it.
 //! - A node that was decided runs a second time only if the caller asks for it.
 
+mod check;
+pub mod document;
+pub mod grant;
+mod next;
+pub mod report;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use check::{Chain, Checked, MOST, MOST_HANDOFFS, check, id};
+pub use document::{Document, Dropped, Node};
+pub use next::{Merge, Next};
+pub use state::{End, Fact, Misplaced, NodeAgents, Standing, State};
+
 use provost_core::bundle::sealed::{RecordKind, RecordPredicate};
 use provost_core::bundle::statement::SealedVerdict;
-use provost_core::chain::{
-    Chain, End, Fact, Merge, Next, NodeAgents, Part, Standing, State, report,
-};
 use provost_core::code::Code;
 use provost_core::contract;
-use provost_core::contract::document::Document;
 use provost_core::object::Oid;
+use provost_core::run::fact::Part;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 
@@ -64,7 +75,7 @@ pub struct NodeStart {
     pub node: String,
     pub run_id: String,
     /// The contract, with the commit that it starts from.
-    pub contract: Document,
+    pub contract: contract::document::Document,
     /// The agent, if it is not that of the chain.
     pub agent: Option<String>,
     /// The contract that the node is a part of, if the chain divides one.
@@ -77,7 +88,7 @@ pub struct CombinedResults {
     /// The id under which the test is recorded; no run has it.
     pub run_id: String,
     /// The contract that was divided, with the commit that the chain starts from.
-    pub contract: Document,
+    pub contract: contract::document::Document,
     pub commit: Oid,
 }
 

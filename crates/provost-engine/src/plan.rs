@@ -5,10 +5,18 @@
 //! - Nothing that a planner proposes is carried out.
 //! - The request is on disk before the planner starts; the record is sealed whatever the answer.
 
+mod asked;
+mod contract;
+mod instruction;
+mod split;
+#[cfg(test)]
+mod tests;
+
+pub use asked::{Asked, REQUEST, Task, layout};
+
 use provost_core::bundle::report::{Sha256, Time};
 use provost_core::bundle::sealed::{RecordPredicate, SEAL};
 use provost_core::bundle::statement::SealedVerdict;
-use provost_core::chain;
 use provost_core::code::Code;
 use provost_core::contract::check::{self, Purpose, Rules};
 use provost_core::contract::document::Document;
@@ -16,13 +24,13 @@ use provost_core::contract::limits::Limits;
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::Endpoint;
-use provost_core::plan::{self, Asked, Task, layout};
 use provost_core::policy::Policy;
 use provost_core::run::effect::{InputFile, ReadOnlyRun};
 use provost_core::run::fact::{ResultFile, ReviewRun, WorkspaceChoice};
 use provost_core::verdict::Verdict;
 use serde::Serialize;
 
+use crate::chain;
 use crate::opening::{self, Agent, Origin, agent};
 use crate::ports::{Bundle, Clock, PortError, Signer, Watch};
 
@@ -178,7 +186,7 @@ fn make(opened: &Opened, text: &str, now: i64) -> Result<(Verdict, Made), Verdic
     };
     match &asked.task {
         Task::Plan { .. } => {
-            let document = plan::contract::contract(asked, text, now)?;
+            let document = contract::contract(asked, text, now)?;
             let value = serde_json::to_value(&document).map_err(|error| bug(&error))?;
             // The proposed contract refers to no file of the repository.
             let verdict = check::judge(&value, &rules, &|_| None);
@@ -189,7 +197,7 @@ fn make(opened: &Opened, text: &str, now: i64) -> Result<(Verdict, Made), Verdic
             }
         }
         Task::Split { .. } => {
-            let (document, chain) = plan::split::split(asked, text, &rules)?;
+            let (document, chain) = split::split(asked, text, &rules)?;
             let nodes = chain.nodes.len();
             let verdict = Verdict::allow(format!("the contract is divided into {nodes}"));
             Ok((verdict, Made::Chain(Box::new(document))))

@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use provost_core::chain::{self, Chain, Document, End, Merge, Node, NodeAgents, Standing, State};
 use provost_core::code::Code;
 use provost_core::contract::check::{Purpose, Rules};
 use provost_core::contract::document::Document as Written;
@@ -12,7 +11,8 @@ use provost_core::contract::typed::Typed;
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::verdict::Verdict;
 use provost_engine::chain::{
-    Came, CombinedResults, MergedNeeds, NodeStart, PartRunner, Ports, REPORT, Task, drive,
+    self, Came, Chain, CombinedResults, Document, End, Merge, MergedNeeds, Node, NodeAgents,
+    NodeStart, PartRunner, Ports, REPORT, Standing, State, Task, drive,
 };
 use provost_engine::ports::{Bundle as _, Ledger as _, ObserverChoice, PortError};
 use provost_engine::sim::{Cut, Power, SimBundle, SimClock, SimLedger, SimSigner, oid};

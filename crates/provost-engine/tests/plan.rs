@@ -9,11 +9,12 @@ mod tests {
     use provost_core::code::Code;
     use provost_core::contract::typed::Typed;
     use provost_core::object::sha256;
-    use provost_core::plan::{Task, layout};
     use provost_core::run::effect::{InputFile, ReadOnlyRun};
     use provost_core::run::fact::{AgentRun, Ending, Probe, Probed, ResultFile, ReviewRun, Stream};
     use provost_engine::opening::Agent;
-    use provost_engine::plan::{Made, Opened, Planned, PlannerHost, Ports, Request, open, plan};
+    use provost_engine::plan::{
+        Made, Opened, Planned, PlannerHost, Ports, Request, Task, layout, open, plan,
+    };
     use provost_engine::ports::{Control, PortError, Progress, Watch};
     use provost_engine::sim::{Cut, Power, SimBundle, SimClock, SimOrigin, SimSigner};
     use serde_json::{Value, json};

@@ -11,6 +11,7 @@
     reason = "what goes wrong here is a failed test"
 )]
 
+pub mod broken_documents;
 pub mod console;
 pub mod stage;
 pub mod transcript;

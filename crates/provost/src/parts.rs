@@ -11,12 +11,13 @@ use std::fs;
 use std::path::Path;
 
 use provost_core::bundle::layout::LEDGER;
-use provost_core::chain::{self, Document, Part, Standing};
 use provost_core::code::Code;
 use provost_core::json;
 use provost_core::path::is_segment;
 use provost_core::record::{Head, Record};
 use provost_core::run::State;
+use provost_core::run::fact::Part;
+use provost_engine::chain::{self, Document, Standing};
 use provost_store::ledger;
 
 use crate::answer::Failure;

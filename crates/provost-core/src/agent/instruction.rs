@@ -61,7 +61,7 @@ pub fn render(contract: &Contract, answer: Answer) -> String {
         Answer::Free => {
             "\n# Report\n\nEnd with a few sentences: what you changed and what is left undone.\n"
         }
-        Answer::Bound | Answer::Review | Answer::Plan | Answer::Split => {
+        Answer::Bound | Answer::ReadOnly(_) => {
             "\n# Report\n\nEnd with the structured answer you are asked for: `status`, a `summary` \
              of what you changed, and as `failure` null or what stopped you.\n"
         }

@@ -10,7 +10,6 @@ use crate::contract::ResultRule;
 use crate::contract::document::Document;
 use crate::contract::output::Output;
 use crate::net::credential::DUMMY;
-use crate::{plan, review};
 
 /// Path of the answer's schema inside the sandbox.
 const SCHEMA: &str = "/run/provost/answer.schema.json";
@@ -50,10 +49,8 @@ pub enum Answer {
     Free,
     /// The schema of a task result.
     Bound,
-    Review,
-    Plan,
-    /// The schema of a split of a contract into parts.
-    Split,
+    /// The schema for an agent that reads and writes no file: a reviewer or a planner.
+    ReadOnly(&'static Value),
 }
 
 impl Answer {
@@ -72,9 +69,7 @@ impl Answer {
         match self {
             Self::Free => None,
             Self::Bound => Some(result_schema()),
-            Self::Review => Some(review::schema()),
-            Self::Plan => Some(plan::contract::schema()),
-            Self::Split => Some(plan::split::schema()),
+            Self::ReadOnly(schema) => Some(schema.clone()),
         }
     }
 }
@@ -247,7 +242,7 @@ fn codex(agent: &Adapted) -> Vec<String> {
 fn claude(agent: &Adapted, answer: Answer) -> Vec<String> {
     let tools = match answer {
         Answer::Free | Answer::Bound => CLAUDE_TOOLS,
-        Answer::Review | Answer::Plan | Answer::Split => CLAUDE_READS,
+        Answer::ReadOnly(_) => CLAUDE_READS,
     };
     let mut words: Vec<String> = [
         "--print",
@@ -300,7 +295,7 @@ fn gemini_settings(agent: &Adapted, answer: Answer) -> Value {
     let mut tools: Vec<String> = GEMINI_READS.map(str::to_owned).into();
     match answer {
         Answer::Free | Answer::Bound => tools.extend(GEMINI_WRITES.map(str::to_owned)),
-        Answer::Review | Answer::Plan | Answer::Split => {}
+        Answer::ReadOnly(_) => {}
     }
     // Anything not on this list is denied, including the tools of servers.
     tools.extend(agent.tools.keys().map(|name| format!("mcp_{name}_*")));

@@ -7,8 +7,8 @@ use super::launch::{self, Answer};
 use super::provider::{self, BaseUrl, Login, Provider};
 use super::reader::{End, Reader};
 use super::{Adapted, Adapter, Budget, dollars, instruction, is_model};
-use crate::contract;
 use crate::gate::command::{CommandPolicy, Trust};
+use crate::{contract, review};
 
 fn agent(adapter: Adapter) -> Adapted {
     Adapted {
@@ -360,7 +360,10 @@ fn the_programs_get_neither_a_key_nor_a_way_around_the_sandbox() {
         );
     }
     let gemini = agent(Adapter::Gemini);
-    for (answer, writes) in [(Answer::Bound, true), (Answer::Review, false)] {
+    for (answer, writes) in [
+        (Answer::Bound, true),
+        (Answer::ReadOnly(review::schema()), false),
+    ] {
         let files = launch::files(&gemini, answer);
         let settings = &files.last().unwrap().1;
         assert_eq!(settings.contains("write_file"), writes);

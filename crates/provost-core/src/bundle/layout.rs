@@ -77,6 +77,8 @@ pub const AFTER: &str = "after.jsonl";
 pub const DRIVER_LOCK: &str = "driver.lock";
 
 pub const CONTRACT: &str = "contract.json";
+/// What a planner was asked; the first file of a record about a plan.
+pub const REQUEST: &str = "request.json";
 /// The patch.
 pub const PATCH: &str = "patch.diff";
 /// The changed paths.

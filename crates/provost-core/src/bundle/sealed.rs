@@ -15,14 +15,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::key::PublicKey;
-use super::layout::{ATTESTATION, DRIVER_LOCK, LEDGER, MANIFEST};
+use super::layout::{ATTESTATION, DRIVER_LOCK, LEDGER, MANIFEST, REQUEST};
 use super::report::{Sha256, Time};
 use super::statement::{PredicateType, SealedVerdict, Statement, StatementKind, Subject};
 use super::verify::{FIRST_EVENT, Files};
 use crate::code::Code;
 use crate::json;
 use crate::path::RawPath;
-use crate::plan::layout::REQUEST;
 use crate::record::{self, Head};
 use crate::verdict::Verdict;
 

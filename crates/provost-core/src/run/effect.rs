@@ -259,7 +259,7 @@ pub enum NamedBy {
 }
 
 impl NamedBy {
-    pub(crate) fn of(typed: bool) -> Self {
+    pub fn of(typed: bool) -> Self {
         if typed { Self::Person } else { Self::Policy }
     }
 }

@@ -31,7 +31,6 @@ use super::{Gate, Step};
 use crate::agent::Adapted;
 use crate::approval::{Approval, Rejection, Widening};
 use crate::bundle::layout::BundleFormat;
-use crate::chain::Part;
 use crate::change::{Change, Finding, Ignored};
 use crate::contract::check::Referred;
 use crate::contract::document::Document;
@@ -229,6 +228,14 @@ pub struct Opened {
     pub format: BundleFormat,
     /// The version of Provost.
     pub version: String,
+}
+
+/// The part of a divided contract that a run executes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    pub chain: String,
+    pub node: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

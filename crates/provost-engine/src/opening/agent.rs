@@ -9,6 +9,7 @@ use provost_core::gate::command;
 use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::policy::Policy;
+use provost_core::review;
 use provost_core::run::fact::Reviewer;
 
 use super::Agent;
@@ -65,7 +66,13 @@ pub(super) fn reviewer(
     typed: &[Credential],
     document: &Document,
 ) -> Result<Reviewer, PortError> {
-    reading_agent(agent, policy, typed, granted(document), Answer::Review)
+    reading_agent(
+        agent,
+        policy,
+        typed,
+        granted(document),
+        Answer::ReadOnly(review::schema()),
+    )
 }
 
 /// Resolves an agent that reads a tree, a reviewer or planner; `places` are the granted endpoints.

@@ -8,7 +8,6 @@ use std::thread;
 
 use clap::Args;
 use provost_core::bundle::layout::LEDGER;
-use provost_core::chain::{self, Chain, Document, NodeAgents, Standing, State, report};
 use provost_core::code::Code;
 use provost_core::contract::check::{Purpose, Rules};
 use provost_core::contract::{self, Problem};
@@ -19,7 +18,9 @@ use provost_core::net::credential::Credential;
 use provost_core::object::Oid;
 use provost_core::record::Head;
 use provost_core::verdict::Verdict;
-use provost_engine::chain::{Ports, Task};
+use provost_engine::chain::{
+    self, Chain, Document, NodeAgents, Ports, Standing, State, Task, report,
+};
 use provost_engine::drive;
 use provost_engine::opening::{self, Agent, Origin as _};
 use provost_engine::ports::Bundle as _;

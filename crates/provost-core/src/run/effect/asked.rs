@@ -290,9 +290,9 @@ impl State {
         }
         let adaptation = reviewer.adapted.map(|adapted| Adaptation {
             instruction: review::render(contract)
-                + &launch::binding(adapted.adapter, Answer::Review),
+                + &launch::binding(adapted.adapter, Answer::ReadOnly(review::schema())),
             adapted,
-            answer: Answer::Review,
+            answer: Answer::ReadOnly(review::schema()),
             task_id: self.task_id().to_owned(),
             events: file("events.jsonl"),
             forbidden: Vec::new(),

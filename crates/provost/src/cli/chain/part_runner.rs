@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
-use provost_core::chain::{End, Merge};
 use provost_core::code::Code;
 use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::Endpoint;
@@ -15,7 +14,9 @@ use provost_core::run::State;
 use provost_core::run::fact::Names;
 use provost_core::run::refs::Kind;
 use provost_core::verdict::Verdict;
-use provost_engine::chain::{Came, CombinedResults, MergedNeeds, NodeStart, PartRunner};
+use provost_engine::chain::{
+    Came, CombinedResults, End, Merge, MergedNeeds, NodeStart, PartRunner,
+};
 use provost_engine::opening::{self, Agent, Request};
 use provost_engine::ports::{ObserverChoice, PortError};
 use provost_host::git::{Expected, GitError, Merged, Person};

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use provost_core::bundle::layout::LEDGER;
 use provost_core::bundle::sealed::SEAL;
-use provost_core::chain::{self, State};
-use provost_core::plan::{Asked, layout};
 use provost_core::record::Head;
 use provost_core::retention::{self, Candidate, Standing};
 use provost_core::{json, time};
+use provost_engine::chain::{self, State};
+use provost_engine::plan::{Asked, layout};
 use provost_store::ledger;
 
 use super::unchanged::Mark;

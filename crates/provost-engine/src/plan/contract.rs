@@ -1,72 +1,77 @@
 //! Turns the answer of a planner into a contract.
 
+use std::sync::LazyLock;
+
+use provost_core::contract::document::{Document, Network, Permissions};
+use provost_core::contract::typed::Typed;
+use provost_core::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Asked, Word, blocked, read};
-use crate::contract::document::{Document, Network, Permissions};
-use crate::contract::typed::Typed;
-use crate::verdict::Verdict;
+use super::asked::{Asked, Word, blocked, read};
 
 /// The answer of a planner to a request.
 ///
 /// Every field is required and no other is permitted, because providers demand that of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Plan {
-    pub verdict: Word,
+pub(super) struct Plan {
+    pub(super) verdict: Word,
     /// What the contract does and leaves out, or why there is none.
-    pub summary: String,
+    pub(super) summary: String,
     /// The instruction for the agent.
-    pub objective: String,
+    pub(super) objective: String,
     /// Where it may write.
-    pub allow: Vec<String>,
+    pub(super) allow: Vec<String>,
     /// Where it may not write, even inside of `allow`.
-    pub forbid: Vec<String>,
+    pub(super) forbid: Vec<String>,
     /// The acceptance commands.
-    pub accept: Vec<String>,
+    pub(super) accept: Vec<String>,
     /// What the agent must not do, as text.
-    pub forbidden_actions: Vec<String>,
+    pub(super) forbidden_actions: Vec<String>,
     /// Files that decide about tests and builds, and that have to change.
-    pub permit_oracle: Vec<String>,
+    pub(super) permit_oracle: Vec<String>,
     /// Files that instruct agents, and that have to change.
-    pub permit_governing: Vec<String>,
+    pub(super) permit_governing: Vec<String>,
     /// The network endpoints that the work needs.
-    pub net: Vec<String>,
+    pub(super) net: Vec<String>,
     /// When the agent is ended, in minutes.
-    pub minutes: u64,
+    pub(super) minutes: u64,
 }
 
-pub fn schema() -> Value {
-    let texts = json!({ "type": "array", "items": { "type": "string" } });
-    let text = json!({ "type": "string" });
-    json!({
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["verdict", "summary", "objective", "allow", "forbid", "accept",
-            "forbidden_actions", "permit_oracle", "permit_governing", "net", "minutes"],
-        "properties": {
-            "verdict": { "type": "string", "enum": ["PLAN", "BLOCKED"] },
-            "summary": text,
-            "objective": text,
-            "allow": texts,
-            "forbid": texts,
-            "accept": texts,
-            "forbidden_actions": texts,
-            "permit_oracle": texts,
-            "permit_governing": texts,
-            "net": texts,
-            "minutes": { "type": "integer" }
-        }
-    })
+pub(super) fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        let texts = json!({ "type": "array", "items": { "type": "string" } });
+        let text = json!({ "type": "string" });
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["verdict", "summary", "objective", "allow", "forbid", "accept",
+                "forbidden_actions", "permit_oracle", "permit_governing", "net", "minutes"],
+            "properties": {
+                "verdict": { "type": "string", "enum": ["PLAN", "BLOCKED"] },
+                "summary": text,
+                "objective": text,
+                "allow": texts,
+                "forbid": texts,
+                "accept": texts,
+                "forbidden_actions": texts,
+                "permit_oracle": texts,
+                "permit_governing": texts,
+                "net": texts,
+                "minutes": { "type": "integer" }
+            }
+        })
+    });
+    &SCHEMA
 }
 
 /// The contract that the answer `text` describes, or why there is none.
 ///
 /// The contract is not judged here: the rules of every other contract apply to it. `now` is in
 /// milliseconds since 1970.
-pub fn contract(asked: &Asked, text: &str, now: i64) -> Result<Document, Verdict> {
-    let plan: Plan = read(text, &schema())?;
+pub(super) fn contract(asked: &Asked, text: &str, now: i64) -> Result<Document, Verdict> {
+    let plan: Plan = read(text, schema())?;
     if plan.verdict == Word::Blocked {
         return Err(blocked(&plan.summary));
     }
@@ -100,11 +105,11 @@ pub fn contract(asked: &Asked, text: &str, now: i64) -> Result<Document, Verdict
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::Code;
-    use crate::contract::check::{self, Purpose, Rules};
-    use crate::gate::command::{CommandPolicy, Trust};
     use crate::plan::Task;
     use crate::plan::split::tests::asked;
+    use provost_core::code::Code;
+    use provost_core::contract::check::{self, Purpose, Rules};
+    use provost_core::gate::command::{CommandPolicy, Trust};
 
     fn answer(change: impl FnOnce(&mut Value)) -> String {
         let mut value = json!({

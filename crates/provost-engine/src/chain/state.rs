@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use provost_core::code::Code;
+use provost_core::exit::Exit;
+use provost_core::json;
+use provost_core::object::Oid;
+use provost_core::record::{self, Event, Level, Record};
+use provost_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
-
-use crate::code::Code;
-use crate::exit::Exit;
-use crate::json;
-use crate::object::Oid;
-use crate::record::{self, Event, Level, Record};
-use crate::verdict::Verdict;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event_type", content = "payload")]
@@ -68,14 +67,6 @@ pub struct NodeAgents {
     /// The secrets that the proxy adds, by the names of their variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<String>,
-}
-
-/// The part of a divided contract that a run executes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Part {
-    pub chain: String,
-    pub node: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

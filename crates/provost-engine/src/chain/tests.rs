@@ -1,17 +1,17 @@
 //! Tests of chain documents, and of the next step in a chain.
 
 use proptest::prelude::*;
+use provost_core::contract::check::{Purpose, Rules};
+use provost_core::contract::typed::Typed;
+use provost_core::gate::command::{CommandPolicy, Trust};
+use provost_core::object::{Kind, ObjectFormat, Oid};
+use provost_core::path::RepoPath;
+use provost_core::record::Head;
+use provost_core::scope::Scope;
+use provost_core::verdict::Verdict;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::contract::check::Purpose;
-use crate::contract::typed::Typed;
-use crate::gate::command::{CommandPolicy, Trust};
-use crate::object::{Kind, ObjectFormat, Oid};
-use crate::path::RepoPath;
-use crate::record::Head;
-use crate::scope::Scope;
-use crate::verdict::Verdict;
 
 fn oid(word: &str) -> Oid {
     let id = ObjectFormat::Sha256.oid(Kind::Blob, word.as_bytes());

@@ -3,18 +3,19 @@
 //! What a contract permits an agent is an authority of packages version 2. Fields that packages
 //! have no axis for are compared separately, with the same wording.
 
-use crate::chain::document::{Document, Node};
-use crate::code::Code;
-use crate::contract::check::Rules;
-use crate::contract::document::{Document as Written, Permissions};
-use crate::contract::{self, Contract, Problem};
-use crate::gate::diff::Permit;
-use crate::package::{
+use provost_core::code::Code;
+use provost_core::contract::check::Rules;
+use provost_core::contract::document::{Document as Written, Permissions};
+use provost_core::contract::{self, Contract, Problem};
+use provost_core::gate::diff::Permit;
+use provost_core::package::{
     self, Authority, Budget, Handoff, Id, Limits, Package, Place, Refusal, Request, Set,
     ToolPolicy, Version,
 };
-use crate::path::RepoPath;
-use crate::scope::Scope;
+use provost_core::path::RepoPath;
+use provost_core::scope::Scope;
+
+use crate::chain::document::{Document, Node};
 
 /// What an agent under `contract` may do, as far as packages have an axis for it.
 pub fn authority(contract: &Contract) -> Authority {
@@ -326,7 +327,7 @@ pub fn gaps<'a>(
 pub fn permits_within(written: &Permissions, scope: &Scope) -> Permissions {
     let keep = |entries: &[String]| -> Vec<String> {
         let usable = |entry: &&String| {
-            let path = crate::scope::parse_entry(entry);
+            let path = provost_core::scope::parse_entry(entry);
             path.is_ok_and(|path| Scope::of(vec![path]).overlaps(scope))
         };
         entries.iter().filter(usable).cloned().collect()

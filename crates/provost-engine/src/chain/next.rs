@@ -1,11 +1,12 @@
 //! Decides the next step of a chain.
 
+use provost_core::code::Code;
+use provost_core::object::Oid;
+use provost_core::time;
+use provost_core::verdict::Verdict;
+use provost_core::wording::counted;
+
 use super::{Chain, Standing, State};
-use crate::code::Code;
-use crate::object::Oid;
-use crate::time;
-use crate::verdict::Verdict;
-use crate::wording::counted;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {

@@ -1,13 +1,12 @@
 //! The document of a chain.
 
-use schemars::JsonSchema;
+use provost_core::contract;
+use provost_core::json;
+use provost_core::object::sha256;
+use provost_core::package::Package;
 use serde::{Deserialize, Serialize};
 
 use super::MOST_HANDOFFS;
-use crate::contract;
-use crate::json;
-use crate::object::sha256;
-use crate::package::Package;
 
 pub const VERSION: u32 = 1;
 
@@ -56,7 +55,7 @@ pub struct Node {
 }
 
 /// A command of the parent that a node leaves out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dropped {
     /// The command, as the parent has it.

@@ -10,29 +10,26 @@
 //! - A planner gets a tree to read and its model, and nothing else.
 //! - Nothing in the tree instructs a planner: the instruction comes from Provost and the user.
 
-pub mod contract;
-mod instruction;
-pub mod split;
-
 use std::time::Duration;
 
+use provost_core::agent::launch::{self, Answer};
+use provost_core::bundle::sealed::RecordKind;
+use provost_core::code::Code;
+use provost_core::contract::Problem;
+use provost_core::contract::document::Document;
+use provost_core::contract::limits::Limits;
+use provost_core::net::endpoint::Endpoint;
+use provost_core::object::Oid;
+use provost_core::run::effect::{Adaptation, Base, InputFile, NamedBy, ReadOnlyRun};
+use provost_core::run::fact::{ReviewRun, Reviewer, WorkspaceChoice};
+use provost_core::run::judge::ReadOnlyAgent;
+use provost_core::schema;
+use provost_core::tier::Tier;
+use provost_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::agent::launch::{self, Answer};
-use crate::bundle::sealed::RecordKind;
-use crate::code::Code;
-use crate::contract::Problem;
-use crate::contract::document::Document;
-use crate::contract::limits::Limits;
-use crate::net::endpoint::Endpoint;
-use crate::object::Oid;
-use crate::run::effect::{Adaptation, Base, InputFile, NamedBy, ReadOnlyRun};
-use crate::run::fact::{ReviewRun, Reviewer, WorkspaceChoice};
-use crate::run::judge::ReadOnlyAgent;
-use crate::schema;
-use crate::tier::Tier;
-use crate::verdict::Verdict;
+use super::{contract, instruction, split};
 
 /// The working directory of a planner; it is empty.
 const START: &str = "/plan";
@@ -42,8 +39,7 @@ pub const REQUEST: &str = "/run/provost/plan/request.json";
 
 /// The files of a record.
 pub mod layout {
-    /// The request.
-    pub const REQUEST: &str = "request.json";
+    pub use provost_core::bundle::layout::REQUEST;
     /// How the planner ended.
     pub const LOOKED: &str = "planner.json";
     /// The answer as the planner left it.
@@ -76,8 +72,8 @@ impl Task {
     /// The format that the answer of a planner is bound to.
     pub fn answer(&self) -> Answer {
         match self {
-            Self::Plan { .. } => Answer::Plan,
-            Self::Split { .. } => Answer::Split,
+            Self::Plan { .. } => Answer::ReadOnly(contract::schema()),
+            Self::Split { .. } => Answer::ReadOnly(split::schema()),
         }
     }
 
@@ -196,7 +192,7 @@ impl Asked {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
-pub enum Word {
+pub(super) enum Word {
     Plan,
     /// It cannot make one.
     Blocked,
@@ -205,7 +201,10 @@ pub enum Word {
 /// Reads an answer of the type `T`, which `schema` describes.
 ///
 /// Every mismatch is named by its place.
-fn read<T: serde::de::DeserializeOwned>(text: &str, schema: &Value) -> Result<T, Verdict> {
+pub(super) fn read<T: serde::de::DeserializeOwned>(
+    text: &str,
+    schema: &Value,
+) -> Result<T, Verdict> {
     schema::read::read(text.as_bytes(), schema).map_err(|unfit| {
         let verdict = Verdict::deny(Code::PlanInvalid, format!("the planner's plan {unfit}"));
         unfit.details().into_iter().fold(verdict, Verdict::with)
@@ -213,7 +212,7 @@ fn read<T: serde::de::DeserializeOwned>(text: &str, schema: &Value) -> Result<T,
 }
 
 /// The refusal of a planner that has no plan, with its own text.
-fn blocked(summary: &str) -> Verdict {
+pub(super) fn blocked(summary: &str) -> Verdict {
     let line = summary.trim().lines().next().unwrap_or_default();
     let line: String = line.chars().take(400).collect();
     Verdict::deny(
@@ -223,15 +222,8 @@ fn blocked(summary: &str) -> Verdict {
     .with(json!({ "summary": summary }))
 }
 
-/// A sample request to the planner `it`.
-#[cfg(test)]
-pub(crate) fn sample(request: &str) -> Asked {
-    let request = request.to_owned();
-    split::tests::asked(Task::Plan { request })
-}
-
 /// The refusal of a document, whose places lie below `place`.
-fn broken(code: Code, place: &str, problems: Vec<Problem>) -> Option<Verdict> {
+pub(super) fn broken(code: Code, place: &str, problems: Vec<Problem>) -> Option<Verdict> {
     let problems: Vec<Problem> = problems
         .into_iter()
         .map(|problem| Problem {

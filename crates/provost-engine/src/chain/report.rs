@@ -1,10 +1,10 @@
 //! Writes the report about a chain, for programs.
 
+use provost_core::exit::Exit;
+use provost_core::verdict::Verdict;
 use serde_json::{Value, json};
 
 use super::{Chain, Standing, State};
-use crate::exit::Exit;
-use crate::verdict::Verdict;
 
 const VERSION: u32 = 1;
 

@@ -1,90 +1,99 @@
 //! Turns the answer of a planner that divided a contract into a chain.
 
+use std::sync::LazyLock;
+
+use provost_core::code::Code;
+use provost_core::contract::check::Rules;
+use provost_core::contract::document::{Document as Written, Network};
+use provost_core::exit::Exit;
+use provost_core::scope::Scope;
+use provost_core::verdict::Verdict;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Asked, Task, Word, blocked, broken, read};
+use super::asked::{Asked, Task, Word, blocked, broken, read};
 use crate::chain::document::VERSION;
 use crate::chain::{self, Chain, Document, Dropped, MOST_HANDOFFS, Node, grant};
-use crate::code::Code;
-use crate::contract::check::Rules;
-use crate::contract::document::{Document as Written, Network};
-use crate::exit::Exit;
-use crate::scope::Scope;
-use crate::verdict::Verdict;
 
 /// The answer of a planner that divides a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Split {
-    pub verdict: Word,
+pub(super) struct Split {
+    pub(super) verdict: Word,
     /// How it divided the contract, or why it could not.
-    pub summary: String,
-    pub children: Vec<Child>,
+    pub(super) summary: String,
+    pub(super) children: Vec<Child>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Child {
-    pub id: String,
+pub(super) struct Child {
+    pub(super) id: String,
     /// The instruction for the agent.
-    pub objective: String,
+    pub(super) objective: String,
     /// Where it may write.
-    pub allow: Vec<String>,
+    pub(super) allow: Vec<String>,
     /// Its acceptance commands.
-    pub accept: Vec<String>,
+    pub(super) accept: Vec<String>,
     /// The commands of the contract that it leaves out.
-    pub drops: Vec<Dropped>,
+    pub(super) drops: Vec<Dropped>,
     /// The network endpoints that it needs.
-    pub net: Vec<String>,
+    pub(super) net: Vec<String>,
     /// When the agent is ended, in minutes.
-    pub minutes: u64,
+    pub(super) minutes: u64,
     /// The parts whose results it starts from.
-    pub needs: Vec<String>,
+    pub(super) needs: Vec<String>,
 }
 
-pub fn schema() -> Value {
-    let texts = json!({ "type": "array", "items": { "type": "string" } });
-    let text = json!({ "type": "string" });
-    let drops = json!({ "type": "array", "items": {
+pub(super) fn schema() -> &'static Value {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        let texts = json!({ "type": "array", "items": { "type": "string" } });
+        let text = json!({ "type": "string" });
+        let drops = json!({ "type": "array", "items": {
         "type": "object",
         "additionalProperties": false,
         "required": ["cmd", "reason"],
         "properties": { "cmd": text, "reason": text }
     } });
-    json!({
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["verdict", "summary", "children"],
-        "properties": {
-            "verdict": { "type": "string", "enum": ["PLAN", "BLOCKED"] },
-            "summary": text,
-            "children": { "type": "array", "items": {
-                "type": "object",
-                "additionalProperties": false,
-                "required": ["id", "objective", "allow", "accept", "drops", "net", "minutes",
-                    "needs"],
-                "properties": {
-                    "id": text,
-                    "objective": text,
-                    "allow": texts,
-                    "accept": texts,
-                    "drops": drops,
-                    "net": texts,
-                    "minutes": { "type": "integer" },
-                    "needs": texts
-                }
-            } }
-        }
-    })
+        json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["verdict", "summary", "children"],
+            "properties": {
+                "verdict": { "type": "string", "enum": ["PLAN", "BLOCKED"] },
+                "summary": text,
+                "children": { "type": "array", "items": {
+                    "type": "object",
+                    "additionalProperties": false,
+                    "required": ["id", "objective", "allow", "accept", "drops", "net", "minutes",
+                        "needs"],
+                    "properties": {
+                        "id": text,
+                        "objective": text,
+                        "allow": texts,
+                        "accept": texts,
+                        "drops": drops,
+                        "net": texts,
+                        "minutes": { "type": "integer" },
+                        "needs": texts
+                    }
+                } }
+            }
+        })
+    });
+    &SCHEMA
 }
 
 /// The chain that the answer `text` describes, checked against the contract that was divided.
-pub fn split(asked: &Asked, text: &str, rules: &Rules<'_>) -> Result<(Document, Chain), Verdict> {
+pub(super) fn split(
+    asked: &Asked,
+    text: &str,
+    rules: &Rules<'_>,
+) -> Result<(Document, Chain), Verdict> {
     let Task::Split { contract: parent } = &asked.task else {
         return Err(Verdict::deny(Code::Bug, "nothing was to be divided"));
     };
-    let split: Split = read(text, &schema())?;
+    let split: Split = read(text, schema())?;
     if split.verdict == Word::Blocked {
         return Err(blocked(&split.summary));
     }
@@ -119,8 +128,8 @@ pub fn split(asked: &Asked, text: &str, rules: &Rules<'_>) -> Result<(Document, 
 /// Gives every node the package of its agent.
 fn packages(document: &mut Document, chain: &Chain, rules: &Rules<'_>) {
     let parent = document.parent.clone();
-    let whole =
-        parent.and_then(|parent| crate::contract::resolve(parent, rules.policy, rules.trust).ok());
+    let whole = parent
+        .and_then(|parent| provost_core::contract::resolve(parent, rules.policy, rules.trust).ok());
     let whole = whole.and_then(|whole| grant::parent(&whole, chain.nodes.len()).ok());
     let Some(whole) = whole else { return };
     for (node, checked) in document.nodes.iter_mut().zip(&chain.nodes) {
@@ -176,20 +185,14 @@ fn node(asked: &Asked, parent: &Written, child: Child) -> Node {
     }
 }
 
-/// The result for the answer `text` to a sample.
-#[cfg(test)]
-pub(crate) fn sample(text: &str) -> Result<(Document, Chain), Verdict> {
-    tests::answered(text)
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::contract::check::Purpose;
-    use crate::contract::typed::Typed;
-    use crate::gate::command::{CommandPolicy, Trust};
-    use crate::object::{Kind, ObjectFormat};
-    use crate::run::fact::{Reviewer, WorkspaceChoice};
+    use provost_core::contract::check::Purpose;
+    use provost_core::contract::typed::Typed;
+    use provost_core::gate::command::{CommandPolicy, Trust};
+    use provost_core::object::{Kind, ObjectFormat};
+    use provost_core::run::fact::{Reviewer, WorkspaceChoice};
 
     /// A sample request to the planner `it`.
     pub(in crate::plan) fn asked(task: Task) -> Asked {
@@ -247,7 +250,7 @@ pub(super) mod tests {
         answered(&answer.to_string())
     }
 
-    pub(super) fn answered(text: &str) -> Result<(Document, Chain), Verdict> {
+    pub(in crate::plan) fn answered(text: &str) -> Result<(Document, Chain), Verdict> {
         let rules = Rules {
             policy: &CommandPolicy::shipped().unwrap(),
             trust: Trust::FromFile,

@@ -1,33 +1,19 @@
-//! Chains: several contracts, and which of them start from the results of which others.
+//! Checks a chain: several contracts, and which of them start from the results of which others.
 //!
-//! # Invariants
-//!
-//! - A [`Chain`] that exists can be run: every contract keeps the rules, no node waits for itself,
-//!   and work is passed on no more often than the document permits.
-//! - If the document has a parent, no node may do more than the parent on any axis; see [`grant`].
-//! - The state is a fold over the facts of a chain; [`State::next`] returns the next step.
-
-pub mod document;
-pub mod grant;
-mod next;
-pub mod report;
-mod state;
-#[cfg(test)]
-mod tests;
-
-pub use document::{Document, Dropped, Node};
-pub use next::{Merge, Next};
-pub use state::{End, Fact, Misplaced, NodeAgents, Part, Standing, State};
+//! A [`Chain`] that exists can be run: every contract keeps the rules, no node waits for itself, and
+//! work is passed on no more often than the document permits. If the document has a parent, no node
+//! may do more than the parent on any axis; see [`grant`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use provost_core::code::Code;
+use provost_core::contract::check::{self, Rules};
+use provost_core::contract::{self, Contract, Problem};
+use provost_core::object::{Oid, sha256};
+use provost_core::path::is_segment;
 use serde_json::Value;
 
-use crate::code::Code;
-use crate::contract::check::{self, Rules};
-use crate::contract::{self, Contract, Problem};
-use crate::object::{Oid, sha256};
-use crate::path::is_segment;
+use super::{Document, grant};
 
 /// The largest number of nodes of one chain.
 pub const MOST: usize = 64;
