@@ -128,30 +128,25 @@ impl ResultRule {
 /// Reads a contract from the bytes of a JSON document.
 ///
 /// The task id becomes a name in the bundle, so it has to be valid before a run can begin.
-pub fn parse(bytes: &[u8]) -> Result<Document, json::JsonError> {
+pub fn parse(bytes: &[u8]) -> Result<Document, json::ReadError> {
     from_value(&json::parse(bytes)?)
 }
 
 /// Reads a contract from a parsed document, as [`parse`] does.
-pub fn from_value(value: &Value) -> Result<Document, json::JsonError> {
-    let document: Document = json::from_value(value.clone())?;
-    let wrong = |field: String, what: &str| json::JsonError::Shape {
-        field,
-        what: what.to_owned(),
+pub fn from_value(value: &Value) -> Result<Document, json::ReadError> {
+    let document: Document = json::from_value(value)?;
+    let wrong = |field: &str, what: String| json::ReadError::Shape {
+        field: field.to_owned(),
+        what,
     };
     let size = json::canonical(value).len();
     if size > LARGEST {
         let what = format!("has {size} bytes; a contract has at most {LARGEST}");
-        return Err(wrong(String::new(), &what));
-    }
-    let read = serde_json::to_value(&document).unwrap_or_default();
-    if let Some(place) = json::positional(value, &read) {
-        let field = place.trim_start_matches('/').replace('/', ".");
-        return Err(wrong(field, "must be an object, not a list"));
+        return Err(wrong("", what));
     }
     if !is_segment(&document.task_id) {
         let what = "may hold letters, digits, `.`, `_` and `-`, at most 128";
-        return Err(wrong("task_id".to_owned(), what));
+        return Err(wrong("task_id", what.to_owned()));
     }
     Ok(document)
 }

@@ -9,12 +9,10 @@ pub mod toml;
 mod write;
 pub mod yaml;
 
-use crate::json::{self, JsonError};
+use crate::json::{self, ReadError};
 use serde_json::Value;
 
-use toml::TomlError;
 pub use write::render;
-use yaml::YamlError;
 
 /// The file format of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,22 +47,12 @@ impl Format {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum DocumentError {
-    #[error(transparent)]
-    Json(#[from] JsonError),
-    #[error(transparent)]
-    Yaml(#[from] YamlError),
-    #[error(transparent)]
-    Toml(#[from] TomlError),
-}
-
-pub fn parse(format: Format, bytes: &[u8]) -> Result<Value, DocumentError> {
-    Ok(match format {
-        Format::Json => json::parse(bytes)?,
-        Format::Yaml => yaml::parse(bytes)?,
-        Format::Toml => toml::parse(bytes)?,
-    })
+pub fn parse(format: Format, bytes: &[u8]) -> Result<Value, ReadError> {
+    match format {
+        Format::Json => json::parse(bytes),
+        Format::Yaml => yaml::parse(bytes),
+        Format::Toml => toml::parse(bytes),
+    }
 }
 
 #[cfg(test)]

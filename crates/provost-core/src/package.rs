@@ -142,8 +142,10 @@ fn member<'a>(payload: &'a Value, name: &str) -> Result<&'a Value, Refusal> {
 
 /// Reads `value`, which the payload calls `name`; the refusal names the exact field.
 fn read<T: DeserializeOwned + Serialize>(value: &Value, name: &str) -> Result<T, Refusal> {
-    let read: T = json::from_value(value.clone()).map_err(|error| match error {
-        json::JsonError::Shape { field, what } if field != "." => Refusal::malformed(&field, what),
+    let read: T = json::from_value(value).map_err(|error| match error {
+        json::ReadError::Shape { field, what } if !field.is_empty() => {
+            Refusal::malformed(&field, what)
+        }
         other => Refusal::malformed(name, other.to_string()),
     })?;
     let again = serde_json::to_value(&read).unwrap_or_default();

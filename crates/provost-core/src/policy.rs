@@ -10,7 +10,9 @@ use serde::Deserialize;
 use crate::agent::{self, Agent};
 use crate::approval::Unasked;
 use crate::contract::limits::Asked;
+use crate::document::toml;
 use crate::gate::command;
+use crate::json::{self, ReadError};
 use crate::net::endpoint::Endpoint;
 use crate::path::RepoPath;
 use crate::prepare::{self, RawStep, Step};
@@ -129,27 +131,17 @@ pub struct Flaw(String);
 
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// More than [`LARGEST`] bytes.
-    #[error("provost.toml: has more than {LARGEST} bytes")]
-    TooLarge,
-    /// Not UTF-8.
-    #[error("provost.toml: is not UTF-8")]
-    NotText,
-    /// Not TOML, or with unknown fields.
+    /// Not TOML, or not of the fields that a policy has.
     #[error("provost.toml: {0}")]
-    Syntax(String),
+    Read(#[from] ReadError),
     /// A value that breaks a rule.
     #[error("provost.toml: {0}")]
     Flaw(Flaw),
 }
 
 pub fn parse(bytes: &[u8]) -> Result<Policy, PolicyError> {
-    if bytes.len() > LARGEST {
-        return Err(PolicyError::TooLarge);
-    }
-    let text = std::str::from_utf8(bytes).map_err(|_| PolicyError::NotText)?;
-    let written: Written =
-        toml::from_str(text).map_err(|error| PolicyError::Syntax(error.to_string()))?;
+    json::text(bytes, LARGEST)?;
+    let written: Written = json::from_value(toml::parse(bytes)?)?;
     Policy::try_from(written).map_err(PolicyError::Flaw)
 }
 

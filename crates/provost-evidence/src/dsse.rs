@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::json::{self, JsonError};
+use crate::json::{self, ReadError};
 use crate::key::{PublicKey, SigningKey};
 
 /// The type of every signed payload: an in-toto statement.
@@ -59,7 +59,7 @@ pub enum OpenError {
     #[error("the envelope has {0} bytes; at most {LARGEST} are read")]
     TooLarge(usize),
     #[error("the envelope does not parse")]
-    Syntax(#[source] JsonError),
+    Syntax(#[source] ReadError),
     #[error("the payload is `{0}`, not `{PAYLOAD_TYPE}`")]
     PayloadType(String),
     #[error("`{0}` is not base64 in its one spelling, or not of its length")]

@@ -8,6 +8,7 @@ mod deserialize;
 mod quick;
 mod shape;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
 use serde::de::{DeserializeOwned, DeserializeSeed as _};
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 pub use node::{Fields, Node};
 
+use deserialize::Place;
 use node::Reader;
 
 mod node;
@@ -28,13 +30,14 @@ pub const DEEPEST: usize = 64;
 /// The most values that are read: a short text can need a hundred times its length in memory.
 pub const MOST: usize = 500_000;
 
+/// Why a document is not read, in whatever format it is written.
 #[derive(Debug, thiserror::Error)]
-pub enum JsonError {
-    #[error("the document has {0} bytes; at most {LARGEST} are read")]
-    TooLarge(usize),
+pub enum ReadError {
+    #[error("the document has {bytes} bytes; at most {most} are read")]
+    TooLarge { bytes: usize, most: usize },
     #[error("the document is not UTF-8 (byte {0})")]
     NotText(usize),
-    /// Not JSON, a repeated key, or nested too deep.
+    /// Not of its format, a repeated key, or nested too deep.
     #[error("line {line}, column {column}: {what}")]
     Syntax {
         /// From 1.
@@ -43,7 +46,7 @@ pub enum JsonError {
         column: usize,
         what: String,
     },
-    /// JSON, but not of the required shape.
+    /// Readable, but not of the required shape.
     #[error("{}: {what}", shape::place(field))]
     Shape {
         /// The field, as a path from the root; empty for the document itself.
@@ -53,36 +56,44 @@ pub enum JsonError {
 }
 
 /// Parses one document of any shape.
-pub fn parse(bytes: &[u8]) -> Result<Value, JsonError> {
+pub fn parse(bytes: &[u8]) -> Result<Value, ReadError> {
     read(bytes).map(Node::into_value)
 }
 
 /// Parses one document of any shape, without copying more of it than needed.
-pub fn read(bytes: &[u8]) -> Result<Node<'_>, JsonError> {
-    if bytes.len() > LARGEST {
-        return Err(JsonError::TooLarge(bytes.len()));
-    }
-    let text =
-        std::str::from_utf8(bytes).map_err(|error| JsonError::NotText(error.valid_up_to()))?;
-    match quick::read(text) {
+pub fn read(bytes: &[u8]) -> Result<Node<'_>, ReadError> {
+    within(text(bytes, LARGEST)?, MOST)
+}
+
+fn within(text: &str, most: usize) -> Result<Node<'_>, ReadError> {
+    match quick::read(text, most) {
         Some(node) => Ok(node),
-        None => careful(text),
+        None => careful(text, most),
     }
 }
 
+/// The text of a document that may have `most` bytes.
+pub fn text(bytes: &[u8], most: usize) -> Result<&str, ReadError> {
+    if bytes.len() > most {
+        let bytes = bytes.len();
+        return Err(ReadError::TooLarge { bytes, most });
+    }
+    std::str::from_utf8(bytes).map_err(|error| ReadError::NotText(error.valid_up_to()))
+}
+
 /// Parses a text that the quick parser did not accept, and reports what is wrong with it.
-fn careful(text: &str) -> Result<Node<'_>, JsonError> {
+fn careful(text: &str, most: usize) -> Result<Node<'_>, ReadError> {
     let syntax = |error: serde_json::Error| {
         let whole = error.to_string();
         let what = whole.split(" at line ").next().unwrap_or(&whole).to_owned();
-        JsonError::Syntax {
+        ReadError::Syntax {
             line: error.line(),
             column: error.column(),
             what,
         }
     };
     let mut reader = serde_json::Deserializer::from_str(text);
-    let left = Cell::new(MOST);
+    let left = Cell::new(most);
     let node = Reader::new(&left)
         .deserialize(&mut reader)
         .map_err(syntax)?;
@@ -90,36 +101,30 @@ fn careful(text: &str) -> Result<Node<'_>, JsonError> {
     Ok(node)
 }
 
-/// Parses one document of the shape `T`; an error names the field.
-pub fn parse_as<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
-    shaped(|| parse(bytes))
+/// Parses one document of the type `T`; an error names the field.
+pub fn parse_as<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ReadError> {
+    from_node(&read(bytes)?)
 }
 
-/// Deserializes the result of `make` as `T`; an error names the field.
-///
-/// Tracking the path costs as much as parsing, so an error makes it run again.
-pub fn shaped<T: DeserializeOwned>(
-    make: impl Fn() -> Result<Value, JsonError>,
-) -> Result<T, JsonError> {
-    match T::deserialize(make()?) {
-        Ok(read) => Ok(read),
-        Err(_) => explained(make()?),
-    }
+/// Parses a document of any size that this program wrote itself.
+pub fn parse_own<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ReadError> {
+    from_node(&within(text(bytes, usize::MAX)?, usize::MAX)?)
 }
 
-/// Deserializes `value` as `T`; an error names the field.
-pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
-    match T::deserialize(&value) {
-        Ok(read) => Ok(read),
-        Err(_) => explained(value),
-    }
+/// Reads `value` as `T`; an error names the field.
+pub fn from_value<'a, T: DeserializeOwned>(value: impl Into<Node<'a>>) -> Result<T, ReadError> {
+    from_node(&value.into())
 }
 
-fn explained<T: DeserializeOwned>(value: Value) -> Result<T, JsonError> {
-    serde_path_to_error::deserialize(value).map_err(|error| JsonError::Shape {
-        field: shape::path(&error),
-        what: shape::words(&error.inner().to_string()),
-    })
+/// Reads `node` as `T`; an error names the field.
+pub fn from_node<T: DeserializeOwned>(node: &Node<'_>) -> Result<T, ReadError> {
+    T::deserialize(Place::Value(node)).map_err(ReadError::from)
+}
+
+/// Reads a value that has the name of its variant beside it.
+pub fn from_tagged<T: DeserializeOwned>(tag: &str, content: Node<'_>) -> Result<T, ReadError> {
+    let fields = vec![(Cow::Borrowed(tag), content)];
+    from_node(&Node::Object(Fields::of(fields)))
 }
 
 /// The canonical spelling of `value`, which is hashed: keys sorted, no spaces.
@@ -191,7 +196,7 @@ mod tests {
         );
         let very_deep = "[".repeat(1_000_000);
         assert!(parse(very_deep.as_bytes()).is_err());
-        assert!(matches!(parse(b"\"\xff\""), Err(JsonError::NotText(1))));
+        assert!(matches!(parse(b"\"\xff\""), Err(ReadError::NotText(1))));
         let list = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
         // The list itself is a value, too.
         assert!(parse(list(MOST - 1).as_bytes()).is_ok());

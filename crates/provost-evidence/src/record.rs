@@ -65,32 +65,33 @@ pub struct Event {
     pub trace_id: String,
 }
 
-/// The kind and the facts of an event, from a value that serde tags with `event_type` and
-/// `payload`.
+/// The kind and the facts of an event, from a variant whose content is an object.
 pub fn tagged(fact: &impl Serialize) -> (String, Map<String, Value>) {
-    let mut fields = match serde_json::to_value(fact) {
-        Ok(Value::Object(fields)) => fields,
-        // Facts are tagged objects. Anything else has no kind, and no fold accepts it as a fact.
-        _ => Map::new(),
+    let variant = match serde_json::to_value(fact) {
+        Ok(Value::Object(variant)) => variant.into_iter().next(),
+        _ => None,
     };
-    let kind = fields.remove("event_type");
-    let kind = kind.and_then(|name| name.as_str().map(str::to_owned));
-    let payload = match fields.remove("payload") {
-        Some(Value::Object(payload)) => payload,
-        _ => Map::new(),
-    };
-    (kind.unwrap_or_default(), payload)
+    match variant {
+        Some((kind, Value::Object(payload))) => (kind, payload),
+        // Anything else has no kind, and no fold accepts it as a fact.
+        _ => (String::new(), Map::new()),
+    }
 }
 
 impl Event {
     /// The inverse of [`tagged`].
-    pub fn untagged<T: DeserializeOwned>(&self) -> Result<T, json::JsonError> {
-        json::shaped(|| {
-            let kind = Value::String(self.event_type.clone());
-            let payload = Value::Object(self.payload.clone());
-            let fields = [("event_type", kind), ("payload", payload)];
-            let fields = fields.map(|(name, value)| (name.to_owned(), value));
-            Ok(Value::Object(Map::from_iter(fields)))
+    pub fn untagged<T: DeserializeOwned>(&self) -> Result<T, json::ReadError> {
+        let payload = json::Node::from(&self.payload);
+        json::from_tagged(&self.event_type, payload).map_err(|error| match error {
+            json::ReadError::Shape { field, what } => {
+                let inside = field.strip_prefix(&self.event_type);
+                let field = match inside {
+                    Some(inside) => format!("payload{inside}"),
+                    None => "event_type".to_owned(),
+                };
+                json::ReadError::Shape { field, what }
+            }
+            other => other,
         })
     }
 }
@@ -242,7 +243,7 @@ pub enum ChainError {
     Line {
         /// From 1.
         line: usize,
-        source: json::JsonError,
+        source: json::ReadError,
     },
     /// A line is a record, but not in canonical form.
     #[error("line {line} is not in canonical form")]
@@ -296,7 +297,7 @@ struct Line {
 }
 
 impl Line {
-    fn read(bytes: &[u8]) -> Result<Self, json::JsonError> {
+    fn read(bytes: &[u8]) -> Result<Self, json::ReadError> {
         let mut value = json::parse(bytes)?;
         let mut is_spelled = json::canonical(&value).as_bytes() == bytes;
         let mut digested = String::new();

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::dsse::{self, Envelope};
-use crate::json::{self, JsonError};
+use crate::json::{self, ReadError};
 use crate::key::SigningKey;
 use crate::object::Oid;
 use crate::record::Head;
@@ -108,7 +108,7 @@ pub struct Vouched {
 }
 
 impl<S: Serialize + DeserializeOwned, P: Serialize + DeserializeOwned> Statement<S, P> {
-    pub fn parse(payload: &[u8]) -> Result<Self, JsonError> {
+    pub fn parse(payload: &[u8]) -> Result<Self, ReadError> {
         json::parse_as(payload)
     }
 

@@ -122,8 +122,8 @@ fn field<T: DeserializeOwned + Serialize>(payload: &Value, name: &str) -> Result
     let Some(value) = payload.get(name) else {
         return Err(Refusal::malformed(name, "is missing"));
     };
-    let read: T = json::from_value(value.clone())
-        .map_err(|error| Refusal::malformed(name, error.to_string()))?;
+    let read: T =
+        json::from_value(value).map_err(|error| Refusal::malformed(name, error.to_string()))?;
     match json::positional(value, &to_value(&read)?) {
         None => Ok(read),
         Some(at) => Err(Refusal::malformed(

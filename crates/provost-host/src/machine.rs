@@ -33,6 +33,7 @@ use std::time::Duration;
 use provost_core::agent::launch::Answer;
 use provost_core::bundle::layout::MOST_CHANGED;
 use provost_core::code::Code;
+use provost_core::json;
 use provost_core::net::credential::Credential;
 use provost_core::net::model_traffic::ModelTraffic;
 use provost_core::object::Oid;
@@ -200,12 +201,12 @@ fn write_live(directory: &Path, passed: &ModelTraffic) -> io::Result<()> {
 pub fn live(cache: &Path, run_id: &str, attempt: u32) -> Option<ModelTraffic> {
     let directory = Places::new(cache, run_id).attempt(attempt);
     let bytes = fs::read(directory.join(LIVE)).ok()?;
-    serde_json::from_slice(&bytes).ok()
+    json::parse_as(&bytes).ok()
 }
 
 fn read_birth(directory: &Path) -> io::Result<Option<ProcessIdentity>> {
     match fs::read(directory.join(BIRTH)) {
-        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Ok(bytes) => json::parse_as(&bytes).map(Some).map_err(io::Error::other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

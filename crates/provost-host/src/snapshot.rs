@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use provost_core::gate::diff::{Reason, Sign};
 use provost_core::index;
-use provost_core::json::{self, JsonError};
+use provost_core::json::{self, ReadError};
 use provost_core::object::{ObjectFormat, Oid};
 use provost_core::path::RawPath;
 use provost_core::run::refs::KEPT;
@@ -74,7 +74,7 @@ pub enum SnapshotError {
     #[error("`{}` is larger than the limit", .0.display())]
     TooMuch(PathBuf),
     #[error("the snapshot does not parse")]
-    Syntax(#[from] JsonError),
+    Syntax(#[from] ReadError),
     #[error("the snapshot has version {0}; this program reads version {VERSION}")]
     Version(u32),
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
 
+use provost_core::json;
 use provost_core::tier::{Processes, Tier};
 use rustix::fs::{CWD, Mode};
 use rustix::io::Errno;
@@ -106,7 +107,7 @@ pub fn rungs(launcher: &Launcher) -> Result<Vec<Rung>, SandboxError> {
         .stderr(Stdio::null())
         .output()
         .map_err(machine)?;
-    serde_json::from_slice(&output.stdout).map_err(|error| machine(error.into()))
+    json::parse_as(&output.stdout).map_err(|error| machine(io::Error::other(error)))
 }
 
 /// Whose processes a sandbox of tier `namespaces` sees here; found out once per process.

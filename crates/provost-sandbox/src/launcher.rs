@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd as _, OwnedFd};
 
+use provost_core::json;
 use provost_core::tier::Tier;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -92,7 +93,7 @@ fn read_spec(memory: OwnedFd) -> Result<Spec, Errno> {
     File::from(memory)
         .read_to_end(&mut text)
         .map_err(|_| Errno::IO)?;
-    serde_json::from_slice(&text).map_err(|_| Errno::BADMSG)
+    json::parse_own(&text).map_err(|_| Errno::BADMSG)
 }
 
 fn is_child_of(driver: i32) -> bool {

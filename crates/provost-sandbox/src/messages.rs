@@ -5,6 +5,8 @@
 //! pid. The launcher sends [`Message`]s through the control socket. When the driver's end closes,
 //! every process of the sandbox is killed. The go socket connects the driver directly to init.
 
+use provost_core::json;
+
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -69,7 +71,7 @@ impl Message {
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok()
+        json::parse_as(bytes).ok()
     }
 }
 

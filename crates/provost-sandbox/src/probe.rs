@@ -16,6 +16,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use provost_core::json;
 use provost_core::tier::Tier;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -167,7 +168,7 @@ pub(crate) fn run(argument: &str) -> i32 {
         FIND => program_search::look(std::env::args().skip(3)),
         RUNGS => kernel_features::try_all(),
         VICTIM => i32::from(io::stdin().read_to_end(&mut Vec::new()).is_err()),
-        task => match serde_json::from_str(task) {
+        task => match json::parse_as(task.as_bytes()) {
             Ok(task) => i32::from(report(&task).is_err()),
             Err(_) => 2,
         },

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use provost_core::json;
 use provost_core::run::judge::Lack;
 use rustix::fs::Access;
 
@@ -56,7 +57,7 @@ impl Launcher {
         let ended = running.wait(&mut |_| Control::Continue)?;
         let text = fs::read(&command.stdout).map_err(machine)?;
         let found: Vec<Option<Lack>> =
-            serde_json::from_slice(&text).map_err(|error| machine(error.into()))?;
+            json::parse_as(&text).map_err(|error| machine(io::Error::other(error)))?;
         if ended.how != How::Exited(0) || found.len() != programs.len() {
             return Err(machine(io::Error::other("the search was cut short")));
         }

@@ -20,6 +20,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use provost_core::json;
 use provost_core::tier::{Processes, Tier};
 use serde::{Deserialize, Serialize};
 
@@ -142,7 +143,7 @@ pub fn run(
     })?;
     let text = fs::read(&command.stdout).map_err(machine)?;
     let mut probes = match ended.how {
-        How::Exited(0) => serde_json::from_slice(&text).unwrap_or_default(),
+        How::Exited(0) => json::parse_as(&text).unwrap_or_default(),
         _ => Vec::new(),
     };
     outside.inspect(profile.tier, &mut probes);

@@ -223,7 +223,7 @@ impl AnalysisStore for AnalysisFiles {
             Heads::File(path) => match read(path).map_err(refuse)? {
                 None => Ok(Vec::new()),
                 // A damaged list counts as missing: the session analyses again.
-                Some(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
+                Some(bytes) => Ok(json::parse_own(&bytes).unwrap_or_default()),
             },
         }
     }
@@ -239,7 +239,7 @@ impl AnalysisStore for AnalysisFiles {
         if sha256(&bytes) != head.report_digest {
             return Err(gone());
         }
-        serde_json::from_slice(&bytes).map_err(|_| gone())
+        json::parse_own(&bytes).map_err(|_| gone())
     }
 
     fn put(&mut self, head: RunHead, report: &Report) -> Result<(), PortError> {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use provost_core::code::Code;
-use provost_core::json::JsonError;
+use provost_core::json::ReadError;
 use provost_core::lease::RequestError;
 use provost_core::record::ChainError;
 
@@ -81,7 +81,7 @@ pub enum StoreError {
         column: &'static str,
         /// The run whose lease it belongs to.
         key: String,
-        source: JsonError,
+        source: ReadError,
     },
     #[error("the registry holds an impossible number: {number}")]
     Number { number: i128 },

@@ -46,7 +46,6 @@ const RULES: &[Rule] = &[
             "schemars",
             "serde",
             "serde_json",
-            "serde_path_to_error",
             "sha1-checked",
             "sha2",
             "thiserror",

@@ -66,7 +66,7 @@ pub struct Rules<'a> {
 /// Judges `value` as a contract, with the files that it refers to.
 pub fn judge(value: &Value, rules: &Rules<'_>, read: ReadFile<'_>) -> Verdict {
     let mut findings = check(value, rules);
-    let document = text::from_value::<Document>(value.clone()).ok();
+    let document = text::from_value::<Document>(value).ok();
     if let Some(document) = &document {
         findings.extend(references(document, read));
     }

@@ -7,7 +7,8 @@
 
 use serde_json::Value;
 
-use super::yaml::{self, YamlError};
+use super::yaml;
+use crate::json::{self, LARGEST, ReadError};
 
 /// Markdown, and the YAML in front of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,36 +19,14 @@ pub struct Page<'a> {
     pub body: &'a str,
 }
 
-/// Why a text has no readable front matter.
-#[derive(Debug, thiserror::Error)]
-pub enum FrontMatterError {
-    /// Not UTF-8.
-    #[error("the document is not UTF-8 (byte {0})")]
-    NotText(usize),
-    /// The first line is not `---`.
-    #[error("line 1, column 1: no front matter, the first line is not `---`")]
-    Absent,
-    /// No second `---`.
-    #[error("line 1, column 1: the front matter does not end with a line `---`")]
-    Open,
-    /// The text between is not valid YAML.
-    #[error(transparent)]
-    Yaml(#[from] YamlError),
-}
-
 /// Splits `bytes`; lines and columns in errors count from the first line of the whole file.
-pub fn parse(bytes: &[u8]) -> Result<Page<'_>, FrontMatterError> {
-    // The limit comes first, so that no more than that is searched.
-    if bytes.len() > crate::json::LARGEST {
-        return Err(YamlError::TooLarge(bytes.len()).into());
-    }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| FrontMatterError::NotText(error.valid_up_to()))?;
+pub fn parse(bytes: &[u8]) -> Result<Page<'_>, ReadError> {
+    let text = json::text(bytes, LARGEST)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
     if first.trim_end() != "---" {
-        return Err(FrontMatterError::Absent);
+        return Err(at_start("no front matter, the first line is not `---`"));
     }
     let mut end = first.len();
     for line in lines {
@@ -59,7 +38,15 @@ pub fn parse(bytes: &[u8]) -> Result<Page<'_>, FrontMatterError> {
         }
         end += line.len();
     }
-    Err(FrontMatterError::Open)
+    Err(at_start("the front matter does not end with a line `---`"))
+}
+
+fn at_start(what: &str) -> ReadError {
+    ReadError::Syntax {
+        line: 1,
+        column: 1,
+        what: what.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -120,9 +107,6 @@ mod tests {
                 "{text:?}"
             );
         }
-        assert!(matches!(
-            parse(b"---\n\xff"),
-            Err(FrontMatterError::NotText(4))
-        ));
+        assert!(matches!(parse(b"---\n\xff"), Err(ReadError::NotText(4))));
     }
 }

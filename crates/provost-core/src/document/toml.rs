@@ -3,54 +3,21 @@
 //! Dates and times become text, as they are written. `nan` and `inf` are refused, because JSON
 //! cannot hold them. TOML itself has no repeated keys, and no others than text.
 
-use crate::json::{DEEPEST, MOST};
+use crate::json::{self, DEEPEST, MOST, ReadError};
 use serde_json::{Map, Number, Value};
 
 /// The largest document we read, in bytes. The parser holds many times the text in memory, and
 /// the documents that people write in TOML are small.
 pub const LARGEST: usize = 1024 * 1024;
 
-/// Why a text was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum TomlError {
-    /// More than [`LARGEST`] bytes.
-    #[error("the document has {0} bytes; at most {LARGEST} are read")]
-    TooLarge(usize),
-    /// Not UTF-8.
-    #[error("the document is not UTF-8 (byte {0})")]
-    NotText(usize),
-    /// Not TOML.
-    #[error("line {line}, column {column}: {what}")]
-    Syntax {
-        /// Where, from 1.
-        line: usize,
-        /// Where, from 1, in characters.
-        column: usize,
-        /// What is wrong there.
-        what: String,
-    },
-    /// TOML that JSON cannot hold, or beyond the limits.
-    #[error("`{field}`: {what}")]
-    Value {
-        /// The field, as a path from the root.
-        field: String,
-        /// What is wrong with it.
-        what: String,
-    },
-}
-
 /// Reads one document; its root is always a mapping.
-pub fn parse(bytes: &[u8]) -> Result<Value, TomlError> {
-    if bytes.len() > LARGEST {
-        return Err(TomlError::TooLarge(bytes.len()));
-    }
-    let text =
-        std::str::from_utf8(bytes).map_err(|error| TomlError::NotText(error.valid_up_to()))?;
+pub fn parse(bytes: &[u8]) -> Result<Value, ReadError> {
+    let text = json::text(bytes, LARGEST)?;
     let table = text.parse::<toml::Table>().map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         let before = text.get(..start).unwrap_or(text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        TomlError::Syntax {
+        ReadError::Syntax {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
             what: error.message().to_owned(),
@@ -65,8 +32,8 @@ fn convert(
     field: &str,
     depth: usize,
     left: &mut usize,
-) -> Result<Value, TomlError> {
-    let refuse = |what: String| TomlError::Value {
+) -> Result<Value, ReadError> {
+    let refuse = |what: String| ReadError::Shape {
         field: field.to_owned(),
         what,
     };
@@ -131,10 +98,10 @@ mod tests {
             let error = parse(text.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with(want), "{text:?}: {error}");
         }
-        assert!(matches!(parse(b"a = '\xff'"), Err(TomlError::NotText(5))));
+        assert!(matches!(parse(b"a = '\xff'"), Err(ReadError::NotText(5))));
         assert!(matches!(
             parse(&vec![b'\n'; LARGEST + 1]),
-            Err(TomlError::TooLarge(_))
+            Err(ReadError::TooLarge { .. })
         ));
     }
 

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::json::{DEEPEST, LARGEST, MOST};
+use crate::json::{self, DEEPEST, LARGEST, MOST, ReadError};
 use granit_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
@@ -25,33 +25,8 @@ mod tests;
 
 pub use write::render;
 
-/// Why a text was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum YamlError {
-    /// More than [`LARGEST`] bytes.
-    #[error("the document has {0} bytes; at most {LARGEST} are read")]
-    TooLarge(usize),
-    /// Not UTF-8.
-    #[error("the document is not UTF-8 (byte {0})")]
-    NotText(usize),
-    /// Not YAML, or YAML with more than one meaning, or beyond the limits.
-    #[error("line {line}, column {column}: {what}")]
-    Syntax {
-        /// Where, from 1.
-        line: usize,
-        /// Where, from 1, in characters.
-        column: usize,
-        /// What is wrong there.
-        what: String,
-    },
-}
-
-pub fn parse(bytes: &[u8]) -> Result<Value, YamlError> {
-    if bytes.len() > LARGEST {
-        return Err(YamlError::TooLarge(bytes.len()));
-    }
-    let text =
-        std::str::from_utf8(bytes).map_err(|error| YamlError::NotText(error.valid_up_to()))?;
+pub fn parse(bytes: &[u8]) -> Result<Value, ReadError> {
+    let text = json::text(bytes, LARGEST)?;
     let mut options = granit_parser::options! {
         flow_nesting_limit: DEEPEST + 1,
         block_nesting_limit: DEEPEST + 1,
@@ -71,8 +46,8 @@ pub fn parse(bytes: &[u8]) -> Result<Value, YamlError> {
     Ok(reader.document.unwrap_or(Value::Null))
 }
 
-fn at(place: Marker, what: String) -> YamlError {
-    YamlError::Syntax {
+fn at(place: Marker, what: String) -> ReadError {
+    ReadError::Syntax {
         line: place.line(),
         column: place.col() + 1,
         what,

@@ -213,7 +213,7 @@ fn a_payload_with_two_meanings_is_refused() {
         (
             "a list for an object",
             json!({ "ask": { "routes": [["a", "b"]] } }),
-            "is a list",
+            "must be an object, not a list",
         ),
         (
             "a place outside",

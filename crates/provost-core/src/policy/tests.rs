@@ -64,7 +64,6 @@ fn an_agent_with_an_adapter_says_what_it_may_spend() {
             "max_tokens",
         ),
         ("adapter = \"codex\"\nmax_cost_usd = -1.0", "max_cost_usd"),
-        ("adapter = \"codex\"\nmax_cost_usd = nan", "max_cost_usd"),
         ("adapter = \"codex\"\ntool = \"x\"", "tool"),
         ("adapter = \"mcp\"", "command"),
         ("adapter = \"mcp\"\ncommand = \"x\"\ntool = \"x y\"", "tool"),
@@ -79,6 +78,15 @@ fn an_agent_with_an_adapter_says_what_it_may_spend() {
         let place = format!("provost.toml: agents.x.{field} ");
         assert!(error.to_string().starts_with(&place), "{line}: {error}");
     }
+}
+
+#[test]
+fn a_number_that_json_cannot_hold_is_refused_with_its_field() {
+    let error = parse(b"[agents.x]\nadapter = \"codex\"\nmax_cost_usd = nan\n").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "provost.toml: `agents.x.max_cost_usd`: `NaN` is not a finite number"
+    );
 }
 
 #[test]

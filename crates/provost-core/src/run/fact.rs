@@ -47,7 +47,6 @@ use crate::verdict::Verdict;
 
 /// One event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event_type", content = "payload")]
 pub enum Fact {
     /// The run started.
     #[serde(rename = "RUN_OPENED")]
@@ -359,7 +358,7 @@ pub struct Salvage {
 #[error("record {seq} is no fact of a run")]
 pub struct NoFact {
     pub seq: u64,
-    pub source: json::JsonError,
+    pub source: json::ReadError,
 }
 
 /// The fields that all records of one run share.

@@ -32,7 +32,7 @@ pub(super) fn typed(allow: &[&str], forbid: &[&str]) -> Typed {
 pub(super) fn opened(typed: Typed) -> Fact {
     let contract = typed.document("run_00000001", 1_767_225_600_000);
     let owner = json!({ "host": "h", "boot": "b", "pid_namespace": "p", "pid": 1, "started": 1 });
-    let fact = json!({ "event_type": "RUN_OPENED", "payload": {
+    let fact = json!({ "RUN_OPENED": {
         "contract_sha256": digest(&contract).unwrap(), "contract": contract, "typed": true,
         "base_commit": oid("c"), "base_tree": oid("t"), "object_format": "sha1",
         "agent": ["agent"], "agent_typed": true,

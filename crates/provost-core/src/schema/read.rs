@@ -14,7 +14,7 @@ use super::leaf::Cause;
 use super::rules::Rules;
 use super::validate::Misfit;
 use super::{Strictness, foreign};
-use crate::json::{self, JsonError, Node};
+use crate::json::{self, Node, ReadError};
 use crate::wording::counted;
 
 /// Why a document is refused; the message follows its name.
@@ -22,12 +22,12 @@ use crate::wording::counted;
 pub enum Unfit {
     /// It is not JSON, or is ambiguous.
     #[error("is no JSON: {0}")]
-    Text(JsonError),
+    Text(ReadError),
     #[error("does not fit its schema: {}", first(.0))]
     Schema(Vec<Misfit>),
     /// It matches its schema and has a value that is out of range.
     #[error("does not fit its schema: {0}")]
-    Value(JsonError),
+    Value(ReadError),
 }
 
 impl Unfit {
@@ -58,7 +58,7 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8], schema: &Value) -> Result<T, Unfi
     if !misfits.is_empty() {
         return Err(Unfit::Schema(misfits));
     }
-    json::from_value(node.into_value()).map_err(Unfit::Value)
+    json::from_node(&node).map_err(Unfit::Value)
 }
 
 /// Reads documents of the type `T`, a format that others fixed.
@@ -88,7 +88,7 @@ impl<T: JsonSchema + DeserializeOwned> FormatReader<T> {
         let rules = rules.get_or_init(|| Rules::new(&foreign::<T>(strictness)));
         let mut misfits = rules.validate(node);
         match misfits.first() {
-            None => T::deserialize(node)
+            None => json::from_node(node)
                 .map_err(|error| vec![Misfit::new("", format!("cannot be read: {error}"))]),
             Some(first) => {
                 if first.cause == Cause::Version {

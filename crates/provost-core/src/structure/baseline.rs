@@ -20,7 +20,7 @@ use super::budget::Gate;
 use super::health::Points;
 use super::profile::is_functional;
 use super::{Finding, Report};
-use crate::json::{self, JsonError};
+use crate::json::{self, ReadError};
 use crate::object::sha256;
 
 /// Where a baseline is read, relative to the analysed root.
@@ -67,7 +67,7 @@ fn key(finding: &Finding) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum BadBaseline {
     #[error("it does not parse")]
-    Syntax(#[from] JsonError),
+    Syntax(#[from] ReadError),
     /// It was made for another version.
     #[error("its version is `{0}`; `{VERSION}` is read")]
     Version(String),

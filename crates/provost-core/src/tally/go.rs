@@ -3,6 +3,8 @@
 //! A test with subtests counts by itself and by each of them, as go counts. Without `-v` only
 //! failed tests are named, so packages are counted.
 
+use crate::json;
+
 use super::Counts;
 
 /// The tests that were named, if all of them were.
@@ -86,18 +88,17 @@ fn verbose(line: &str) -> Option<Outcome> {
 fn event(line: &str) -> Option<Outcome> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "PascalCase")]
-    struct Event<'a> {
-        action: &'a str,
+    struct Event {
+        action: String,
         #[expect(dead_code, reason = "only an event with both is one of a test")]
-        package: &'a str,
-        #[serde(borrow)]
-        test: std::borrow::Cow<'a, str>,
+        package: String,
+        test: String,
     }
     if !line.starts_with('{') || !line.contains("\"Action\"") {
         return None;
     }
-    let event: Event<'_> = serde_json::from_str(line).ok()?;
-    match event.action {
+    let event: Event = json::parse_as(line.as_bytes()).ok()?;
+    match event.action.as_str() {
         _ if event.test.is_empty() => None,
         "pass" => Some(Outcome::Passed),
         "fail" => Some(Outcome::Failed),

@@ -66,17 +66,12 @@ pub struct Dropped {
 
 impl Document {
     /// Reads a chain from a parsed document.
-    pub fn from_value(value: &serde_json::Value) -> Result<Self, json::JsonError> {
-        let document: Self = json::from_value(value.clone())?;
-        let wrong = |field: &str, what: String| json::JsonError::Shape {
+    pub fn from_value(value: &serde_json::Value) -> Result<Self, json::ReadError> {
+        let document: Self = json::from_value(value)?;
+        let wrong = |field: &str, what: String| json::ReadError::Shape {
             field: field.to_owned(),
             what,
         };
-        let read = serde_json::to_value(&document).unwrap_or_default();
-        if let Some(place) = json::positional(value, &read) {
-            let field = place.trim_start_matches('/').replace('/', ".");
-            return Err(wrong(&field, "must be an object, not a list".to_owned()));
-        }
         if document.schema_version != VERSION {
             let what = format!("version {} is not known; 1 is", document.schema_version);
             return Err(wrong("schema_version", what));

@@ -11,7 +11,6 @@ use provost_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event_type", content = "payload")]
 pub enum Fact {
     #[serde(rename = "CHAIN_OPENED")]
     Opened {
@@ -177,7 +176,7 @@ impl State {
                 seq: record.seq,
                 what,
             };
-            let fact: Result<Fact, json::JsonError> = record.event.untagged();
+            let fact: Result<Fact, json::ReadError> = record.event.untagged();
             let fact = fact.map_err(|error| misplaced(error.to_string()))?;
             match (&mut state, fact) {
                 (

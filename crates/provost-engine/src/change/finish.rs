@@ -20,6 +20,7 @@ use provost_core::intent::run::{RunHead, find};
 use provost_core::intent::scope::Relation;
 use provost_core::intent::verify::{self, After, Patch, Side, judge};
 use provost_core::intent::workspace::Workspace;
+use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::structure::Report;
@@ -247,7 +248,7 @@ pub(super) fn before(ports: &Ports<'_>, intent: &Intent) -> Result<Option<Report
     if sha256(&kept) != intent.report_digest {
         return Ok(None);
     }
-    Ok(serde_json::from_slice(&kept).ok())
+    Ok(json::parse_own(&kept).ok())
 }
 
 /// The baseline as the analysis from before the change saw it.
@@ -257,7 +258,7 @@ pub(super) fn baseline(ports: &Ports<'_>, intent: &Intent) -> Result<Seen, Chang
     };
     let kept = ports.evidence.get(&intent.intent_id, BASELINE)?;
     let kept = kept.filter(|kept| sha256(kept) == *digest);
-    let seen = kept.and_then(|kept| serde_json::from_slice(&kept).ok());
+    let seen = kept.and_then(|kept| json::parse_own(&kept).ok());
     Ok(seen.ok_or_else(|| altered("the baseline from before"))?)
 }
 

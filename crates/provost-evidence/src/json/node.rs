@@ -25,12 +25,19 @@ pub enum Node<'a> {
 
 /// The fields of an object.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Fields<'a>(Vec<(Cow<'a, str>, Node<'a>)>);
+pub struct Fields<'a>(Vec<Field<'a>>);
+
+/// The name of a field, and its value.
+pub(super) type Field<'a> = (Cow<'a, str>, Node<'a>);
 
 impl<'a> Fields<'a> {
     /// The fields must be unique.
-    pub(super) fn of(fields: Vec<(Cow<'a, str>, Node<'a>)>) -> Self {
+    pub(super) fn of(fields: Vec<Field<'a>>) -> Self {
         Self(fields)
+    }
+
+    pub(super) fn all(&self) -> &[Field<'a>] {
+        &self.0
     }
 
     pub fn get(&self, key: &str) -> Option<&Node<'a>> {
@@ -116,6 +123,28 @@ impl From<Value> for Node<'_> {
                 Self::Object(Fields(fields.into_iter().map(own).collect()))
             }
         }
+    }
+}
+
+impl<'a> From<&'a Value> for Node<'a> {
+    fn from(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(flag) => Self::Bool(*flag),
+            Value::Number(number) => Self::Number(number.clone()),
+            Value::String(text) => Self::Text(Cow::Borrowed(text)),
+            Value::Array(items) => Self::List(items.iter().map(Self::from).collect()),
+            Value::Object(fields) => Self::from(fields),
+        }
+    }
+}
+
+impl<'a> From<&'a Map<String, Value>> for Node<'a> {
+    fn from(fields: &'a Map<String, Value>) -> Self {
+        let borrow = |(key, value): (&'a String, &'a Value)| {
+            (Cow::Borrowed(key.as_str()), Self::from(value))
+        };
+        Self::Object(Fields(fields.iter().map(borrow).collect()))
     }
 }
 

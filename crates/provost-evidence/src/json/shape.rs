@@ -3,23 +3,93 @@
 //! Serde reports names of Rust types, and `.` for the whole document. Here they become the terms of
 //! the document's author. Unknown messages are passed on unchanged.
 
+use std::fmt;
+
+use serde::de::{self, Expected, Unexpected};
+
+use super::ReadError;
 use crate::wording::closest;
 
 /// The longest part of a value that an error shows.
 const MOST: usize = 60;
 
-/// The path of the invalid value; empty for the document itself.
-pub(super) fn path(error: &serde_path_to_error::Error<serde_json::Error>) -> String {
-    let text = error.path().to_string();
-    if text == "." {
-        return String::new();
+/// Why a value does not fit its type, and where in the document it is.
+#[derive(Debug)]
+pub(super) struct Misshapen(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    message: String,
+    /// The names and numbers that lead to the value, innermost first.
+    path: Vec<Step>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Item(usize),
+    Field(String),
+}
+
+impl Misshapen {
+    pub(super) fn in_item(mut self, at: usize) -> Self {
+        self.0.path.push(Step::Item(at));
+        self
     }
-    if !error.inner().to_string().starts_with(UNKNOWN) {
-        return text;
+
+    pub(super) fn in_field(mut self, name: &str) -> Self {
+        self.0.path.push(Step::Field(name.to_owned()));
+        self
     }
-    // A field that does not exist has no place; its parent has.
-    let parent = text.rsplit_once('.').map(|(parent, _)| parent);
-    parent.unwrap_or_default().to_owned()
+
+    /// The name itself is wrong.
+    pub(super) fn of_name(self, name: &str) -> Self {
+        if self.0.message.starts_with(UNKNOWN) {
+            // A field that does not exist has no place; its parent has.
+            return self;
+        }
+        self.in_field(name)
+    }
+}
+
+impl From<Misshapen> for ReadError {
+    fn from(Misshapen(inner): Misshapen) -> Self {
+        let mut field = String::new();
+        for step in inner.path.iter().rev() {
+            match step {
+                Step::Item(at) => field += &format!("[{at}]"),
+                Step::Field(name) if field.is_empty() => field += name,
+                Step::Field(name) => field += &format!(".{name}"),
+            }
+        }
+        Self::Shape {
+            field,
+            what: words(&inner.message),
+        }
+    }
+}
+
+impl fmt::Display for Misshapen {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&words(&self.0.message))
+    }
+}
+
+impl std::error::Error for Misshapen {}
+
+impl de::Error for Misshapen {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self(Box::new(Inner {
+            message: message.to_string(),
+            path: Vec::new(),
+        }))
+    }
+
+    fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+        match found {
+            Unexpected::Unit => Self::custom(format!("invalid type: null, expected {wanted}")),
+            _ => Self::custom(format!("invalid type: {found}, expected {wanted}")),
+        }
+    }
 }
 
 const UNKNOWN: &str = "unknown field ";

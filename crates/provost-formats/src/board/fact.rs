@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use provost_core::code::Code;
-use provost_core::json::JsonError;
+use provost_core::json::ReadError;
 use provost_core::record::{self, Event, Level};
 use provost_core::wording::counted;
 
@@ -16,7 +16,6 @@ use super::row::{Priority, Status, TaskId};
 use provost_core::resource::Resource;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event_type", content = "payload")]
 pub enum Fact {
     /// A worker got a task, and the task got its locks.
     #[serde(rename = "TASK_ASSIGNED")]
@@ -163,7 +162,7 @@ impl Fact {
         }
     }
 
-    pub fn of(event: &Event) -> Result<Self, JsonError> {
+    pub fn of(event: &Event) -> Result<Self, ReadError> {
         event.untagged()
     }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use provost_core::json::JsonError;
+use provost_core::json::ReadError;
 use provost_core::record::Record;
 
 use super::decide::Refusal;
@@ -51,7 +51,7 @@ pub struct Card {
 #[derive(Debug, thiserror::Error)]
 pub enum NoStep {
     #[error("record {seq} is no fact of a board")]
-    NoFact { seq: u64, source: JsonError },
+    NoFact { seq: u64, source: ReadError },
     #[error("record {seq} belongs to another run")]
     OtherRun { seq: u64 },
     #[error("record {seq} breaks a rule")]

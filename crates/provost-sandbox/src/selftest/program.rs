@@ -14,6 +14,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use provost_core::json;
 use provost_core::object::hex;
 use provost_fs::stamp::{self, Stamp};
 use serde::{Deserialize, Serialize};
@@ -84,7 +85,7 @@ fn place(directory: &Path) -> Option<PathBuf> {
 
 fn recall(path: &Path, place: &Path, now: i128) -> io::Result<()> {
     let bytes = private_file::read(place, LARGEST)?;
-    let remembered: Remembered = serde_json::from_slice(&bytes)?;
+    let remembered: Remembered = json::parse_as(&bytes).map_err(io::Error::other)?;
     let identity = stamp_of(&File::open(path)?)?;
     if remembered.identity != identity || !identity.is_settled(now) {
         return Err(io::Error::other("it is about another program"));

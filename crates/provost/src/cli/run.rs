@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::contract::{self, Problem, check, document::Document};
+use provost_core::json;
 use provost_core::path::RepoPath;
 use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
 use provost_core::tier::Tier;
@@ -281,7 +282,7 @@ pub(super) fn workspace() -> Result<Option<WorkspaceChoice>, Failure> {
         Err(VarError::NotPresent) => return Ok(None),
         Err(error @ VarError::NotUnicode(_)) => return Err(wrong(&error)),
     };
-    serde_json::from_value(Value::String(text))
+    json::from_value(Value::String(text))
         .map(Some)
         .map_err(|error| wrong(&error))
 }

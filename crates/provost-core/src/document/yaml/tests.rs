@@ -123,9 +123,9 @@ fn a_text_with_two_meanings_is_refused() {
     ] {
         assert!(refusal(text).starts_with("line "), "{text:?}");
     }
-    assert!(matches!(parse(b"a: \xff"), Err(YamlError::NotText(3))));
+    assert!(matches!(parse(b"a: \xff"), Err(ReadError::NotText(3))));
     let large = vec![b' '; LARGEST + 1];
-    assert!(matches!(parse(&large), Err(YamlError::TooLarge(_))));
+    assert!(matches!(parse(&large), Err(ReadError::TooLarge { .. })));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use super::{Reason, Trust, judge};
-use crate::json::{self, JsonError};
+use crate::json::{self, ReadError};
 
 const SHIPPED: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -28,7 +28,7 @@ pub struct CommandPolicy {
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     #[error("the command policy does not parse")]
-    Syntax(#[from] JsonError),
+    Syntax(#[from] ReadError),
     #[error("the command policy has version {0}; this program knows version {VERSION}")]
     Version(u32),
     #[error("a rule of the command policy has an empty prefix")]

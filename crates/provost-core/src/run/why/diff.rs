@@ -2,6 +2,7 @@
 
 use super::{Clause, Row, Widening};
 use crate::gate::diff::{Reason, Sign, leaves_repository};
+use crate::json;
 use crate::path::{RawPath, RepoPath};
 use crate::protect::{self, Protection};
 use crate::run::State;
@@ -15,7 +16,7 @@ const FORBID: &str = "/x_provost/forbid";
 pub(in crate::run) fn rows(state: &State, verdict: &Verdict) -> Vec<Row> {
     let details = verdict.details.as_ref();
     let rows = details.and_then(|details| details.get("findings")?.as_array());
-    let read = |row: &serde_json::Value| serde_json::from_value::<Sign>(row.clone()).ok();
+    let read = |row| json::from_value::<Sign>(row).ok();
     let signs = rows.into_iter().flatten().filter_map(read);
     signs.map(|sign| row(state, &sign)).collect()
 }

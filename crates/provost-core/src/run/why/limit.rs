@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Clause, Row, Widening};
 use crate::contract::limits::Asked;
+use crate::json;
 use crate::run::State;
 use crate::run::fact::Ending;
 use crate::run::judge::render_ending;
@@ -50,7 +51,7 @@ pub(super) fn of(state: &State, ending: Ending) -> Option<Row> {
         | Ending::NotStarted => return None,
     };
     let more = value.saturating_mul(2);
-    let asked: Option<Asked> = serde_json::from_value(json!({ name: more })).ok();
+    let asked: Option<Asked> = json::from_value(json!({ name: more })).ok();
     let fits = asked.is_some_and(|asked| asked.flaws().is_empty());
     let pointer = format!("/x_provost/limits/{name}");
     Some(row(pointer, json!(value), fits.then(|| json!(more))))

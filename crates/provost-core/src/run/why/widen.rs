@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::contract::document::Document;
-use crate::json::{self, JsonError};
+use crate::json::{self, ReadError};
 
 /// A change that a contract would need.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -61,7 +61,7 @@ impl Widening {
     }
 }
 
-pub fn widened(document: &Document, changes: &[Widening]) -> Result<Document, JsonError> {
+pub fn widened(document: &Document, changes: &[Widening]) -> Result<Document, ReadError> {
     let mut value = serde_json::to_value(document).unwrap_or_default();
     for change in changes {
         let place = reach(&mut value, &change.pointer);

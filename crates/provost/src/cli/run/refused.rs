@@ -9,6 +9,7 @@ use provost_core::bundle::sealed;
 use provost_core::bundle::verify::Files as _;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_core::json;
 use provost_core::path::RawPath;
 use provost_core::record::Head;
 use provost_core::run::fact::Names;
@@ -107,8 +108,7 @@ fn read(place: &Places, run_id: &str) -> Result<Read, Failure> {
     }
     let altered = |words: String| Failure::new(Code::EvidenceAltered, words).about(&path);
     let bytes = files.read(&RawPath::new(REQUEST)).map_err(altered)?;
-    let refused: Refused =
-        serde_json::from_slice(&bytes).map_err(|error| altered(error.to_string()))?;
+    let refused: Refused = json::parse_as(&bytes).map_err(|error| altered(error.to_string()))?;
     if refused.run_id != run_id {
         return Err(altered("holds the record of another request".to_owned()));
     }
