@@ -13,7 +13,6 @@ mod snapshot;
 mod starts;
 mod structure;
 mod table;
-mod talk;
 mod workspaces;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +23,8 @@ use ground::Ground;
 pub use sample::Sample;
 use sample::micros;
 pub use table::{Report, Row};
+
+use crate::{Result, repository};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
@@ -39,22 +40,6 @@ impl Length {
             Self::Quick => quick,
             Self::Full => full,
         }
-    }
-}
-
-/// Why there is nothing to report.
-#[derive(Debug)]
-pub struct BenchError(String);
-
-impl std::fmt::Display for BenchError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl From<std::io::Error> for BenchError {
-    fn from(error: std::io::Error) -> Self {
-        Self(error.to_string())
     }
 }
 
@@ -75,95 +60,115 @@ struct Programs {
 /// After this time a snapshot trusts the stat data of new files.
 const SETTLED: Duration = Duration::from_secs(3);
 
+/// What is measured where, and what was found.
+struct Bench {
+    programs: Programs,
+    ground: Ground,
+    length: Length,
+    report: Report,
+}
+
 /// Builds everything as it is installed, and measures it.
-pub fn run(length: Length) -> Result<Report, BenchError> {
-    let programs = Programs::build()?;
-    let mut report = Report::new(length.pick(1.5, 1.0));
-    let ground = Ground::new()?;
-    report.say(&format!("begun with {}", load()));
-
-    sandboxes(&programs, &ground, length, &mut report)?;
-    let here = ground.path().display().to_string();
-    let appends = programs.example(
-        "append_bench",
-        &[&here, length.pick("200", "1000")],
-        &ground,
-    )?;
-    report.judge(
-        "append : write+fdatasync",
-        appends.of("append"),
-        appends.of("write+fdatasync"),
-        APPEND,
-    );
-    starts::runs(&programs, &ground, length, &mut report)?;
-    starts::verification(&programs, &ground, length, &mut report)?;
-    starts::commands(&programs, length, &mut report)?;
-    starts::judgements(&programs, &ground, length, &mut report)?;
-    agents::server(&programs, &ground, length, &mut report)?;
-    agents::hook(&programs, &ground, length, &mut report)?;
-    agents::unbound_ref(&programs, &ground, length, &mut report)?;
-    proxy::measure(&programs, &ground, length, &mut report)?;
-
-    let files = length.pick(5_000, 50_000);
-    report.say(&format!("snapshots and capture of {files} files"));
-    let checkout = ground.checkout_of(files)?;
-    std::thread::sleep(SETTLED);
-    snapshot::measure(
-        &programs,
-        &ground,
-        &checkout,
-        length.pick(3, 7),
-        &mut report,
-    )?;
-    let turns = length.pick("3", "5");
-    let captures = programs.example("capture_bench", &[&checkout, turns], &ground)?;
-    report.tell(
-        "capture : git status",
-        captures.of("capture"),
-        captures.of("git-status"),
-    );
-    workspaces::measure(&programs, &ground, files, &mut report)?;
-    structure::measure(&programs, &ground, length, &mut report)?;
-    report.say(&format!("ended with {}", load()));
-    Ok(report)
+pub fn run(length: Length) -> Result<Report> {
+    measured(length, |bench| {
+        sandboxes(bench)?;
+        appends(bench)?;
+        starts::runs(bench)?;
+        starts::verification(bench)?;
+        starts::commands(bench)?;
+        starts::judgements(bench)?;
+        agents::server(bench)?;
+        agents::hook(bench)?;
+        agents::unbound_ref(bench)?;
+        proxy::measure(bench)?;
+        let files = length.pick(5_000, 50_000);
+        large_checkout(bench, files)?;
+        workspaces::measure(bench, files)?;
+        structure::measure(bench)
+    })
 }
 
 /// Builds the program as it is installed, and measures it against the public peer.
-pub fn run_with_peer() -> Result<Report, BenchError> {
-    let programs = Programs::build()?;
-    let mut report = Report::new(1.0);
-    let ground = Ground::new()?;
-    report.say(&format!("begun with {}", load()));
-    let installed = peer::install();
-    agents::server(&programs, &ground, Length::Full, &mut report)?;
-    agents::hook(&programs, &ground, Length::Full, &mut report)?;
-    peer::measure(installed, &programs, &ground, &mut report)?;
-    report.say(&format!("ended with {}", load()));
-    Ok(report)
+pub fn run_with_peer() -> Result<Report> {
+    measured(Length::Full, |bench| {
+        let installed = peer::install();
+        agents::server(bench)?;
+        agents::hook(bench)?;
+        peer::measure(bench, installed)
+    })
 }
 
-fn sandboxes(
-    programs: &Programs,
-    ground: &Ground,
-    length: Length,
-    report: &mut Report,
-) -> Result<(), BenchError> {
-    let turns = length.pick("40", "200");
-    let sandboxes = programs.example("sandbox_bench", &[turns], ground)?;
+fn measured(length: Length, measure: impl FnOnce(&mut Bench) -> Result) -> Result<Report> {
+    let mut bench = Bench {
+        programs: Programs::build()?,
+        ground: Ground::new()?,
+        length,
+        report: Report::new(length.pick(1.5, 1.0)),
+    };
+    bench.report.say(&format!("begun with {}", load()));
+    measure(&mut bench)?;
+    bench.report.say(&format!("ended with {}", load()));
+    Ok(bench.report)
+}
+
+fn appends(bench: &mut Bench) -> Result {
+    let here = bench.ground.path().display().to_string();
+    let words = [here.as_str(), bench.length.pick("200", "1000")];
+    let found = bench
+        .programs
+        .example("append_bench", &words, &bench.ground)?;
+    let (ours, bare) = (found.of("append"), found.of("write+fdatasync"));
+    bench
+        .report
+        .judge("append : write+fdatasync", ours, bare, APPEND);
+    Ok(())
+}
+
+/// Snapshots and captures of many files.
+fn large_checkout(bench: &mut Bench, files: usize) -> Result {
+    bench
+        .report
+        .say(&format!("snapshots and capture of {files} files"));
+    let checkout = bench.ground.checkout_of(files)?;
+    std::thread::sleep(SETTLED);
+    let turns = bench.length.pick(3, 7);
+    snapshot::measure(bench, &checkout, turns)?;
+    let words = [checkout.as_str(), bench.length.pick("3", "5")];
+    let found = bench
+        .programs
+        .example("capture_bench", &words, &bench.ground)?;
+    let (ours, status) = (found.of("capture"), found.of("git-status"));
+    bench.report.tell("capture : git status", ours, status);
+    Ok(())
+}
+
+fn sandboxes(bench: &mut Bench) -> Result {
+    let turns = bench.length.pick("40", "200");
+    let sandboxes = bench
+        .programs
+        .example("sandbox_bench", &[turns], &bench.ground)?;
     let (start, bare) = (sandboxes.of("sandbox"), sandboxes.of("bare"));
     if sandboxes.has("bubblewrap") {
         let bubblewrap = sandboxes.of("bubblewrap");
-        report.judge("box start : bubblewrap", start, bubblewrap, BOX_START);
+        bench
+            .report
+            .judge("box start : bubblewrap", start, bubblewrap, BOX_START);
         let (ours, theirs) = (
             sandboxes.of("sandbox-work"),
             sandboxes.of("bubblewrap-work"),
         );
-        report.tell("sandbox start : bubblewrap, work only", ours, theirs);
+        bench
+            .report
+            .tell("sandbox start : bubblewrap, work only", ours, theirs);
     } else {
-        report.skip("sandbox start : bubblewrap", "there is no bwrap that works");
+        bench
+            .report
+            .skip("sandbox start : bubblewrap", "there is no bwrap that works");
     }
-    report.judge("sandbox start : true", start, bare, BARE_START);
-    report.tell(
+    bench
+        .report
+        .judge("sandbox start : true", start, bare, BARE_START);
+    bench.report.tell(
         "self-test of a sandbox : sandbox start",
         sandboxes.of("selftest"),
         start,
@@ -187,8 +192,7 @@ fn has(program: &str, arguments: &[&str]) -> bool {
 }
 
 impl Programs {
-    fn build() -> Result<Self, BenchError> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    fn build() -> Result<Self> {
         let targets: [&[&str]; 4] = [
             &["-p", "provost", "--bin", "provost"],
             &[
@@ -210,19 +214,17 @@ impl Programs {
         ];
         // One package at a time: together they would share features that only tests enable.
         for target in targets {
-            let status = Command::new(&cargo)
+            let status = Command::new(repository::cargo())
                 .args(["build", "--quiet", "--profile", "dist"])
                 .args(target)
                 .status()?;
             if !status.success() {
-                return Err(BenchError(
-                    "the programs to measure do not build".to_owned(),
-                ));
+                return Err("the programs to measure do not build".into());
             }
         }
         let own = std::env::current_exe()?;
         let target = own.parent().and_then(Path::parent);
-        let target = target.ok_or_else(|| BenchError("no target directory".to_owned()))?;
+        let target = target.ok_or("no target directory")?;
         Ok(Self {
             directory: target.join("dist"),
         })
@@ -233,26 +235,21 @@ impl Programs {
     }
 
     /// Runs one of the examples, and reads the measures it prints.
-    fn example(
-        &self,
-        name: &str,
-        arguments: &[&str],
-        ground: &Ground,
-    ) -> Result<table::Measures, BenchError> {
+    fn example(&self, name: &str, arguments: &[&str], ground: &Ground) -> Result<table::Measures> {
         let output = Command::new(self.directory.join("examples").join(name))
             .args(arguments)
             .current_dir(ground.path())
             .output()?;
         if !output.status.success() {
             let words = String::from_utf8_lossy(&output.stderr);
-            return Err(BenchError(format!("{name}: {}", words.trim())));
+            return Err(format!("{name}: {}", words.trim()).into());
         }
         Ok(table::parse(&String::from_utf8_lossy(&output.stdout)))
     }
 }
 
 /// Duration of a command, in microseconds; it must succeed.
-fn time(command: &mut Command) -> Result<f64, BenchError> {
+fn time(command: &mut Command) -> Result<f64> {
     let begin = Instant::now();
     let output = command.output()?;
     let elapsed = begin.elapsed();
@@ -260,8 +257,5 @@ fn time(command: &mut Command) -> Result<f64, BenchError> {
         return Ok(micros(elapsed));
     }
     let words = String::from_utf8_lossy(&output.stderr);
-    Err(BenchError(format!(
-        "{}: {words}",
-        command.get_program().display()
-    )))
+    Err(format!("{}: {words}", command.get_program().display()).into())
 }

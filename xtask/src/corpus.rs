@@ -15,39 +15,13 @@ use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Why a folder could not be run at all.
-#[derive(Debug)]
-pub enum CorpusError {
-    UnknownKind(String),
-    Unreadable(PathBuf, std::io::Error),
-    /// A file does not have the format of its kind.
-    Malformed(PathBuf, serde_json::Error),
-    NotBuilt,
-}
-
-impl fmt::Display for CorpusError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownKind(kind) => {
-                write!(
-                    formatter,
-                    "no runner for `{kind}`; there are {}",
-                    KINDS.join(", ")
-                )
-            }
-            Self::Unreadable(path, why) => write!(formatter, "{}: {why}", path.display()),
-            Self::Malformed(path, why) => write!(formatter, "{}: {why}", path.display()),
-            Self::NotBuilt => formatter.write_str("the program to test cannot be built"),
-        }
-    }
-}
-
-impl std::error::Error for CorpusError {}
+use crate::Result;
 
 /// Result of a folder.
 #[derive(Debug)]
@@ -75,25 +49,27 @@ impl fmt::Display for Report {
     }
 }
 
-const KINDS: [&str; 6] = [
-    "change-control",
-    "child-packages",
-    "commandgate",
-    "contracts",
-    "diffgate",
-    "packets",
+/// Runs the cases of a directory against a program.
+type Runner = fn(&Path, &Path) -> Result<Results>;
+
+/// The name of each case, and why it failed.
+type Results = Vec<(String, Result<(), String>)>;
+
+const KINDS: [(&str, Runner); 6] = [
+    ("change-control", change_control::run),
+    ("child-packages", child_packages::run),
+    ("commandgate", commandgate::run),
+    ("contracts", contracts::run),
+    ("diffgate", diffgate::run),
+    ("packets", packets::run),
 ];
 
-pub fn run(kind: &str, directory: &Path, program: &Path) -> Result<Report, CorpusError> {
-    let results = match kind {
-        "change-control" => change_control::run(directory, program)?,
-        "child-packages" => child_packages::run(directory, program)?,
-        "commandgate" => commandgate::run(directory, program)?,
-        "contracts" => contracts::run(directory, program)?,
-        "diffgate" => diffgate::run(directory, program)?,
-        "packets" => packets::run(directory, program)?,
-        other => return Err(CorpusError::UnknownKind(other.to_owned())),
+pub fn run(kind: &str, directory: &Path, program: &Path) -> Result<Report> {
+    let Some((_, runner)) = KINDS.iter().find(|(name, _)| *name == kind) else {
+        let known = KINDS.map(|(name, _)| name).join(", ");
+        return Err(format!("no runner for `{kind}`; there are {known}").into());
     };
+    let results = runner(directory, &program.canonicalize()?)?;
     let total = results.len();
     let failures = results
         .into_iter()
@@ -106,11 +82,36 @@ pub fn run(kind: &str, directory: &Path, program: &Path) -> Result<Report, Corpu
     })
 }
 
-/// The name of each case, and why it failed.
-type Results = Vec<(String, Result<(), String>)>;
+/// Checks every case, by its name. A case mostly waits for processes and the disk, so several at
+/// once take little longer than one.
+fn each<C: Sync>(cases: &[(String, C)], check: impl Fn(&C) -> Result + Sync) -> Results {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((name, case)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let result = check(case).map_err(|why| why.to_string());
+            done.push((name.clone(), result));
+        }
+        done
+    };
+    let mut results: Results = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        let results = workers.into_iter();
+        let results = results.flat_map(|worker| worker.join().unwrap_or_default());
+        results.collect()
+    });
+    // A case whose worker panicked has no result, and so fails.
+    for (name, _) in cases {
+        if !results.iter().any(|(known, _)| known == name) {
+            results.push((name.clone(), Err("could not be run".to_owned())));
+        }
+    }
+    results.sort_by(|one, other| one.0.cmp(&other.0));
+    results
+}
 
 /// Reads `cases` of every JSON file in `directory`, in the order of their names.
-fn read_cases<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>, CorpusError> {
+fn read_cases<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>> {
     #[derive(serde::Deserialize)]
     struct File<T> {
         cases: Vec<T>,
@@ -123,22 +124,24 @@ fn read_cases<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>, CorpusErr
 }
 
 /// Reads every JSON file in `directory`, in the order of their names.
-fn read_files<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>, CorpusError> {
-    let unreadable = |path: &Path| {
-        let path = path.to_owned();
-        move |error| CorpusError::Unreadable(path, error)
-    };
-    let mut files: Vec<PathBuf> = fs::read_dir(directory)
-        .map_err(unreadable(directory))?
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| path.extension().is_some_and(|end| end == "json"))
-        .collect();
-    files.sort();
-    let read = |path: PathBuf| {
-        let bytes = fs::read(&path).map_err(unreadable(&path))?;
-        serde_json::from_slice(&bytes).map_err(|error| CorpusError::Malformed(path, error))
-    };
-    files.into_iter().map(read).collect()
+fn read_files<T: DeserializeOwned>(directory: &Path) -> Result<Vec<T>> {
+    let is_json = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
+    let files = entries(directory)?.into_iter().filter(is_json);
+    files.map(|path| read(&path)).collect()
+}
+
+/// The paths in `directory`, in the order of their names.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
+    let found = fs::read_dir(directory).map_err(|why| format!("{}: {why}", directory.display()))?;
+    let mut paths: Vec<PathBuf> = found.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let place = path.display();
+    let bytes = fs::read(path).map_err(|why| format!("{place}: {why}"))?;
+    Ok(serde_json::from_slice(&bytes).map_err(|why| format!("{place}: {why}"))?)
 }
 
 /// Time limit of an answer of the program.
@@ -147,29 +150,28 @@ const SLOWEST: Duration = Duration::from_secs(5);
 /// Runs `command` to its end, or kills it after `limit`.
 ///
 /// Its output goes through files, so that a process it leaves behind cannot block us.
-fn bounded(command: &mut Command, limit: Duration) -> Result<Output, String> {
-    let failed = |error: std::io::Error| format!("cannot be run: {error}");
-    let mut out = tempfile::tempfile().map_err(failed)?;
-    let mut complaints = tempfile::tempfile().map_err(failed)?;
+fn bounded(command: &mut Command, limit: Duration) -> Result<Output> {
+    let mut out = tempfile::tempfile()?;
+    let mut complaints = tempfile::tempfile()?;
     let mut child = command
         .stdin(Stdio::null())
-        .stdout(out.try_clone().map_err(failed)?)
-        .stderr(complaints.try_clone().map_err(failed)?)
+        .stdout(out.try_clone()?)
+        .stderr(complaints.try_clone()?)
         .spawn()
-        .map_err(failed)?;
+        .map_err(|why| format!("cannot be run: {why}"))?;
     let started = Instant::now();
     let status = loop {
-        if let Some(status) = child.try_wait().map_err(failed)? {
+        if let Some(status) = child.try_wait()? {
             break status;
         }
         if started.elapsed() > limit {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(format!("took longer than {limit:?}: {command:?}"));
+            return Err(format!("took longer than {limit:?}: {command:?}").into());
         }
         std::thread::sleep(Duration::from_millis(2));
     };
-    let read = |file: &mut File| -> std::io::Result<Vec<u8>> {
+    let read = |file: &mut File| -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(0))?;
         file.read_to_end(&mut bytes)?;
@@ -177,8 +179,8 @@ fn bounded(command: &mut Command, limit: Duration) -> Result<Output, String> {
     };
     Ok(Output {
         status,
-        stdout: read(&mut out).map_err(failed)?,
-        stderr: read(&mut complaints).map_err(failed)?,
+        stdout: read(&mut out)?,
+        stderr: read(&mut complaints)?,
     })
 }
 
@@ -191,7 +193,7 @@ struct Answer {
 }
 
 /// Runs `command`, which answers with a verdict, and checks that its parts agree.
-fn ask(command: &mut Command) -> Result<Answer, String> {
+fn ask(command: &mut Command) -> Result<Answer> {
     let output = bounded(command, SLOWEST)?;
     let complaint = || String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let whole: Value = serde_json::from_slice(&output.stdout)
@@ -211,6 +213,6 @@ fn ask(command: &mut Command) -> Result<Answer, String> {
     };
     match (allow, code) {
         (true, Some(0)) | (false, Some(1)) => Ok(answer),
-        _ => Err(format!("exits with {code:?} and answers {whole}")),
+        _ => Err(format!("exits with {code:?} and answers {whole}").into()),
     }
 }

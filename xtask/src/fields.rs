@@ -9,16 +9,19 @@ mod probe;
 mod sample;
 mod source;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use provost_core::package::Operation;
 use provost_core::schema::FORMATS;
 use provost_formats::schema::FOREIGN;
 use serde_json::Value;
 
-use probe::Row;
-use source::{SECTIONS, Section, Subject};
+use probe::Rows;
+use source::{Section, Source, Subject};
+
+use crate::Result;
 
 /// Path of the page.
 const PAGE: &str = "docs/FIELDS.md";
@@ -40,50 +43,29 @@ document and running the reader again, or by searching for the field in written 
 `[]` stands for the elements of a list, `.*` for the keys of a map.
 ";
 
-/// Why the page cannot be made.
-#[derive(Debug)]
-pub struct FieldsError(String);
-
-impl std::fmt::Display for FieldsError {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
+pub fn write(root: &Path) -> Result {
+    Ok(fs::write(root.join(PAGE), render(root)?)?)
 }
 
-pub fn write(root: &Path) -> Result<(), FieldsError> {
-    let page = render(root)?;
-    fs::write(root.join(PAGE), page).map_err(|error| FieldsError(format!("{PAGE}: {error}")))
-}
-
-/// What is wrong with the page below `root`, if anything.
-pub fn stale(root: &Path) -> Option<String> {
-    match render(root) {
-        Err(why) => Some(why.to_string()),
-        Ok(page) => {
-            let kept = fs::read_to_string(root.join(PAGE)).unwrap_or_default();
-            (kept != page).then(|| format!("{PAGE}: is not up to date; run `cargo xtask fields`"))
-        }
+/// Whether the page below `root` is up to date.
+pub fn check(root: &Path) -> Result {
+    if fs::read_to_string(root.join(PAGE))? == render(root)? {
+        return Ok(());
     }
+    Err(format!("{PAGE}: is not up to date; run `cargo xtask fields`").into())
 }
 
 /// The field names of the formats that others fixed, if no format of ours has the same: twelve
 /// letters or more in several words, so that they mean nothing else.
-pub fn foreign_names() -> BTreeSet<String> {
-    let is_own = |section: &&Section| {
-        let subject = &section.subject;
-        matches!(subject, Subject::Contract | Subject::Report(_))
-    };
-    let (own, foreign): (Vec<_>, Vec<_>) = SECTIONS.iter().partition(is_own);
-    let fields_of = |sections: Vec<&Section>| -> BTreeSet<String> {
-        let fields = sections
-            .iter()
-            .flat_map(|section| section.fields.split_whitespace());
-        let names = fields.flat_map(|field| field.split('.'));
-        names
-            .map(|name| name.trim_end_matches("[]").to_owned())
-            .collect()
-    };
-    let (mut own, mut names) = (fields_of(own), fields_of(foreign));
+pub fn foreign_names() -> Result<BTreeSet<String>> {
+    let (mut own, mut names) = (BTreeSet::new(), BTreeSet::new());
+    for section in Source::read()?.sections {
+        let is_own = matches!(section.subject, Subject::Contract | Subject::Report(_));
+        let fields = section.fields().into_iter();
+        let words = fields.flat_map(|field| field.split('.'));
+        let words = words.map(|word| word.trim_end_matches("[]").to_owned());
+        if is_own { &mut own } else { &mut names }.extend(words);
+    }
     for format in FORMATS {
         properties(&format.schema(), &mut own);
     }
@@ -94,7 +76,7 @@ pub fn foreign_names() -> BTreeSet<String> {
     names.retain(|name| name.contains('_') && letters(name) >= 12 && !own.contains(name));
     // Every format has this one, those of chains and receipts as well.
     names.remove("schema_version");
-    names
+    Ok(names)
 }
 
 /// Adds the names of all properties in `schema`.
@@ -110,11 +92,14 @@ fn properties(schema: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-fn render(root: &Path) -> Result<String, FieldsError> {
+fn render(root: &Path) -> Result<String> {
+    let source = Source::read()?;
     let mut page = HEAD.to_owned();
-    for section in SECTIONS {
-        let rows = rows(section, root)?;
-        page += &format!("\n## {}\n\n{}\n\n", section.title, section.about);
+    for section in &source.sections {
+        let title = &section.title;
+        let rows = rows(section, root, &source.elsewhere);
+        let rows = rows.map_err(|why| format!("{title}: {why}"))?;
+        page += &format!("\n## {title}\n\n{}\n\n", section.about.join(" "));
         page += "| field | needed | use | by |\n|---|---|---|---|\n";
         for (field, row) in rows {
             let by = row.by.join(", ");
@@ -125,31 +110,25 @@ fn render(root: &Path) -> Result<String, FieldsError> {
 }
 
 /// The rows of a section; every field of the source must be among them.
-fn rows(section: &Section, root: &Path) -> Result<BTreeMap<String, Row>, FieldsError> {
-    let fields: Vec<&str> = section.fields.split_whitespace().collect();
+fn rows(section: &Section, root: &Path, elsewhere: &[(String, String)]) -> Result<Rows> {
+    let fields = section.fields();
+    let package = |operation, payload| probe::package(root, operation, payload, &fields);
     let rows = match &section.subject {
         Subject::Foreign(name) => probe::foreign(root, name),
-        Subject::Contract => probe::contract(root),
+        Subject::Contract => probe::contract(root, elsewhere),
         Subject::Report(name) => probe::report(name),
-        Subject::Package(operation, payload) => {
-            probe::package(root, (*operation, payload), &fields)
-        }
+        Subject::Derive(payload) => package(Operation::Derive, payload),
+        Subject::Handoff(payload) => package(Operation::Handoff, payload),
+        Subject::Depth(payload) => package(Operation::Depth, payload),
         Subject::Answer(place) => probe::answer(root, place),
         Subject::Verdict => Ok(probe::verdict()),
         Subject::Request(tool) => change::request(tool),
         Subject::ToolAnswer(tool) => change::answer(tool, &fields),
-    };
-    let rows = rows.map_err(|why| FieldsError(format!("{}: {why}", section.title)))?;
-    for field in fields {
-        if !rows.contains_key(field) {
-            let why = format!(
-                "{}: the source has `{field}`, and no row has",
-                section.title
-            );
-            return Err(FieldsError(why));
-        }
+    }?;
+    match fields.iter().find(|field| !rows.contains_key(**field)) {
+        None => Ok(rows),
+        Some(field) => Err(format!("the source has `{field}`, and no row has").into()),
     }
-    Ok(rows)
 }
 
 #[cfg(test)]
@@ -159,6 +138,6 @@ mod tests {
     #[test]
     fn the_page_is_what_the_readers_do() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        assert_eq!(stale(&root), None);
+        check(&root).unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use crate::{product, repository};
+use crate::{Result, product, repository};
 
 const PAGE: &str = "ARCHITECTURE.md";
 
@@ -13,7 +13,7 @@ const PAGE: &str = "ARCHITECTURE.md";
 const LARGEST: usize = 17_000;
 
 /// The number of lines of every crate, the largest first, and their sum.
-pub fn show(root: &Path) -> Result<String, String> {
+pub fn show(root: &Path) -> Result<String> {
     let files = repository::files(root)?;
     let counts = product::count(&files);
     let mut rows: Vec<_> = counts.iter().collect();
@@ -29,32 +29,30 @@ pub fn show(root: &Path) -> Result<String, String> {
 }
 
 /// Brings the table up to date.
-pub fn write(root: &Path) -> Result<(), String> {
+pub fn write(root: &Path) -> Result {
     let (_, page) = pages(root)?;
-    fs::write(root.join(PAGE), page).map_err(|why| format!("{PAGE}: {why}"))
+    Ok(fs::write(root.join(PAGE), page)?)
 }
 
 /// Whether the table is up to date.
-pub fn check(root: &Path) -> Result<(), String> {
+pub fn check(root: &Path) -> Result {
     let (kept, page) = pages(root)?;
     if kept == page {
         return Ok(());
     }
-    Err(format!(
-        "{PAGE}: the lines are not up to date; run `cargo xtask lines --write`"
-    ))
+    Err(format!("{PAGE}: the lines are not up to date; run `cargo xtask lines --write`").into())
 }
 
 /// The page as it is, and as it should be.
-fn pages(root: &Path) -> Result<(String, String), String> {
-    let kept = fs::read_to_string(root.join(PAGE)).map_err(|why| format!("{PAGE}: {why}"))?;
+fn pages(root: &Path) -> Result<(String, String)> {
+    let kept = fs::read_to_string(root.join(PAGE))?;
     let files = repository::files(root)?;
     let page = updated(&kept, product::count(&files))?;
     Ok((kept, page))
 }
 
 /// `page` with the numbers of `counts` in the rows of the crates.
-fn updated(page: &str, mut counts: BTreeMap<&str, usize>) -> Result<String, String> {
+fn updated(page: &str, mut counts: BTreeMap<&str, usize>) -> Result<String> {
     let mut text = String::new();
     for line in page.lines() {
         let cells: Vec<&str> = line.split('|').collect();
@@ -69,7 +67,7 @@ fn updated(page: &str, mut counts: BTreeMap<&str, usize>) -> Result<String, Stri
     }
     match counts.keys().next() {
         None => Ok(text),
-        Some(name) => Err(format!("{PAGE}: the table has no row for {name}")),
+        Some(name) => Err(format!("{PAGE}: the table has no row for {name}").into()),
     }
 }
 
@@ -92,7 +90,7 @@ mod tests {
             "| crate | lines | what |\n|---|---|---|\n| a | 1 k | words |\n| b | 0.5 k | x |\n";
         let counts = BTreeMap::from([("a", 12_499), ("b", 469)]);
         let want = page.replace("1 k", "12 k");
-        assert_eq!(updated(page, counts), Ok(want));
+        assert_eq!(updated(page, counts).unwrap(), want);
         assert!(updated(page, BTreeMap::from([("c", 1)])).is_err());
     }
 }

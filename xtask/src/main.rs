@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use provost_core::protect::page;
 use xtask::repository::program;
+use xtask::{Result, TaskError};
 use xtask::{bench, corpus, dist, escape, fields, lines, schemas, soak, tidy};
 
 const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] | protected \
@@ -17,7 +18,7 @@ const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check
 const LONG: usize = 100_000;
 
 /// What is printed, and whether all is well; or why the task could not be done.
-type Done = Result<(String, bool), String>;
+type Done = Result<(String, bool)>;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -42,7 +43,7 @@ fn run(words: &[&str]) -> Done {
         ["schemas", "--check"] => Ok(listed("schemas", "stale", &schemas::stale(root))),
         ["protected"] => silent(std::fs::write("docs/protected.md", page::render())),
         ["fields"] => silent(fields::write(root)),
-        ["fields", "--check"] => silent(fields::stale(root).map_or(Ok(()), Err)),
+        ["fields", "--check"] => silent(fields::check(root)),
         ["lines"] => lines::show(root).map(|text| (text, true)),
         ["lines", "--check"] => silent(lines::check(root)),
         ["lines", "--write"] => silent(lines::write(root)),
@@ -55,23 +56,21 @@ fn run(words: &[&str]) -> Done {
             Ok((format!("escape: {words}\n"), true))
         }
         ["dist"] => make_dist(root),
-        ["bench"] => judged(bench::run(bench::Length::Full)),
-        ["bench", "--quick"] => judged(bench::run(bench::Length::Quick)),
-        ["bench", "--peer"] => judged(bench::run_with_peer()),
+        ["bench"] => Ok(judged(&bench::run(bench::Length::Full)?)),
+        ["bench", "--quick"] => Ok(judged(&bench::run(bench::Length::Quick)?)),
+        ["bench", "--peer"] => Ok(judged(&bench::run_with_peer()?)),
         ["soak", "hook"] => run_soak(LONG),
-        ["soak", "hook", count] => run_soak(count.parse().map_err(|_| USAGE.to_owned())?),
+        ["soak", "hook", count] => run_soak(count.parse()?),
         ["corpus", kind, directory] => {
-            let report = corpus::run(kind, Path::new(directory), &program()?);
-            let report = report.map_err(|why| why.to_string())?;
+            let report = corpus::run(kind, Path::new(directory), &program()?)?;
             Ok((report.to_string(), report.holds()))
         }
-        _ => Err(USAGE.to_owned()),
+        _ => Err(USAGE.into()),
     }
 }
 
-fn silent(done: Result<(), impl ToString>) -> Done {
-    done.map(|()| (String::new(), true))
-        .map_err(|why| why.to_string())
+fn silent(done: Result<(), impl Into<TaskError>>) -> Done {
+    done.map(|()| (String::new(), true)).map_err(Into::into)
 }
 
 /// A line each, and how many there are; well if there are none.
@@ -87,7 +86,7 @@ fn listed(task: &str, what: &str, found: &[impl ToString]) -> (String, bool) {
 /// Compares lines that no earlier run had, and prints the seed that repeats them.
 fn run_soak(count: usize) -> Done {
     let seed = std::process::id().into();
-    let report = soak::hook(count, seed).map_err(|why| why.to_string())?;
+    let report = soak::hook(count, seed)?;
     Ok((format!("{report}seed {seed}\n"), report.holds()))
 }
 
@@ -103,9 +102,8 @@ fn make_dist(root: &Path) -> Done {
     Ok((files.into_iter().map(line).collect(), true))
 }
 
-fn judged(measured: Result<bench::Report, bench::BenchError>) -> Done {
-    let report = measured.map_err(|why| why.to_string())?;
+fn judged(report: &bench::Report) -> (String, bool) {
     let required = std::env::var_os("PROVOST_TEST_REQUIRE");
     let holds = report.holds(required.is_some_and(|value| value == "all"));
-    Ok((report.to_string(), holds))
+    (report.to_string(), holds)
 }

@@ -1,7 +1,9 @@
 //! The files of the repository, and the programs that are asked about it.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use crate::Result;
 
 /// A file of the repository, with its path from the root.
 #[derive(Debug, Clone)]
@@ -12,7 +14,7 @@ pub struct SourceFile {
 }
 
 /// The files that git tracks, and new ones that it does not ignore.
-pub fn files(root: &Path) -> Result<Vec<SourceFile>, String> {
+pub fn files(root: &Path) -> Result<Vec<SourceFile>> {
     let list = [
         "ls-files",
         "-z",
@@ -37,40 +39,62 @@ pub fn files(root: &Path) -> Result<Vec<SourceFile>, String> {
         files.push(SourceFile { path, text });
     }
     if files.is_empty() {
-        return Err("git knows no files here".to_owned());
+        return Err("git knows no files here".into());
     }
     Ok(files)
 }
 
 /// The output of a program, which must succeed.
-pub fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<Vec<u8>, String> {
-    let done = Command::new(program)
+pub fn output(root: &Path, program: &str, arguments: &[&str]) -> Result<Vec<u8>> {
+    run(Command::new(program).args(arguments).current_dir(root))
+}
+
+/// Runs ordinary git in `directory`, without the configuration of this machine.
+pub fn git(directory: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
+    let settings = [
+        "user.name=a",
+        "user.email=a@b",
+        "gc.auto=0",
+        "commit.gpgSign=false",
+    ];
+    let mut command = Command::new("git");
+    for setting in settings {
+        command.args(["-c", setting]);
+    }
+    command
         .args(arguments)
-        .current_dir(root)
-        .output()
-        .map_err(|why| format!("cannot run {program}: {why}"))?;
+        .current_dir(directory)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1");
+    run(&mut command)
+}
+
+/// Runs `command` without input; it must succeed.
+pub fn run(command: &mut Command) -> Result<Vec<u8>> {
+    let program = command.get_program().display().to_string();
+    let done = command.stdin(Stdio::null()).output();
+    let done = done.map_err(|why| format!("cannot run {program}: {why}"))?;
     if !done.status.success() {
         let words = String::from_utf8_lossy(&done.stderr).into_owned();
-        return Err(format!("{program} {arguments:?}: {words}"));
+        return Err(format!("{program}: {words}").into());
     }
     Ok(done.stdout)
 }
 
 /// The program to test: `$PROVOST`, or the one that cargo builds beside this one.
-pub fn program() -> Result<PathBuf, String> {
+pub fn program() -> Result<PathBuf> {
     if let Some(program) = std::env::var_os("PROVOST") {
         return Ok(program.into());
     }
-    let not_built = "the program to test cannot be built";
-    let own = std::env::current_exe().map_err(|why| format!("{not_built}: {why}"))?;
+    let own = std::env::current_exe()?;
     // Beside this one, wherever that is: a second target directory would build everything anew.
-    let target = own.ancestors().nth(2).ok_or(not_built)?;
+    let target = own.ancestors().nth(2).ok_or("no target directory")?;
     let built = Command::new(cargo())
         .args(["build", "--quiet", "--package", "provost", "--target-dir"])
         .arg(target)
         .status();
     if !built.is_ok_and(|status| status.success()) {
-        return Err(not_built.to_owned());
+        return Err("the program to test cannot be built".into());
     }
     Ok(own.with_file_name("provost"))
 }

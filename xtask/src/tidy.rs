@@ -14,7 +14,7 @@ use std::path::Path;
 
 use provost_core::code::Code;
 
-use crate::{fields, repository, schemas};
+use crate::{Result, fields, repository, schemas};
 
 /// A rule that is broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl fmt::Display for Finding {
     }
 }
 
-pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
+pub fn check(root: &Path) -> Result<Vec<Finding>> {
     let files = repository::files(root)?;
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
     let question = ["metadata", "--no-deps", "--format-version", "1"];
@@ -50,7 +50,7 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, String> {
     findings.extend(house::check(&files, &codes));
     findings.extend(source::check(&files));
     findings.extend(prose::check(&files));
-    findings.extend(field_names::check(&files, &fields::foreign_names()));
+    findings.extend(field_names::check(&files, &fields::foreign_names()?));
     let stale = schemas::stale(root).into_iter();
     findings.extend(stale.map(|what| Finding::new("schemas", what)));
     Ok(findings)

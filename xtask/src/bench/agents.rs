@@ -9,8 +9,9 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::sample::{micros, take_turns};
-use super::talk::Server;
-use super::{BenchError, Ground, Length, Programs, Report, has, peer, time};
+use super::{Bench, Ground, has, peer, time};
+use crate::Result;
+use crate::mcp_client::Server;
 
 /// The start of our server, in starts of one in Python.
 const SERVER: f64 = 1.0 / 40.0;
@@ -32,36 +33,33 @@ server.run()
 ";
 
 /// From the start of a server to its list of tools.
-pub(super) fn server(
-    programs: &Programs,
-    ground: &Ground,
-    length: Length,
-    report: &mut Report,
-) -> Result<(), BenchError> {
+pub(super) fn server(bench: &mut Bench) -> Result {
     let name = "start of provost mcp : Python";
     let Some(python) = python() else {
-        report.skip(name, "there is no python3 with the package mcp");
+        bench
+            .report
+            .skip(name, "there is no python3 with the package mcp");
         return Ok(());
     };
-    let repository = ground.repository()?;
-    let mut ours = ground.command(&programs.provost(), &repository);
+    let repository = bench.ground.repository()?;
+    let mut ours = bench.ground.command(&bench.programs.provost(), &repository);
     ours.arg("mcp");
     let mut theirs = Command::new(python);
     theirs.args(["-c", MINIMAL]);
-    let mut one = || listed(&ours);
-    let mut other = || listed(&theirs);
-    let [ours, theirs] = take_turns(length.pick(5, 15), &mut [&mut one, &mut other])?;
-    report.judge(name, ours, theirs, SERVER);
+    let mut one = || listed(&mut ours);
+    let mut other = || listed(&mut theirs);
+    let [ours, theirs] = take_turns(bench.length.pick(5, 15), &mut [&mut one, &mut other])?;
+    bench.report.judge(name, ours, theirs, SERVER);
     Ok(())
 }
 
-fn listed(command: &Command) -> Result<f64, BenchError> {
+fn listed(command: &mut Command) -> Result<f64> {
     let begin = Instant::now();
-    let mut server = Server::start(command)?;
+    let mut server = Server::start(command, "bench", peer::PATIENCE)?;
     let answer = server.ask("tools/list", &json!({}))?;
     let took = micros(begin.elapsed());
     if answer["tools"].as_array().is_none_or(Vec::is_empty) {
-        return Err(BenchError("a server without tools".to_owned()));
+        return Err("a server without tools".into());
     }
     Ok(took)
 }
@@ -77,23 +75,18 @@ fn python() -> Option<PathBuf> {
 }
 
 /// A decision about an edit inside of an active change, from start to exit.
-pub(super) fn hook(
-    programs: &Programs,
-    ground: &Ground,
-    length: Length,
-    report: &mut Report,
-) -> Result<(), BenchError> {
-    let repository = ground.repository()?.canonicalize()?;
+pub(super) fn hook(bench: &mut Bench) -> Result {
+    let repository = bench.ground.repository()?.canonicalize()?;
     let change = |words: &[&str]| {
-        let mut command = ground.command(&programs.provost(), &repository);
+        let mut command = bench.ground.command(&bench.programs.provost(), &repository);
         time(command.args(["change", "--agent", "bench"]).args(words))
     };
     change(&["analyze"])?;
     change(&["start", "an edit", "--file", "src/old"])?;
-    let edit = asked(&repository, "src/old", ground)?;
-    let other = asked(&repository, "check.sh", ground)?;
-    let ask = |question: &Path| -> Result<Command, BenchError> {
-        let mut command = ground.command(&programs.provost(), &repository);
+    let edit = asked(&repository, "src/old", &bench.ground)?;
+    let other = asked(&repository, "check.sh", &bench.ground)?;
+    let ask = |question: &Path| -> Result<Command> {
+        let mut command = bench.ground.command(&bench.programs.provost(), &repository);
         command
             .args(["hook", "claude"])
             .stdin(File::open(question)?);
@@ -101,26 +94,21 @@ pub(super) fn hook(
     };
     // A hook that allows everything decides nothing.
     if ask(&other)?.output()?.status.success() {
-        return Err(BenchError(
-            "the hook allows an edit outside every declared scope".to_owned(),
-        ));
+        return Err("the hook allows an edit outside every declared scope".into());
     }
     let mut decision = || time(&mut ask(&edit)?);
     let mut bare = || time(&mut Command::new("/bin/true"));
-    let [decision, bare] = take_turns(length.pick(40, 200), &mut [&mut decision, &mut bare])?;
-    report.judge("decision of a hook : true", decision, bare, HOOK);
+    let [decision, bare] = take_turns(bench.length.pick(40, 200), &mut [&mut decision, &mut bare])?;
+    bench
+        .report
+        .judge("decision of a hook : true", decision, bare, HOOK);
     Ok(())
 }
 
 /// Operations on an unbound branch, in a repository with all git hooks and a bound checkout.
-pub(super) fn unbound_ref(
-    programs: &Programs,
-    ground: &Ground,
-    length: Length,
-    report: &mut Report,
-) -> Result<(), BenchError> {
-    let repository = ground.repository()?.canonicalize()?;
-    let mut install = ground.command(&programs.provost(), &repository);
+pub(super) fn unbound_ref(bench: &mut Bench) -> Result {
+    let repository = bench.ground.repository()?.canonicalize()?;
+    let mut install = bench.ground.command(&bench.programs.provost(), &repository);
     time(install.args(["hook", "install"]))?;
     let bindings = json!({ "bindings": [{
         "to": { "checkout": repository }, "contract": "/nowhere", "sha256": "", "base": "",
@@ -131,7 +119,7 @@ pub(super) fn unbound_ref(
         format!("{bindings:#}\n"),
     )?;
     let git = |settings: &[&str], words: &[&str]| {
-        let mut command = ground.command(Path::new("git"), &repository);
+        let mut command = bench.ground.command(Path::new("git"), &repository);
         time(command.args(settings).args(words))
     };
     let unhooked = ["-c", "core.hooksPath=/dev/null"];
@@ -139,14 +127,14 @@ pub(super) fn unbound_ref(
         (
             "move of an unbound ref, hooks : none",
             &["update-ref", "refs/remotes/r/x", "HEAD"],
-            length.pick(20, 100),
+            bench.length.pick(20, 100),
         ),
         (
             "fetch of a new ref, hooks : none",
             &["fetch", "-q", ".", "+HEAD:refs/remotes/r/y"],
-            length.pick(10, 40),
+            bench.length.pick(10, 40),
         ),
-        ("gc, hooks : none", &["gc", "-q"], length.pick(5, 15)),
+        ("gc, hooks : none", &["gc", "-q"], bench.length.pick(5, 15)),
     ];
     for (name, words, turns) in cases {
         let away = ["update-ref", "-d", "refs/remotes/r/y"];
@@ -154,13 +142,13 @@ pub(super) fn unbound_ref(
         let mut bare = || git(&unhooked, &away).and_then(|_| git(&unhooked, words));
         let [hooked, bare] = take_turns(turns, &mut [&mut hooked, &mut bare])?;
         let limit = (bare.median + SLOWED) / bare.median;
-        report.judge(name, hooked, bare, limit);
+        bench.report.judge(name, hooked, bare, limit);
     }
     Ok(())
 }
 
 /// The question of an agent before it edits `path`, as a file.
-fn asked(repository: &Path, path: &str, ground: &Ground) -> Result<PathBuf, BenchError> {
+fn asked(repository: &Path, path: &str, ground: &Ground) -> Result<PathBuf> {
     let event = json!({
         "session_id": "bench",
         "transcript_path": "/dev/null",

@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{BenchError, time};
+use super::time;
+use crate::Result;
+use crate::repository::git;
 
 /// A directory below the current one, so that it is on the same disk.
 #[derive(Debug)]
@@ -16,7 +18,7 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    pub(super) fn new() -> Result<Self, BenchError> {
+    pub(super) fn new() -> Result<Self> {
         let place = std::env::current_exe()?;
         let place = place.parent().unwrap_or(Path::new("."));
         Ok(Self {
@@ -30,7 +32,7 @@ impl Ground {
     }
 
     /// A new small repository, whose acceptance command wants a file that does not exist yet.
-    pub(super) fn repository(&self) -> Result<PathBuf, BenchError> {
+    pub(super) fn repository(&self) -> Result<PathBuf> {
         let place = self.fresh()?;
         fs::create_dir(place.join("src"))?;
         fs::write(place.join("src/old"), "old\n")?;
@@ -40,7 +42,7 @@ impl Ground {
     }
 
     /// A checkout of `count` files in directories of twenty, one of them changed.
-    pub(super) fn checkout_of(&self, count: usize) -> Result<String, BenchError> {
+    pub(super) fn checkout_of(&self, count: usize) -> Result<String> {
         let place = self.fresh()?;
         for number in 0..count {
             let directory = place.join(format!("d{}/e{}", number / 400, number / 20 % 20));
@@ -55,7 +57,7 @@ impl Ground {
     }
 
     /// Duration of one whole run in `repository`, in microseconds.
-    pub(super) fn run(&self, provost: &Path, repository: &Path) -> Result<f64, BenchError> {
+    pub(super) fn run(&self, provost: &Path, repository: &Path) -> Result<f64> {
         let mut command = self.command(provost, repository);
         command
             .args(["--json", "run", "write a file", "--allow", "src"])
@@ -74,7 +76,7 @@ impl Ground {
         command
     }
 
-    pub(super) fn fresh(&self) -> Result<PathBuf, BenchError> {
+    pub(super) fn fresh(&self) -> Result<PathBuf> {
         self.made.set(self.made.get() + 1);
         let place = self.path().join(format!("r{}", self.made.get()));
         fs::create_dir(&place)?;
@@ -83,34 +85,16 @@ impl Ground {
 }
 
 /// The acceptance command of every run: it wants what the agent is to write.
-fn add_check(place: &Path) -> Result<(), BenchError> {
+fn add_check(place: &Path) -> Result {
     let check = place.join("check.sh");
     fs::write(&check, "#!/bin/sh\ntest -f src/new\n")?;
     fs::set_permissions(&check, fs::Permissions::from_mode(0o755))?;
     Ok(())
 }
 
-pub(super) fn commit(place: &Path) -> Result<(), BenchError> {
-    let calls: [&[&str]; 3] = [
-        &["init", "--quiet", "--initial-branch=main"],
-        &["add", "--all"],
-        &["commit", "--quiet", "--message=begin"],
-    ];
-    for arguments in calls {
-        let mut git = Command::new("git");
-        git.args([
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b",
-            "-c",
-            "gc.auto=0",
-        ])
-        .args(arguments)
-        .current_dir(place)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("GIT_CONFIG_GLOBAL", "/dev/null");
-        time(&mut git)?;
-    }
+pub(super) fn commit(place: &Path) -> Result {
+    git(place, &["init", "--quiet", "--initial-branch=main"])?;
+    git(place, &["add", "--all"])?;
+    git(place, &["commit", "--quiet", "--message=begin"])?;
     Ok(())
 }

@@ -8,13 +8,16 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::ground::commit;
-use super::sample::{Sample, take_turns};
-use super::talk::Server;
-use super::{BenchError, Ground, Programs, Report, time};
+use super::sample::{Sample, micros, take_turns};
+use super::{Bench, Ground, time};
+use crate::Result;
+use crate::mcp_client::Server;
+use crate::repository::git;
 
 /// The measured version, which includes the server.
 const PEER: &str = "codeclone[mcp]==2.1.0a1";
@@ -22,8 +25,8 @@ const PEER: &str = "codeclone[mcp]==2.1.0a1";
 /// The analysed project.
 const DJANGO: &str = "Django==5.2";
 
-/// Time limit of every command of the peer, in seconds.
-const PATIENCE: &str = "600";
+/// Time limit of every command of the peer and every answer of a server.
+pub(super) const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Our analysis of everything, in analyses of the peer.
 const COLD: f64 = 0.1;
@@ -45,38 +48,35 @@ const NAMES: [&str; 3] = [
 ];
 
 /// Everything that is compared with the peer, if it is installed.
-pub(super) fn measure(
-    installed: bool,
-    programs: &Programs,
-    ground: &Ground,
-    report: &mut Report,
-) -> Result<(), BenchError> {
+pub(super) fn measure(bench: &mut Bench, installed: bool) -> Result {
     if !installed {
         for name in NAMES {
-            report.skip(name, "codeclone cannot be installed");
+            bench.report.skip(name, "codeclone cannot be installed");
         }
         return Ok(());
     }
-    match django(ground)? {
-        Some(place) => analyses(programs, ground, &place, report)?,
+    match django(&bench.ground)? {
+        Some(place) => analyses(bench, &place)?,
         None => {
             for name in &NAMES[..2] {
-                report.skip(name, "the source of Django cannot be downloaded");
+                bench
+                    .report
+                    .skip(name, "the source of Django cannot be downloaded");
             }
         }
     }
-    report.say(&format!(
+    bench.report.say(&format!(
         "start and finish in {FILES} files, {} of them dirty",
         FILES / EVERY
     ));
-    let (ours, theirs) = (large(ground)?, large(ground)?);
-    let mut server = ground.command(&programs.provost(), &ours);
+    let (ours, theirs) = (large(&bench.ground)?, large(&bench.ground)?);
+    let mut server = bench.ground.command(&bench.programs.provost(), &ours);
     server.arg("mcp");
-    let ours = change(&server, &ours, 5)?;
+    let ours = change(&mut server, &ours, 5)?;
     let mut server = Command::new(program("codeclone-mcp"));
     server.current_dir(&theirs);
-    let theirs = change(&server, &theirs, 2)?;
-    report.judge(NAMES[2], ours, theirs, CHANGE);
+    let theirs = change(&mut server, &theirs, 2)?;
+    bench.report.judge(NAMES[2], ours, theirs, CHANGE);
     Ok(())
 }
 
@@ -118,12 +118,12 @@ pub(super) fn install() -> bool {
 /// A command with a time limit.
 fn limited(program: &Path) -> Command {
     let mut command = Command::new("timeout");
-    command.arg(PATIENCE).arg(program);
+    command.arg(PATIENCE.as_secs().to_string()).arg(program);
     command
 }
 
 /// A repository with the source of Django; `None` if it cannot be downloaded.
-fn django(ground: &Ground) -> Result<Option<PathBuf>, BenchError> {
+fn django(ground: &Ground) -> Result<Option<PathBuf>> {
     let place = ground.fresh()?;
     let mut download = limited(&program("pip"));
     download
@@ -158,17 +158,14 @@ fn django(ground: &Ground) -> Result<Option<PathBuf>, BenchError> {
 }
 
 /// Analyses of everything, and after an edit of one file.
-fn analyses(
-    programs: &Programs,
-    ground: &Ground,
-    place: &Path,
-    report: &mut Report,
-) -> Result<(), BenchError> {
-    report.say("analyses of the source of Django, one process of the peer");
+fn analyses(bench: &mut Bench, place: &Path) -> Result {
+    bench
+        .report
+        .say("analyses of the source of Django, one process of the peer");
     let caches = Cell::new(0);
     let ours = |cache: &str| {
-        let mut command = Command::new(programs.provost());
-        let cache = ground.path().join(cache);
+        let mut command = Command::new(bench.programs.provost());
+        let cache = bench.ground.path().join(cache);
         time(
             command
                 .arg("analyze")
@@ -183,17 +180,17 @@ fn analyses(
     let peer = |cache: &str| {
         let mut command = limited(&program("codeclone"));
         command.args(["--processes", "1", "--quiet", "--no-color", "--cache-path"]);
-        time(command.arg(ground.path().join(cache)).arg(place))
+        time(command.arg(bench.ground.path().join(cache)).arg(place))
     };
     let mut theirs = || {
         caches.set(caches.get() + 1);
         peer(&format!("peer{}.json", caches.get()))
     };
     let [ours_cold, theirs_cold] = take_turns(1, &mut [&mut cold, &mut theirs])?;
-    report.judge(NAMES[0], ours_cold, theirs_cold, COLD);
+    bench.report.judge(NAMES[0], ours_cold, theirs_cold, COLD);
 
     let edited = place.join("django/db/models/query.py");
-    let edit = || -> Result<(), BenchError> {
+    let edit = || -> Result {
         caches.set(caches.get() + 1);
         let mut file = fs::File::options().append(true).open(&edited)?;
         writeln!(file, "\n\ndef edit_{0}():\n    return {0}", caches.get())?;
@@ -210,12 +207,12 @@ fn analyses(
         peer("warm.json")
     };
     let [ours, theirs] = take_turns(5, &mut [&mut one, &mut other])?;
-    report.judge(NAMES[1], ours, theirs, EDITED);
+    bench.report.judge(NAMES[1], ours, theirs, EDITED);
     Ok(())
 }
 
 /// A large repository with some source code, and dirty files outside of it.
-fn large(ground: &Ground) -> Result<PathBuf, BenchError> {
+fn large(ground: &Ground) -> Result<PathBuf> {
     let place = PathBuf::from(ground.checkout_of(FILES)?);
     for number in (EVERY..FILES).step_by(EVERY) {
         let path = format!("d{}/e{}/f{number}.txt", number / 400, number / 20 % 20);
@@ -226,68 +223,52 @@ fn large(ground: &Ground) -> Result<PathBuf, BenchError> {
         let text = format!("def one_{number}():\n    return {number}\n");
         fs::write(place.join(format!("pkg/m{number}.py")), text)?;
     }
-    let mut git = Command::new("git");
-    git.args([
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=a@b",
-        "-c",
-        "gc.auto=0",
-    ]);
-    time(git.args(["add", "pkg"]).current_dir(&place))?;
-    let mut git = Command::new("git");
-    git.args([
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=a@b",
-        "-c",
-        "gc.auto=0",
-    ]);
-    time(
-        git.args(["commit", "--quiet", "--message=source"])
-            .current_dir(&place),
-    )?;
+    git(&place, &["add", "pkg"])?;
+    git(&place, &["commit", "--quiet", "--message=source"])?;
     Ok(place)
 }
 
 /// Time to start and to finish a change of one file, without the analyses in between.
-fn change(command: &Command, place: &Path, turns: usize) -> Result<Sample, BenchError> {
-    let mut server = Server::start(command)?;
+fn change(command: &mut Command, place: &Path, turns: usize) -> Result<Sample> {
+    let mut server = Server::start(command, "bench", PATIENCE)?;
+    let mut call = |tool: &str, arguments: &Value| -> Result<(Value, f64)> {
+        let begin = Instant::now();
+        let result = server.call(tool, arguments)?;
+        let elapsed = micros(begin.elapsed());
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        Ok((serde_json::from_str(text).unwrap_or_default(), elapsed))
+    };
     let mut times = Vec::new();
     let analyse = json!({ "root": place, "processes": 1 });
     for turn in 0..turns {
         let path = format!("pkg/m{turn}.py");
-        server.call("analyze_repository", &analyse)?;
+        call("analyze_repository", &analyse)?;
         let start = json!({
             "root": place, "intent": "measure", "scope": { "allowed_files": [path] },
         });
-        let (started, begin) = server.call("start_controlled_change", &start)?;
+        let (started, begin) = call("start_controlled_change", &start)?;
         expect(&started, "status", "active")?;
         let text = format!("def one_{turn}():\n    return 1 + {turn}\n");
         fs::write(place.join(&path), text)?;
-        let (run, _) = server.call("analyze_repository", &analyse)?;
+        let (run, _) = call("analyze_repository", &analyse)?;
         let finish = json!({
             "intent_id": started["intent_id"],
             "after_run_id": run["run_id"],
             "changed_files": [path],
         });
-        let (finished, end) = server.call("finish_controlled_change", &finish)?;
+        let (finished, end) = call("finish_controlled_change", &finish)?;
         if !finished["status"].is_string() {
-            return Err(BenchError(format!(
-                "a finish without an answer: {finished}"
-            )));
+            return Err(format!("a finish without an answer: {finished}").into());
         }
         times.push(begin + end);
     }
     Ok(Sample::of(times))
 }
 
-fn expect(answer: &Value, name: &str, wanted: &str) -> Result<(), BenchError> {
+fn expect(answer: &Value, name: &str, wanted: &str) -> Result {
     if answer[name] == wanted {
         return Ok(());
     }
     let words: String = answer.to_string().chars().take(400).collect();
-    Err(BenchError(format!("`{name}` is not `{wanted}`: {words}")))
+    Err(format!("`{name}` is not `{wanted}`: {words}").into())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::BenchError;
+use crate::Result;
 
 /// A duration in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,14 +44,14 @@ impl Sample {
 }
 
 /// Runs something and returns its duration in microseconds.
-pub(super) type Measure<'a> = &'a mut dyn FnMut() -> Result<f64, BenchError>;
+pub(super) type Measure<'a> = &'a mut dyn FnMut() -> Result<f64>;
 
 /// Measures everything `turns` times, alternating, so that a change in load affects all. Each one
 /// goes first in some turns.
 pub(super) fn take_turns<const N: usize>(
     turns: usize,
     measures: &mut [Measure<'_>; N],
-) -> Result<[Sample; N], BenchError> {
+) -> Result<[Sample; N]> {
     let mut times = [const { Vec::new() }; N];
     for turn in 0..turns {
         for place in 0..N {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::sample::take_turns;
-use super::{BenchError, Ground, Programs, Report, has, time};
+use super::{Bench, Ground, Programs, has, time};
+use crate::Result;
 
 /// A snapshot that reads everything, in reading and hashing on all cores by a bare loop.
 const FULL: f64 = 1.4;
@@ -20,41 +21,58 @@ const UNCHANGED: f64 = 1.5;
 const SCRIPT: &str = include_str!("snapshot.py");
 
 /// Measures in `checkout`, whose files are old enough for a snapshot to trust their stat data.
-pub(super) fn measure(
-    programs: &Programs,
-    ground: &Ground,
-    checkout: &str,
-    turns: usize,
-    report: &mut Report,
-) -> Result<(), BenchError> {
+pub(super) fn measure(bench: &mut Bench, checkout: &str, turns: usize) -> Result {
     let caches = Cell::new(0);
-    let cache = || -> PathBuf { ground.path().join(format!("snapshots{}", caches.get())) };
+    let cache = || -> PathBuf {
+        bench
+            .ground
+            .path()
+            .join(format!("snapshots{}", caches.get()))
+    };
     let mut full = || {
         caches.set(caches.get() + 1);
-        time(&mut snapshot(programs, ground, checkout, &cache()))
+        time(&mut snapshot(
+            &bench.programs,
+            &bench.ground,
+            checkout,
+            &cache(),
+        ))
     };
     let mut bare = || {
-        let measured = programs.example("hash_bench", &[checkout], ground)?;
+        let measured = bench
+            .programs
+            .example("hash_bench", &[checkout], &bench.ground)?;
         Ok(measured.of("read+hash").median)
     };
     let [ours, limit] = take_turns(turns, &mut [&mut full, &mut bare])?;
-    report.judge("full snapshot : read and hash", ours, limit, FULL);
+    bench
+        .report
+        .judge("full snapshot : read and hash", ours, limit, FULL);
 
     let name = "full snapshot : hashlib script";
     if has("python3", &["-c", "import hashlib"]) {
         let mut script = || time(Command::new("python3").args(["-c", SCRIPT, checkout]));
         let [ours, script] = take_turns(turns.min(3), &mut [&mut full, &mut script])?;
-        report.judge(name, ours, script, FULL_TO_SCRIPT);
+        bench.report.judge(name, ours, script, FULL_TO_SCRIPT);
     } else {
-        report.skip(name, "there is no python3");
+        bench.report.skip(name, "there is no python3");
     }
 
-    let mut unchanged = || time(&mut snapshot(programs, ground, checkout, &cache()));
+    let mut unchanged = || {
+        time(&mut snapshot(
+            &bench.programs,
+            &bench.ground,
+            checkout,
+            &cache(),
+        ))
+    };
     let mut status = || time(&mut status(checkout));
     unchanged()?;
     status()?;
     let [ours, status] = take_turns(turns, &mut [&mut unchanged, &mut status])?;
-    report.judge("unchanged snapshot : git status", ours, status, UNCHANGED);
+    bench
+        .report
+        .judge("unchanged snapshot : git status", ours, status, UNCHANGED);
     Ok(())
 }
 

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use super::ground::commit;
 use super::sample::take_turns;
-use super::{BenchError, Ground, Length, Programs, Report, has, time};
+use super::{Bench, Programs, has, time};
+use crate::Result;
 
 /// An analysis after one edit, in analyses of everything.
 const EDITED: f64 = 0.5;
@@ -20,53 +21,54 @@ for path in pathlib.Path(sys.argv[1]).rglob('*.py'):
 ";
 
 /// Measures analyses of generated Python files.
-pub(super) fn measure(
-    programs: &Programs,
-    ground: &Ground,
-    length: Length,
-    report: &mut Report,
-) -> Result<(), BenchError> {
-    let place = ground.fresh()?;
-    let files = length.pick(500, 3_000);
+pub(super) fn measure(bench: &mut Bench) -> Result {
+    let place = bench.ground.fresh()?;
+    let files = bench.length.pick(500, 3_000);
     for number in 0..files {
         let directory = place.join(format!("pkg{}", number / 50));
         fs::create_dir_all(&directory)?;
         fs::write(directory.join(format!("m{number}.py")), source(number))?;
     }
     commit(&place)?;
-    report.say(&format!("structure of {files} files of Python"));
-    let turns = length.pick(3, 5);
+    bench
+        .report
+        .say(&format!("structure of {files} files of Python"));
+    let turns = bench.length.pick(3, 5);
 
     let caches = Cell::new(0);
-    let fresh = || ground.path().join(format!("facts{}", caches.get()));
+    let fresh = || bench.ground.path().join(format!("facts{}", caches.get()));
     let mut cold = || {
         caches.set(caches.get() + 1);
-        time(&mut analyze(programs, &place, &fresh()))
+        time(&mut analyze(&bench.programs, &place, &fresh()))
     };
     let name = "cold analysis : ast.parse of Python";
     if has("python3", &["-c", "import ast"]) {
         let mut parse = || time(Command::new("python3").args(["-c", PARSE]).arg(&place));
         let [ours, theirs] = take_turns(turns, &mut [&mut cold, &mut parse])?;
-        report.tell(name, ours, theirs);
+        bench.report.tell(name, ours, theirs);
     } else {
-        report.skip(name, "there is no python3");
+        bench.report.skip(name, "there is no python3");
     }
 
-    let warm = ground.path().join("facts");
-    time(&mut analyze(programs, &place, &warm))?;
+    let warm = bench.ground.path().join("facts");
+    time(&mut analyze(&bench.programs, &place, &warm))?;
     let edits = Cell::new(files);
     let mut edited = || {
         edits.set(edits.get() + 1);
         fs::write(place.join("pkg0/m0.py"), source(edits.get()))?;
-        time(&mut analyze(programs, &place, &warm))
+        time(&mut analyze(&bench.programs, &place, &warm))
     };
     let mut status = || {
         let mut git = Command::new("git");
         time(git.args(["status", "--porcelain"]).current_dir(&place))
     };
     let [ours, status, all] = take_turns(turns, &mut [&mut edited, &mut status, &mut cold])?;
-    report.tell("analysis after an edit : git status", ours, status);
-    report.judge("analysis after an edit : cold analysis", ours, all, EDITED);
+    bench
+        .report
+        .tell("analysis after an edit : git status", ours, status);
+    bench
+        .report
+        .judge("analysis after an edit : cold analysis", ours, all, EDITED);
     Ok(())
 }
 

@@ -1,9 +1,8 @@
 //! Workspaces of a large base, and their capture.
 
-use super::ground::Ground;
+use super::Bench;
 use super::sample::Sample;
-use super::table::Report;
-use super::{BenchError, Programs};
+use crate::Result;
 
 /// An overlay workspace on a warm base, in calls of `git worktree add`.
 const WORKSPACE: f64 = 0.02;
@@ -18,42 +17,43 @@ const RUN: f64 = 0.1;
 const LARGE: usize = 50_000;
 
 /// Measures a base of `files` files.
-pub(super) fn measure(
-    programs: &Programs,
-    ground: &Ground,
-    files: usize,
-    report: &mut Report,
-) -> Result<(), BenchError> {
-    let checkout = ground.checkout_of(files)?;
-    let scratch = ground.fresh()?.display().to_string();
-    let found = programs.example("workspace_bench", &[&checkout, &scratch, "3"], ground)?;
+pub(super) fn measure(bench: &mut Bench, files: usize) -> Result {
+    let checkout = bench.ground.checkout_of(files)?;
+    let scratch = bench.ground.fresh()?.display().to_string();
+    let found = bench.programs.example(
+        "workspace_bench",
+        &[&checkout, &scratch, "3"],
+        &bench.ground,
+    )?;
     let (workspace, added) = (found.of("workspace"), found.of("worktree-add"));
     let name = format!("workspace of {files} files : worktree");
-    report.judge(&name, workspace, added, WORKSPACE);
-    report.tell(
+    bench.report.judge(&name, workspace, added, WORKSPACE);
+    bench.report.tell(
         "the same with a sandbox : worktree",
         found.of("workspace-box"),
         added,
     );
-    report.tell("the same as a copy : worktree", found.of("copy"), added);
+    bench
+        .report
+        .tell("the same as a copy : worktree", found.of("copy"), added);
     let name = format!("run on {files} files : worktree");
-    let provost = programs.provost();
-    ground.run(&provost, checkout.as_ref())?;
-    let runs: Result<Vec<f64>, BenchError> = (0..3)
-        .map(|_| ground.run(&provost, checkout.as_ref()))
+    let provost = bench.programs.provost();
+    bench.ground.run(&provost, checkout.as_ref())?;
+    let runs: Result<Vec<f64>> = (0..3)
+        .map(|_| bench.ground.run(&provost, checkout.as_ref()))
         .collect();
     let run = Sample::of(runs?);
     if files >= LARGE {
-        report.judge(&name, run, added, RUN);
+        bench.report.judge(&name, run, added, RUN);
     } else {
-        report.tell(&name, run, added);
+        bench.report.tell(&name, run, added);
     }
     let (capture, status) = (found.of("capture"), found.of("git-status"));
     let name = "capture of 20 edits : git status";
     if files >= LARGE {
-        report.judge(name, capture, status, CAPTURE);
+        bench.report.judge(name, capture, status, CAPTURE);
     } else {
-        report.tell(name, capture, status);
+        bench.report.tell(name, capture, status);
     }
     Ok(())
 }

@@ -5,14 +5,13 @@ mod agent;
 mod expect;
 mod ground;
 
-use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{CorpusError, Results, read_files};
+use super::{Results, each, read_files};
+use crate::Result;
 use ground::Ground;
 
 #[derive(Deserialize)]
@@ -42,38 +41,16 @@ struct Environment {
 }
 
 /// Runs the scenarios in `directory` for this implementation; those for another one are left out.
-pub(super) fn run(directory: &Path, program: &Path) -> Result<Results, CorpusError> {
+pub(super) fn run(directory: &Path, program: &Path) -> Result<Results> {
     let mut cases: Vec<Case> = read_files(directory)?;
     cases.retain(|case| matches!(case.mode.as_str(), "both" | "improved"));
-    let program = fs::canonicalize(program)
-        .map_err(|error| CorpusError::Unreadable(program.to_owned(), error))?;
-    // A scenario mostly waits for processes, so several at once take little longer than one.
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push((case.id.clone(), check(case, &program)));
-        }
-        done
-    };
-    let mut results: Results = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
-        let results = workers
-            .into_iter()
-            .flat_map(|worker| worker.join().unwrap_or_default());
-        results.collect()
-    });
-    for case in &cases {
-        if !results.iter().any(|(id, _)| *id == case.id) {
-            results.push((case.id.clone(), Err("could not be run".to_owned())));
-        }
-    }
-    results.sort_by(|one, other| one.0.cmp(&other.0));
-    Ok(results)
+    let named = |case: Case| (case.id.clone(), case);
+    let cases: Vec<_> = cases.into_iter().map(named).collect();
+    Ok(each(&cases, |case| check(case, program)))
 }
 
-fn check(case: &Case, program: &Path) -> Result<(), String> {
-    let place = tempfile::tempdir().map_err(|error| error.to_string())?;
+fn check(case: &Case, program: &Path) -> Result {
+    let place = tempfile::tempdir()?;
     let mut ground = Ground::lay(place.path(), case, program)?;
     for (number, step) in case.steps.iter().enumerate() {
         ground

@@ -7,7 +7,8 @@ use std::process::Command;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CorpusError, Results, SLOWEST, bounded, read_files};
+use super::{Results, SLOWEST, bounded, each, read_files};
+use crate::Result;
 
 #[derive(Deserialize)]
 struct Case {
@@ -17,17 +18,16 @@ struct Case {
     expected: Value,
 }
 
-pub(super) fn run(directory: &Path, program: &Path) -> Result<Results, CorpusError> {
+pub(super) fn run(directory: &Path, program: &Path) -> Result<Results> {
     let cases: Vec<Case> = read_files(directory)?;
-    let one = |case: Case| (case.id.clone(), check(&case, program));
-    Ok(cases.into_iter().map(one).collect())
+    let named = |case: Case| (case.id.clone(), case);
+    let cases: Vec<_> = cases.into_iter().map(named).collect();
+    Ok(each(&cases, |case| check(case, program)))
 }
 
-fn check(case: &Case, program: &Path) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("cannot be written: {error}");
-    let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
-    file.write_all(case.input.to_string().as_bytes())
-        .map_err(failed)?;
+fn check(case: &Case, program: &Path) -> Result {
+    let mut file = tempfile::NamedTempFile::new()?;
+    file.write_all(case.input.to_string().as_bytes())?;
     let mut command = Command::new(program);
     command
         .args(["package", &case.op])
@@ -41,20 +41,21 @@ fn check(case: &Case, program: &Path) -> Result<(), String> {
     let holds = case.expected["ok"] == true;
     let code = output.status.code();
     if code != Some(i32::from(!holds)) {
-        return Err(format!("exits with {code:?} and answers {answer}"));
+        return Err(format!("exits with {code:?} and answers {answer}").into());
     }
     if holds {
-        return difference("", &case.expected, &answer).map_or(Ok(()), Err);
+        let found = difference("", &case.expected, &answer);
+        return found.map_or(Ok(()), |why| Err(why.into()));
     }
     refused(&case.expected["error"], &answer)
 }
 
 /// A failure has a stage and, by stage, a field or a code. Where another implementation panicked, a
 /// clean error with any code is expected.
-fn refused(expected: &Value, answer: &Value) -> Result<(), String> {
+fn refused(expected: &Value, answer: &Value) -> Result {
     let error = &answer["error"];
     if answer["ok"] != false || !error["code"].is_string() {
-        return Err(format!("expected a refusal with a code, got {answer}"));
+        return Err(format!("expected a refusal with a code, got {answer}").into());
     }
     if expected["stage"] == "panic" {
         return Ok(());
@@ -62,7 +63,7 @@ fn refused(expected: &Value, answer: &Value) -> Result<(), String> {
     for name in ["stage", "field", "code", "variant", "kind", "retry"] {
         let want = &expected[name];
         if !want.is_null() && *want != error[name] {
-            return Err(format!("expected {name} {want}, got {error}"));
+            return Err(format!("expected {name} {want}, got {error}").into());
         }
     }
     Ok(())

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use super::{CorpusError, Results, ask, read_cases};
+use super::{Results, ask, each, read_cases};
+use crate::Result;
 
 #[derive(Deserialize)]
 struct Case {
@@ -14,28 +15,24 @@ struct Case {
     reason: Option<String>,
 }
 
-pub(super) fn run(directory: &Path, program: &Path) -> Result<Results, CorpusError> {
+pub(super) fn run(directory: &Path, program: &Path) -> Result<Results> {
     let cases: Vec<Case> = read_cases(directory)?;
-    let one = |case: Case| {
-        (
-            format!("`{}`", case.cmd.escape_debug()),
-            check(&case, program),
-        )
-    };
-    Ok(cases.into_iter().map(one).collect())
+    let named = |case: Case| (format!("`{}`", case.cmd.escape_debug()), case);
+    let cases: Vec<_> = cases.into_iter().map(named).collect();
+    Ok(each(&cases, |case| check(case, program)))
 }
 
-fn check(case: &Case, program: &Path) -> Result<(), String> {
+fn check(case: &Case, program: &Path) -> Result {
     let mut command = Command::new(program);
     command.args(["check", "command", "--json", "--", &case.cmd]);
     let answer = ask(&mut command)?;
     let got = if answer.allow { "pass" } else { "reject" };
     if got != case.expect {
-        return Err(format!("expected {}, got {}", case.expect, answer.whole));
+        return Err(format!("expected {}, got {}", case.expect, answer.whole).into());
     }
     match &case.reason {
         Some(reason) if !answer.reasons.contains(reason) => {
-            Err(format!("expected {reason}, got {:?}", answer.reasons))
+            Err(format!("expected {reason}, got {:?}", answer.reasons).into())
         }
         _ => Ok(()),
     }

@@ -7,7 +7,8 @@ use std::process::Command;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Answer, CorpusError, Results, ask};
+use super::{Answer, Results, ask, each, entries, read};
+use crate::Result;
 
 #[derive(Deserialize)]
 struct Expected {
@@ -41,31 +42,22 @@ enum Mode {
     Strict,
 }
 
-pub(super) fn run(directory: &Path, program: &Path) -> Result<Results, CorpusError> {
+pub(super) fn run(directory: &Path, program: &Path) -> Result<Results> {
     const END: &str = ".expected.json";
-    let unreadable = |error| CorpusError::Unreadable(directory.to_owned(), error);
-    let mut names: Vec<String> = fs::read_dir(directory)
-        .map_err(unreadable)?
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter_map(|name| name.strip_suffix(END).map(str::to_owned))
-        .collect();
-    names.sort();
-    let mut results = Results::new();
-    for name in names {
-        let expected: Expected = read(&directory.join(format!("{name}{END}")))?;
-        let payload = directory.join(format!("{name}.json"));
-        let result = check(&payload, &expected, program);
-        results.push((name, result));
+    let mut cases = Vec::new();
+    for path in entries(directory)? {
+        let name = path.file_name().and_then(|name| name.to_str());
+        if let Some(name) = name.and_then(|name| name.strip_suffix(END)) {
+            let payload = directory.join(format!("{name}.json"));
+            cases.push((name.to_owned(), (payload, read::<Expected>(&path)?)));
+        }
     }
-    Ok(results)
+    Ok(each(&cases, |(payload, expected)| {
+        check(payload, expected, program)
+    }))
 }
 
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, CorpusError> {
-    let bytes = fs::read(path).map_err(|error| CorpusError::Unreadable(path.to_owned(), error))?;
-    serde_json::from_slice(&bytes).map_err(|error| CorpusError::Malformed(path.to_owned(), error))
-}
-
-fn check(payload: &Path, expected: &Expected, program: &Path) -> Result<(), String> {
+fn check(payload: &Path, expected: &Expected, program: &Path) -> Result {
     let stage = Stage::build(payload, expected)?;
     let mode = if expected.strict_mode {
         Mode::Strict
@@ -74,10 +66,7 @@ fn check(payload: &Path, expected: &Expected, program: &Path) -> Result<(), Stri
     };
     let answer = stage.ask(program, expected, mode)?;
     if answer.allow != expected.allow {
-        return Err(format!(
-            "expected allow {}, got {}",
-            expected.allow, answer.whole
-        ));
+        return Err(format!("expected allow {}, got {}", expected.allow, answer.whole).into());
     }
     if !answer.allow {
         compare_code(expected, &answer)?;
@@ -85,10 +74,7 @@ fn check(payload: &Path, expected: &Expected, program: &Path) -> Result<(), Stri
     let details = answer.whole["details"].to_string();
     for part in &expected.details_contains {
         if !details.contains(part.as_str()) {
-            return Err(format!(
-                "expected {part} in the details of {}",
-                answer.whole
-            ));
+            return Err(format!("expected {part} in the details of {}", answer.whole).into());
         }
     }
     compare_ledger(expected, &answer)?;
@@ -96,16 +82,13 @@ fn check(payload: &Path, expected: &Expected, program: &Path) -> Result<(), Stri
     if let Some(strict) = expected.strict_allow {
         let answer = stage.ask(program, expected, Mode::Strict)?;
         if answer.allow != strict {
-            return Err(format!(
-                "expected strict allow {strict}, got {}",
-                answer.whole
-            ));
+            return Err(format!("expected strict allow {strict}, got {}", answer.whole).into());
         }
     }
     Ok(())
 }
 
-fn compare_code(expected: &Expected, answer: &Answer) -> Result<(), String> {
+fn compare_code(expected: &Expected, answer: &Answer) -> Result {
     let code = answer.whole["code"].as_str().unwrap_or_default();
     let listed = expected.code.iter().chain(&expected.also_acceptable);
     if listed
@@ -124,11 +107,11 @@ fn compare_code(expected: &Expected, answer: &Answer) -> Result<(), String> {
         return Ok(());
     }
     let wanted = &expected.codes_or_reason_contains;
-    Err(format!("expected one of {wanted:?}, got {}", answer.whole))
+    Err(format!("expected one of {wanted:?}, got {}", answer.whole).into())
 }
 
 /// After an allow the rows must be those expected; after a denial no others may be shown.
-fn compare_ledger(expected: &Expected, answer: &Answer) -> Result<(), String> {
+fn compare_ledger(expected: &Expected, answer: &Answer) -> Result {
     let Some(want) = &expected.ledger_after else {
         return Ok(());
     };
@@ -137,10 +120,10 @@ fn compare_ledger(expected: &Expected, answer: &Answer) -> Result<(), String> {
     if shown == want || not_shown {
         return Ok(());
     }
-    Err(format!("expected the ledger {want}, got {}", answer.whole))
+    Err(format!("expected the ledger {want}, got {}", answer.whole).into())
 }
 
-fn compare_steps(expected: &Expected, answer: &Answer) -> Result<(), String> {
+fn compare_steps(expected: &Expected, answer: &Answer) -> Result {
     let Some(want) = &expected.steps else {
         return Ok(());
     };
@@ -148,7 +131,7 @@ fn compare_steps(expected: &Expected, answer: &Answer) -> Result<(), String> {
     if shown == want || expected.steps_alternatives.contains(shown) {
         return Ok(());
     }
-    Err(format!("expected the steps {want}, got {}", answer.whole))
+    Err(format!("expected the steps {want}, got {}", answer.whole).into())
 }
 
 /// A directory for each case, with the payload in it.
@@ -159,27 +142,25 @@ struct Stage {
 const PAYLOAD: &str = "payload";
 
 impl Stage {
-    fn build(payload: &Path, expected: &Expected) -> Result<Self, String> {
-        let failed = |error: std::io::Error| format!("cannot be set up: {error}");
-        let bytes = fs::read(payload).map_err(failed)?;
-        let directory = tempfile::tempdir().map_err(failed)?;
-        let value: Value =
-            serde_json::from_slice(&bytes).map_err(|error| format!("is no case: {error}"))?;
+    fn build(payload: &Path, expected: &Expected) -> Result<Self> {
+        let bytes = fs::read(payload)?;
+        let directory = tempfile::tempdir()?;
+        let value: Value = serde_json::from_slice(&bytes)?;
         let raw = value.get("$raw").and_then(Value::as_str);
         let fed = raw.map_or(&*bytes, str::as_bytes);
-        fs::write(directory.path().join(PAYLOAD), fed).map_err(failed)?;
+        fs::write(directory.path().join(PAYLOAD), fed)?;
         if expected.worklog_exists == Some(true)
             && let Some(path) = value["result"]["worklog_path"].as_str()
         {
             let path = inside(directory.path(), path).ok_or("its worklog lies outside")?;
             let parent = path.parent().unwrap_or(directory.path());
-            fs::create_dir_all(parent).map_err(failed)?;
-            fs::write(path, "{}\n").map_err(failed)?;
+            fs::create_dir_all(parent)?;
+            fs::write(path, "{}\n")?;
         }
         Ok(Self { directory })
     }
 
-    fn ask(&self, program: &Path, expected: &Expected, mode: Mode) -> Result<Answer, String> {
+    fn ask(&self, program: &Path, expected: &Expected, mode: Mode) -> Result<Answer> {
         let kind = expected.kind.replace('_', "-");
         let mut command = Command::new(program);
         command.current_dir(self.directory.path());

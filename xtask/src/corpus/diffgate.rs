@@ -6,11 +6,11 @@ mod op;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Deserialize;
 
-use super::{Answer, CorpusError, Results, SLOWEST, ask, bounded, read_cases};
+use super::{Answer, Results, SLOWEST, ask, bounded, each, read_cases};
+use crate::Result;
 use ground::Ground;
 use op::Op;
 
@@ -43,38 +43,15 @@ struct Options {
     binary_allow: Vec<String>,
 }
 
-pub(super) fn run(directory: &Path, program: &Path) -> Result<Results, CorpusError> {
+pub(super) fn run(directory: &Path, program: &Path) -> Result<Results> {
     let cases: Vec<Case> = read_cases(directory)?;
-    let program = fs::canonicalize(program)
-        .map_err(|error| CorpusError::Unreadable(program.to_owned(), error))?;
-    // A case mostly waits for the disk, so several at once take little longer than one.
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            done.push((case.id.clone(), check(case, &program)));
-        }
-        done
-    };
-    let mut results: Results = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
-        let results = workers
-            .into_iter()
-            .flat_map(|worker| worker.join().unwrap_or_default());
-        results.collect()
-    });
-    // A case whose worker panicked has no result, and so fails.
-    for case in &cases {
-        if !results.iter().any(|(id, _)| *id == case.id) {
-            results.push((case.id.clone(), Err("could not be run".to_owned())));
-        }
-    }
-    results.sort_by(|one, other| one.0.cmp(&other.0));
-    Ok(results)
+    let named = |case: Case| (case.id.clone(), case);
+    let cases: Vec<_> = cases.into_iter().map(named).collect();
+    Ok(each(&cases, |case| check(case, program)))
 }
 
-fn check(case: &Case, program: &Path) -> Result<(), String> {
-    let place = tempfile::tempdir().map_err(|error| error.to_string())?;
+fn check(case: &Case, program: &Path) -> Result {
+    let place = tempfile::tempdir()?;
     let answer = match case.stage.as_str() {
         "contract" => ask_scope(case, program, place.path())?,
         "gate" => {
@@ -83,15 +60,14 @@ fn check(case: &Case, program: &Path) -> Result<(), String> {
             ground.nothing_was_started()?;
             answer
         }
-        other => return Err(format!("unknown stage `{other}`")),
+        other => return Err(format!("unknown stage `{other}`").into()),
     };
     compare(&case.expect, &answer)
 }
 
-fn ask_scope(case: &Case, program: &Path, place: &Path) -> Result<Answer, String> {
+fn ask_scope(case: &Case, program: &Path, place: &Path) -> Result<Answer> {
     let file = place.join("scope.json");
-    let list = serde_json::to_vec(&case.allowed_paths).map_err(|error| error.to_string())?;
-    fs::write(&file, list).map_err(|error| error.to_string())?;
+    fs::write(&file, serde_json::to_vec(&case.allowed_paths)?)?;
     let mut command = Command::new(program);
     command
         .args(["check", "scope", "--json", "--file"])
@@ -99,7 +75,7 @@ fn ask_scope(case: &Case, program: &Path, place: &Path) -> Result<Answer, String
     ask(&mut command)
 }
 
-fn ask_gate(case: &Case, program: &Path, ground: &Ground) -> Result<Answer, String> {
+fn ask_gate(case: &Case, program: &Path, ground: &Ground) -> Result<Answer> {
     let before = ground.case.join("before.json");
     let mut command = Command::new(program);
     command.args(["snapshot", "--json", "--control"]);
@@ -107,7 +83,7 @@ fn ask_gate(case: &Case, program: &Path, ground: &Ground) -> Result<Answer, Stri
     let snapshot = bounded(&mut command, SLOWEST)?;
     if !snapshot.status.success() {
         let words = String::from_utf8_lossy(&snapshot.stdout).into_owned();
-        return Err(format!("snapshot failed: {words}"));
+        return Err(format!("snapshot failed: {words}").into());
     }
     ground.change(&case.change)?;
     let mut command = Command::new(program);
@@ -123,25 +99,23 @@ fn ask_gate(case: &Case, program: &Path, ground: &Ground) -> Result<Answer, Stri
     ask(&mut command)
 }
 
-fn compare(expect: &Expect, answer: &Answer) -> Result<(), String> {
+fn compare(expect: &Expect, answer: &Answer) -> Result {
     let got = if answer.allow { "pass" } else { "reject" };
     if got != expect.verdict {
         if expect.also_acceptable.iter().any(|verdict| verdict == got) {
             return Ok(());
         }
-        return Err(format!("expected {}, got {}", expect.verdict, answer.whole));
+        return Err(format!("expected {}, got {}", expect.verdict, answer.whole).into());
     }
     if let Some(reason) = &expect.reason
         && !answer.reasons.contains(reason)
     {
-        return Err(format!("expected {reason}, got {}", answer.whole));
+        return Err(format!("expected {reason}, got {}", answer.whole).into());
     }
     for path in &expect.violations {
         if !answer.violations.contains(path) {
-            return Err(format!(
-                "expected `{path}` to be named, got {}",
-                answer.whole
-            ));
+            let got = &answer.whole;
+            return Err(format!("expected `{path}` to be named, got {got}").into());
         }
     }
     Ok(())

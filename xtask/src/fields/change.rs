@@ -14,6 +14,7 @@ use provost_formats::change::tools::{self, Request};
 use serde_json::{Map, Value, json};
 
 use super::probe::{Row, Rows, Said, absent, general, probe_some, walk, words_of};
+use crate::Result;
 
 /// What a call of `tool` is understood as.
 fn understood(tool: &str, given: &Map<String, Value>) -> Result<String, ArgumentError> {
@@ -173,7 +174,7 @@ fn listed(tool: &str) -> Value {
 }
 
 /// The fields of a request to `tool`; each argument in its schema must be tried.
-pub(super) fn request(tool: &str) -> Result<Rows, String> {
+pub(super) fn request(tool: &str) -> Result<Rows> {
     let examples = examples(tool).ok_or_else(|| format!("no example for `{tool}`"))?;
     let schema = listed(tool);
     let mut words = Vec::new();
@@ -198,7 +199,7 @@ pub(super) fn request(tool: &str) -> Result<Rows, String> {
     let names = schema["properties"].as_object().into_iter().flatten();
     for (name, _) in names {
         if !rows.contains_key(name) {
-            return Err(format!("`{tool}` takes `{name}`, and no example has it"));
+            return Err(format!("`{tool}` takes `{name}`, and no example has it").into());
         }
     }
     Ok(rows)
@@ -225,7 +226,7 @@ fn together(all: &[Rows]) -> Rows {
 
 /// The fields of the answers of `tool`: those that an answer has with a value, and those of
 /// `fields` that none has.
-pub(super) fn answer(tool: &str, fields: &[&str]) -> Result<Rows, String> {
+pub(super) fn answer(tool: &str, fields: &[&str]) -> Result<Rows> {
     let mut rows = absent(fields);
     for answer in answers::of(tool)? {
         let mut places = Vec::new();

@@ -18,7 +18,7 @@ use provost_formats::schema::FOREIGN;
 use serde_json::{Value, json};
 
 use super::sample;
-use super::source::ELSEWHERE;
+use crate::Result;
 
 pub(super) struct Row {
     /// Whether it is required.
@@ -46,7 +46,7 @@ pub(super) type Chosen<'a> = &'a dyn Fn(&str) -> bool;
 const OF_SHAPE: [&str; 2] = ["INPUT_INVALID", "the schema"];
 
 /// Changes every field of `document`, and asks `judge` each time.
-fn probe(document: &Value, judge: &dyn Fn(&Value) -> Said) -> Result<Rows, String> {
+fn probe(document: &Value, judge: &dyn Fn(&Value) -> Said) -> Result<Rows> {
     probe_some(document, (&[], &|_| true), judge)
 }
 
@@ -55,9 +55,9 @@ pub(super) fn probe_some(
     document: &Value,
     (words, chosen): (&[Value], Chosen<'_>),
     judge: &dyn Fn(&Value) -> Said,
-) -> Result<Rows, String> {
+) -> Result<Rows> {
     let Said::Holds(before) = judge(document) else {
-        return Err("the example itself is refused".to_owned());
+        return Err("the example itself is refused".into());
     };
     let mut places = Vec::new();
     walk(document, "", &mut places);
@@ -247,14 +247,14 @@ pub(super) fn general(document: &Value, place: &str) -> String {
     name
 }
 
-fn read(root: &Path, path: &str) -> Result<Value, String> {
+fn read(root: &Path, path: &str) -> Result<Value> {
     let bytes = fs::read(root.join(path)).map_err(|error| format!("{path}: {error}"))?;
     let format = Format::of_name(path).unwrap_or(Format::Json);
-    document::parse(format, &bytes).map_err(|error| format!("{path}: {error}"))
+    Ok(document::parse(format, &bytes).map_err(|error| format!("{path}: {error}"))?)
 }
 
 /// The fields of a foreign format.
-pub(super) fn foreign(root: &Path, name: &str) -> Result<Rows, String> {
+pub(super) fn foreign(root: &Path, name: &str) -> Result<Rows> {
     let mut all = FOREIGN.iter();
     let foreign = all.find(|foreign| foreign.format.is_called(name));
     let foreign = foreign.ok_or_else(|| format!("there is no format `{name}`"))?;
@@ -281,8 +281,8 @@ pub(super) fn foreign(root: &Path, name: &str) -> Result<Rows, String> {
 }
 
 /// The fields of the task contract: those of a full example, and those that no run keeps.
-pub(super) fn contract(root: &Path) -> Result<Rows, String> {
-    let policy = CommandPolicy::shipped().map_err(|error| error.to_string())?;
+pub(super) fn contract(root: &Path, elsewhere: &[(String, String)]) -> Result<Rows> {
+    let policy = CommandPolicy::shipped()?;
     let mut example = read(root, "docs/examples/contract-full.json")?;
     example["role_contract"] = read(root, "docs/examples/role_contract.json")?;
     let judge = |value: &Value| {
@@ -320,12 +320,11 @@ pub(super) fn contract(root: &Path) -> Result<Rows, String> {
         };
         rows.insert(name, row);
     }
-    for (field, by) in ELSEWHERE {
-        let row = rows
-            .get_mut(*field)
-            .ok_or_else(|| format!("`{field}` has no row"))?;
+    for (field, by) in elsewhere {
+        let row = rows.get_mut(field);
+        let row = row.ok_or_else(|| format!("`{field}` has no row"))?;
         row.usage = "consumed";
-        row.by.push((*by).to_owned());
+        row.by.push(by.clone());
     }
     contain(&mut rows);
     Ok(rows)
@@ -372,7 +371,7 @@ fn refused(example: &Value, whole: &Value, place: &str, judge: &dyn Fn(&Value) -
 }
 
 /// The fields of a report, by its schema; a test compares the schema with the type.
-pub(super) fn report(name: &str) -> Result<Rows, String> {
+pub(super) fn report(name: &str) -> Result<Rows> {
     let format = find(name).ok_or_else(|| format!("there is no format `{name}`"))?;
     let schema = format.schema();
     let whole = sample::of(&schema);
@@ -392,13 +391,13 @@ pub(super) fn report(name: &str) -> Result<Rows, String> {
 /// The fields of a payload about packages.
 pub(super) fn package(
     root: &Path,
-    (operation, payload): (Operation, &str),
+    operation: Operation,
+    payload: &Value,
     fields: &[&str],
-) -> Result<Rows, String> {
-    let payload = if payload.starts_with('{') {
-        serde_json::from_str(payload).map_err(|error| error.to_string())?
-    } else {
-        read(root, payload)?["input"].clone()
+) -> Result<Rows> {
+    let payload = match payload.as_str() {
+        Some(path) => read(root, path)?["input"].clone(),
+        None => payload.clone(),
     };
     let chosen = |name: &str| fields.contains(&name);
     probe_some(
@@ -412,7 +411,7 @@ pub(super) fn package(
 }
 
 /// The fields of the answer of deriving a package, below `place`.
-pub(super) fn answer(root: &Path, place: &str) -> Result<Rows, String> {
+pub(super) fn answer(root: &Path, place: &str) -> Result<Rows> {
     let payload = read(root, super::source::DERIVE)?["input"].clone();
     let answer = child_package::answer(Operation::Derive, &payload);
     let answer = answer.map_err(|refusal| refusal.reason)?;

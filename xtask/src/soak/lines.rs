@@ -3,27 +3,9 @@
 //! The same seed gives the same lines. A line writes only by programs of [`PROGRAMS`] and by
 //! redirections, below the directory it runs in; it never loops without an end.
 
-/// Files that lines write. The hook is asked as if `docs` had been declared.
-const TARGETS: &[&str] = &[
-    "docs/a.md",
-    "docs/new",
-    "docs/deep/b",
-    "./docs/c",
-    "src/a.py",
-    "src/new",
-    "x",
-    "./y",
-    "docs/../z",
-    "'w w'",
-    "\"v\"",
-    "u\\ u",
-    "$'t\\x74'",
-    "\"$T\"",
-    "docs/{m,n}",
-    "{o,src/p}",
-    "~/h",
-    "q[1]",
-];
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 /// Programs that a line may call; the sandbox has no others in its path.
 pub const PROGRAMS: &[&str] = &[
@@ -32,124 +14,20 @@ pub const PROGRAMS: &[&str] = &[
     "truncate", "xargs",
 ];
 
-/// Pieces that are put into a finished line at random places.
-const PIECES: &[&str] = &[
-    " ",
-    "\t",
-    "\n",
-    ";",
-    "&&",
-    "||",
-    "|",
-    "|&",
-    "&",
-    "(",
-    ")",
-    "((",
-    "))",
-    "{ ",
-    " }",
-    "[[ ",
-    " ]]",
-    "'",
-    "\"",
-    "`",
-    "$",
-    "$(",
-    "${",
-    "$((",
-    "$'",
-    "$\"",
-    "\\",
-    "\\\n",
-    "<",
-    ">",
-    ">>",
-    ">|",
-    "<>",
-    "&>",
-    ">&",
-    "<&",
-    "2>",
-    "{f}>",
-    "<<E",
-    "<<-E",
-    "<<'E'",
-    "\nE\n",
-    "\n\tE\n",
-    "<<<",
-    "<(",
-    ">(",
-    "#",
-    " #",
-    "~",
-    "*",
-    "?",
-    "[",
-    "]",
-    "=",
-    "+=",
-    "a=",
-    "a=(",
-    "a[1]=",
-    ":",
-    "!",
-    "! ",
-    "if ",
-    "then ",
-    "else ",
-    "fi",
-    "for i in ",
-    "do ",
-    "done",
-    "case a in ",
-    "a) ",
-    ";; ",
-    ";& ",
-    "esac",
-    "while ",
-    "function f ",
-    "f() ",
-    "coproc ",
-    "time ",
-    "eval ",
-    "alias l=",
-    "{",
-    "}",
-    ",",
-    "}}",
-    "${#",
-    "${x#",
-    "${x//",
-    "\u{a0}",
-    "\r",
-    "\u{b}",
-    "é",
-    "in ",
-    "select ",
-    "f",
-    "E",
-    "touch k",
-    " > k",
-    "\ntouch k\n",
-    ";touch k;",
-    "$(touch k)",
-    "`touch k`",
-    "@(",
-    "+(",
-    "%",
-    "-",
-    "\\'",
-    "\\\"",
-    "#'\n",
-    "export ",
-    "declare ",
-    "local ",
-    "let ",
-    "exec ",
-    "command ",
-    "builtin ",
-];
+/// What lines are made of.
+#[derive(Default, Deserialize)]
+struct Tables {
+    /// Files that lines write. The hook is asked as if `docs` had been declared.
+    targets: Vec<String>,
+    /// Pieces that are put into a finished line at random places.
+    pieces: Vec<String>,
+    redirections: Vec<String>,
+    /// Words before a command that do not change what it writes.
+    prefixes: Vec<String>,
+}
+
+static TABLES: LazyLock<Tables> =
+    LazyLock::new(|| serde_json::from_str(include_str!("lines.json")).unwrap_or_default());
 
 /// A generator of lines.
 pub struct Lines {
@@ -177,8 +55,8 @@ impl Lines {
         self.below(count) == 0
     }
 
-    fn pick(&mut self, from: &[&'static str]) -> &'static str {
-        from[self.below(from.len())]
+    fn pick<'a>(&mut self, from: &'a [impl AsRef<str>]) -> &'a str {
+        from[self.below(from.len())].as_ref()
     }
 
     /// The next line; two of three are changed at random.
@@ -205,7 +83,7 @@ impl Lines {
                 let copy: String = letters[at..end].iter().collect();
                 before + &copy + &after
             }
-            _ => before + self.pick(PIECES) + &after,
+            _ => before + self.pick(&TABLES.pieces) + &after,
         }
     }
 
@@ -235,7 +113,7 @@ impl Lines {
     }
 
     fn target(&mut self) -> String {
-        self.pick(TARGETS).to_owned()
+        self.pick(&TABLES.targets).to_owned()
     }
 
     /// One command that writes, or only looks as if it did.
@@ -253,25 +131,7 @@ impl Lines {
             10 => format!("A={word} touch {target}"),
             11 => format!("echo {word} {} {target}", self.redirection()),
             12 => format!("{}{target} echo {word}", self.redirection()),
-            13 => format!(
-                "{} touch {target}",
-                self.pick(&[
-                    "env",
-                    "command",
-                    "nice",
-                    "exec",
-                    "!",
-                    "time",
-                    "timeout 1",
-                    "builtin command",
-                    "nohup",
-                    "A=1",
-                    "a[0]=1",
-                    "2>&1",
-                    "time -p",
-                    "! !"
-                ])
-            ),
+            13 => format!("{} touch {target}", self.pick(&TABLES.prefixes)),
             14 => format!("eval 'touch {}'", target.replace('\'', "'\\''")),
             15 => format!("bash -c \"touch {}\"", target.replace(['"', '$'], "")),
             16 => format!("bash <<< {word}"),
@@ -295,28 +155,7 @@ impl Lines {
     }
 
     fn redirection(&mut self) -> &'static str {
-        self.pick(&[
-            ">",
-            ">>",
-            ">|",
-            "<>",
-            "&>",
-            "&>>",
-            ">&",
-            "2>",
-            "2>>",
-            "{fd}>",
-            "3<>",
-            "1>&",
-            "0<>",
-            "> ",
-            ">\\\n",
-            "&\\\n>",
-            ">\\\n>",
-            "2>&1 >",
-            "10>",
-            "</dev/null >",
-        ])
+        self.pick(&TABLES.redirections)
     }
 
     /// A word, often one that is hard to find the end of.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::Finding;
+use crate::Result;
 
 /// A crate of the workspace, as printed by `cargo metadata`.
 #[derive(Debug, Deserialize)]
@@ -128,10 +129,9 @@ const RULES: &[Rule] = &[
     },
 ];
 
-pub(super) fn read(metadata: &[u8]) -> Result<Vec<Package>, String> {
-    serde_json::from_slice(metadata)
-        .map(|metadata: Metadata| metadata.packages)
-        .map_err(|why| format!("cargo metadata: {why}"))
+pub(super) fn read(metadata: &[u8]) -> Result<Vec<Package>> {
+    let metadata: Metadata = serde_json::from_slice(metadata)?;
+    Ok(metadata.packages)
 }
 
 /// Finds dependencies that the rules do not name. Dev-dependencies and those of `xtask` are free.

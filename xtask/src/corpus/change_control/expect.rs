@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::Result;
+
 /// Variables by name, without the `$`.
 pub(super) type Variables = BTreeMap<String, Value>;
 
@@ -29,12 +31,12 @@ pub(super) fn compare(
     expected: &Map<String, Value>,
     answer: &Result<Value, String>,
     variables: &Variables,
-) -> Result<(), String> {
+) -> Result {
     let wants_error = expected.get("error") == Some(&Value::Bool(true));
     let answer = match answer {
         Err(_) if wants_error => return Ok(()),
-        Err(words) => return Err(format!("refused: {words}")),
-        Ok(answer) if wants_error => return Err(format!("expected an error, got {answer}")),
+        Err(words) => return Err(format!("refused: {words}").into()),
+        Ok(answer) if wants_error => return Err(format!("expected an error, got {answer}").into()),
         Ok(answer) => answer,
     };
     for (path, want) in expected {
@@ -42,7 +44,7 @@ pub(super) fn compare(
         let found = find(answer, path);
         if !fits(&want, found) {
             let found = found.map_or_else(|| "nothing".to_owned(), ToString::to_string);
-            return Err(format!("expected {path} = {want}, got {found} in {answer}"));
+            return Err(format!("expected {path} = {want}, got {found} in {answer}").into());
         }
     }
     Ok(())

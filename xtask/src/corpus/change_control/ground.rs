@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use provost_core::json;
@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::agent::Agent;
 use super::expect::{Variables, compare, find, resolve};
 use super::{Case, text};
+use crate::{Result, repository};
 
 type Step = Map<String, Value>;
 
@@ -33,10 +34,10 @@ pub(super) struct Ground {
 
 impl Ground {
     /// Makes the repository of `case` below `place`, and starts its agents.
-    pub(super) fn lay(place: &Path, case: &Case, program: &Path) -> Result<Self, String> {
+    pub(super) fn lay(place: &Path, case: &Case, program: &Path) -> Result<Self> {
         let (top, home) = (place.join("repo"), place.join("home"));
         for directory in [&top, &home] {
-            fs::create_dir_all(directory).map_err(|error| error.to_string())?;
+            fs::create_dir_all(directory)?;
         }
         let root = match &case.repo.root {
             Some(root) => top.join(root),
@@ -58,7 +59,7 @@ impl Ground {
         if case.repo.ignore_tool_state {
             ground.write(".gitignore", ".provost/\n.codeclone/\n")?;
         }
-        fs::create_dir_all(&ground.root).map_err(|error| error.to_string())?;
+        fs::create_dir_all(&ground.root)?;
         if case.repo.git {
             ground.git(&["init", "-q", "-b", "main"])?;
             ground.git(&["add", "-A"])?;
@@ -70,49 +71,29 @@ impl Ground {
         Ok(ground)
     }
 
-    fn start(&mut self, name: &str) -> Result<(), String> {
+    fn start(&mut self, name: &str) -> Result {
         let agent = Agent::start(&self.program, name, &self.home, &self.root, self.strict)?;
         self.agents.insert(name.to_owned(), agent);
         Ok(())
     }
 
-    fn write(&self, path: &str, content: &str) -> Result<(), String> {
+    fn write(&self, path: &str, content: &str) -> Result {
         let path = self.top.join(path);
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(|error| error.to_string())?;
+            fs::create_dir_all(parent)?;
         }
-        fs::write(path, content).map_err(|error| error.to_string())
+        Ok(fs::write(path, content)?)
     }
 
-    fn git(&self, arguments: &[&str]) -> Result<(), String> {
-        let output = Command::new("git")
-            .current_dir(&self.top)
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .args([
-                "-c",
-                "user.name=a",
-                "-c",
-                "user.email=a@b",
-                "-c",
-                "commit.gpgSign=false",
-            ])
-            .args(arguments)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| error.to_string())?;
-        if output.status.success() {
-            return Ok(());
-        }
-        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    fn git(&self, arguments: &[&str]) -> Result {
+        repository::git(&self.top, arguments).map(drop)
     }
 
     /// Runs one step, and compares its answer with the expectation.
-    pub(super) fn step(&mut self, step: &Step) -> Result<(), String> {
+    pub(super) fn step(&mut self, step: &Step) -> Result {
         match text(step, "op") {
             "write" => self.write(text(step, "path"), text(step, "content")),
-            "delete" => fs::remove_file(self.top.join(text(step, "path")))
-                .map_err(|error| error.to_string()),
+            "delete" => Ok(fs::remove_file(self.top.join(text(step, "path")))?),
             "git" => {
                 let words = step.get("args").and_then(Value::as_array);
                 let words = words.into_iter().flatten().filter_map(Value::as_str);
@@ -148,24 +129,19 @@ impl Ground {
     }
 
     /// Makes all present findings the baseline of the repository.
-    fn accept(&self) -> Result<(), String> {
+    fn accept(&self) -> Result {
         let file = self.root.join("provost.baseline.json");
-        let output = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .current_dir(&self.root)
             .env("HOME", &self.home)
             .args(["analyze", "--write-baseline"])
-            .arg(file)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| error.to_string())?;
-        if output.status.success() {
-            return Ok(());
-        }
-        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+            .arg(file);
+        repository::run(&mut command).map(drop)
     }
 
     /// The tool that a step means, and its arguments.
-    fn request(&self, step: &Step) -> Result<(String, Value), String> {
+    fn request(&self, step: &Step) -> Result<(String, Value)> {
         let manage = "manage_change_intent";
         let (tool, fixed, names): (_, Value, &[(&str, &str)]) = match text(step, "op") {
             "analyze" => ("analyze_repository", json!({}), &[]),
@@ -207,7 +183,7 @@ impl Ground {
             ),
             // Any other tool, by its name; `options` has its arguments.
             "tool" => (text(step, "tool"), json!({}), &[]),
-            other => return Err(format!("unknown step `{other}`")),
+            other => return Err(format!("unknown step `{other}`").into()),
         };
         let mut arguments = fixed;
         let rooted = [
@@ -231,7 +207,7 @@ impl Ground {
     }
 
     /// Keeps values for later steps, and compares the answer with the expectation.
-    fn settle(&mut self, step: &Step, answer: &Result<Value, String>) -> Result<(), String> {
+    fn settle(&mut self, step: &Step, answer: &Result<Value, String>) -> Result {
         if let (Ok(answer), Some(name)) = (answer, step.get("as").and_then(Value::as_str)) {
             let field = if text(step, "op") == "analyze" {
                 "run_id"
@@ -257,7 +233,7 @@ impl Ground {
     }
 
     /// Runs several steps at the same time, and counts their results.
-    fn parallel(&mut self, step: &Step) -> Result<(), String> {
+    fn parallel(&mut self, step: &Step) -> Result {
         let steps = step
             .get("steps")
             .and_then(Value::as_array)
@@ -277,7 +253,9 @@ impl Ground {
                 };
                 threads.push(scope.spawn(move || {
                     let one = |(step, tool, arguments): (Step, String, Value)| {
-                        let answer = agent.call(&tool, &arguments).unwrap_or_else(Err);
+                        let answer = agent
+                            .call(&tool, &arguments)
+                            .unwrap_or_else(|why| Err(why.to_string()));
                         (step, answer)
                     };
                     lane.into_iter().map(one).collect::<Vec<_>>()
@@ -305,7 +283,7 @@ impl Ground {
         self.settle(step, &Ok(answer))
     }
 
-    fn distinct(&self, step: &Step) -> Result<(), String> {
+    fn distinct(&self, step: &Step) -> Result {
         let refs = step
             .get("refs")
             .and_then(Value::as_array)
@@ -320,24 +298,19 @@ impl Ground {
         if values.len() == count {
             return Ok(());
         }
-        Err(format!("they are not distinct: {values:?}"))
+        Err(format!("they are not distinct: {values:?}").into())
     }
 
     /// Damages the record of an intent in the registry, as an accident would.
-    fn damage(&self, step: &Step) -> Result<(), String> {
+    fn damage(&self, step: &Step) -> Result {
         let id = resolve(step.get("intent").unwrap_or(&Value::Null), &self.variables);
         // A start that was refused without a record has nothing to damage.
         let Some(id) = id.as_str() else { return Ok(()) };
-        let failed = |error: rusqlite::Error| error.to_string();
-        let database = Connection::open(self.top.join(".provost/registry.db")).map_err(failed)?;
-        database
-            .busy_timeout(Duration::from_secs(10))
-            .map_err(failed)?;
+        let database = Connection::open(self.top.join(".provost/registry.db"))?;
+        database.busy_timeout(Duration::from_secs(10))?;
         let select = "SELECT record FROM intent WHERE intent_id = ?1";
-        let record: String = database
-            .query_row(select, [id], |row| row.get(0))
-            .map_err(failed)?;
-        let mut record: Value = serde_json::from_str(&record).map_err(|error| error.to_string())?;
+        let record: String = database.query_row(select, [id], |row| row.get(0))?;
+        let mut record: Value = serde_json::from_str(&record)?;
         match (text(step, "op"), text(step, "what")) {
             ("age", "lease") => record["lease_renewed_at"] = json!(1000),
             ("age", "ttl") => record["expires_at"] = json!(1000),
@@ -345,28 +318,26 @@ impl Ground {
             ("reuse_pid", _) => record["owner"]["pid"] = json!(std::process::id()),
             ("corrupt", _) => {
                 let sql = "UPDATE intent SET record = '{\"version\": 1' WHERE intent_id = ?1";
-                database.execute(sql, [id]).map_err(failed)?;
+                database.execute(sql, [id])?;
                 return Ok(());
             }
-            (op, what) => return Err(format!("unknown damage `{op} {what}`")),
+            (op, what) => return Err(format!("unknown damage `{op} {what}`").into()),
         }
         let text = json::canonical(&record);
         let sql =
             "UPDATE intent SET record = ?2, digest = ?3, expires_at = ?4 WHERE intent_id = ?1";
         let digest = sha256(text.as_bytes());
         let expires = record["expires_at"].as_i64();
-        database
-            .execute(sql, params![id, text, digest, expires])
-            .map_err(failed)?;
+        database.execute(sql, params![id, text, digest, expires])?;
         Ok(())
     }
 
     /// Changes the analysis that the intents of a run began from.
-    fn tamper(&self, step: &Step) -> Result<(), String> {
+    fn tamper(&self, step: &Step) -> Result {
         let run = resolve(step.get("run").unwrap_or(&Value::Null), &self.variables);
         let run = run.as_str().unwrap_or_default();
         let changes = self.top.join(".provost/changes");
-        let entries = fs::read_dir(&changes).map_err(|error| error.to_string())?;
+        let entries = fs::read_dir(&changes)?;
         let mut tampered = 0;
         for entry in entries.flatten() {
             let intent = fs::read_to_string(entry.path().join("intent.json")).unwrap_or_default();
@@ -377,13 +348,13 @@ impl Ground {
             if of_run {
                 // Another file, so that other links to the report stay as they are.
                 let path = entry.path().join("before.json");
-                fs::remove_file(&path).map_err(|error| error.to_string())?;
-                fs::write(&path, "{}").map_err(|error| error.to_string())?;
+                fs::remove_file(&path)?;
+                fs::write(&path, "{}")?;
                 tampered += 1;
             }
         }
         if tampered == 0 {
-            return Err("there is nothing to tamper with".to_owned());
+            return Err("there is nothing to tamper with".into());
         }
         Ok(())
     }

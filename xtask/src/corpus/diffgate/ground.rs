@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::super::bounded;
 use super::op::Op;
+use crate::Result;
 
 /// Time limit of a step of a case.
 const SLOWEST: Duration = Duration::from_secs(20);
@@ -44,8 +45,8 @@ pub(super) struct Ground {
 
 impl Ground {
     /// Makes the repository, applies the `baseline` operations, commits, and adds the worktree.
-    pub(super) fn lay(place: &Path, baseline: &[Op]) -> Result<Self, String> {
-        let case = fs::canonicalize(place).map_err(|error| error.to_string())?;
+    pub(super) fn lay(place: &Path, baseline: &[Op]) -> Result<Self> {
+        let case = fs::canonicalize(place)?;
         let mut ground = Self {
             repository: case.join("repo"),
             worktree: case.join("wt"),
@@ -54,7 +55,7 @@ impl Ground {
             times: BTreeMap::new(),
         };
         let repository = ground.repository.clone();
-        fs::create_dir(&repository).map_err(|error| error.to_string())?;
+        fs::create_dir(&repository)?;
         ground.git(&repository, &["init", "-q", "-b", "main"])?;
         for (path, text) in first_files() {
             write(&repository.join(path), text.as_bytes())?;
@@ -86,15 +87,15 @@ impl Ground {
     }
 
     /// Applies the operations of the agent.
-    pub(super) fn change(&self, ops: &[Op]) -> Result<(), String> {
+    pub(super) fn change(&self, ops: &[Op]) -> Result {
         ops.iter().try_for_each(|op| op.apply(self, &self.worktree))
     }
 
     /// Checks that no program named by the agent was started.
-    pub(super) fn nothing_was_started(&self) -> Result<(), String> {
+    pub(super) fn nothing_was_started(&self) -> Result {
         for directory in [&self.case, &self.worktree, &self.repository] {
             if directory.join("canary").symlink_metadata().is_ok() {
-                return Err("started a program that the agent named".to_owned());
+                return Err("started a program that the agent named".into());
             }
         }
         Ok(())
@@ -109,19 +110,17 @@ impl Ground {
     }
 
     /// Runs git in `directory`; a failure is an error.
-    pub(super) fn git(&self, directory: &Path, words: &[&str]) -> Result<String, String> {
+    pub(super) fn git(&self, directory: &Path, words: &[&str]) -> Result<String> {
         let output = Self::run(directory, words)?;
         if !output.status.success() {
             let complaint = String::from_utf8_lossy(&output.stderr);
-            return Err(format!(
-                "git {words:?} in {}: {complaint}",
-                self.case.display()
-            ));
+            let case = self.case.display();
+            return Err(format!("git {words:?} in {case}: {complaint}").into());
         }
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
-    fn run(directory: &Path, words: &[&str]) -> Result<Output, String> {
+    fn run(directory: &Path, words: &[&str]) -> Result<Output> {
         bounded(command(directory).args(words), SLOWEST)
     }
 }
@@ -146,12 +145,12 @@ pub(super) fn command(directory: &Path) -> Command {
 }
 
 /// Writes a file and its parent directories.
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result {
     let result = path
         .parent()
         .map_or(Ok(()), fs::create_dir_all)
         .and_then(|()| fs::write(path, bytes));
-    result.map_err(|error| format!("{}: {error}", path.display()))
+    Ok(result.map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
 fn times(directory: &Path) -> BTreeMap<PathBuf, SystemTime> {

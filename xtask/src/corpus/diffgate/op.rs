@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::ground::{Ground, command, write};
+use crate::Result;
 
 #[derive(Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
@@ -95,18 +96,16 @@ pub(super) enum Op {
     },
 }
 
-type Done = Result<(), String>;
-
 impl Op {
     /// Applies the operation in `root`, a checkout.
-    pub(super) fn apply(&self, ground: &Ground, root: &Path) -> Done {
+    pub(super) fn apply(&self, ground: &Ground, root: &Path) -> Result {
         let at = |path: &str| root.join(ground.fill(path));
         match self {
             Self::Write { text, hex, via, .. } => {
                 let bytes = match (text, hex) {
                     (Some(text), None) => ground.fill(text).into_bytes(),
                     (None, Some(hex)) => unhex(hex)?,
-                    _ => return Err("`write` needs either `text` or `hex`".to_owned()),
+                    _ => return Err("`write` needs either `text` or `hex`".into()),
                 };
                 let path = match via {
                     Some(via) => at(via),
@@ -142,7 +141,7 @@ impl Op {
     }
 
     /// The operations that use or damage git's own files.
-    fn apply_to_git(&self, ground: &Ground, root: &Path) -> Done {
+    fn apply_to_git(&self, ground: &Ground, root: &Path) -> Result {
         let git = |words: &[&str]| ground.git(root, words);
         match self {
             Self::Git { args } => {
@@ -158,7 +157,7 @@ impl Op {
             Self::RestoreWorktree { path } => {
                 let source = format!("{}:{path}", ground.base);
                 let output = command(root).args(["cat-file", "blob", &source]).output();
-                let output = output.map_err(|error| error.to_string())?;
+                let output = output?;
                 write(&root.join(path), &output.stdout)
             }
             Self::Unmerged { path } => unmerged(ground, root, path),
@@ -171,7 +170,7 @@ impl Op {
                 let flag = match place.as_str() {
                     "common" => "--git-common-dir",
                     "worktree" => "--git-dir",
-                    other => return Err(format!("unknown git directory `{other}`")),
+                    other => return Err(format!("unknown git directory `{other}`").into()),
                 };
                 let words = ["rev-parse", "--path-format=absolute", flag];
                 let path = Path::new(&git(&words)?).join(ground.fill(path));
@@ -187,12 +186,12 @@ impl Op {
                 chmod(&path, "755")
             }
             Self::DecoyGitdir { path } => decoy(ground, root, path),
-            _ => Err("unknown operation".to_owned()),
+            _ => Err("unknown operation".into()),
         }
     }
 
     /// The bytes of the path that `write` names.
-    fn target(&self, ground: &Ground) -> Result<Vec<u8>, String> {
+    fn target(&self, ground: &Ground) -> Result<Vec<u8>> {
         match self {
             Self::Write {
                 path: Some(path), ..
@@ -201,7 +200,7 @@ impl Op {
                 path_hex: Some(hex),
                 ..
             } => unhex(hex),
-            _ => Err("`write` needs a path".to_owned()),
+            _ => Err("`write` needs a path".into()),
         }
     }
 
@@ -223,16 +222,16 @@ impl Op {
     }
 }
 
-fn at_path(path: &Path, result: std::io::Result<()>) -> Done {
-    result.map_err(|error| format!("{}: {error}", path.display()))
+fn at_path(path: &Path, result: std::io::Result<()>) -> Result {
+    Ok(result.map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
-fn parent(path: &Path) -> Done {
+fn parent(path: &Path) -> Result {
     path.parent()
         .map_or(Ok(()), |parent| at_path(parent, fs::create_dir_all(parent)))
 }
 
-fn chmod(path: &Path, mode: &str) -> Done {
+fn chmod(path: &Path, mode: &str) -> Result {
     let mode = u32::from_str_radix(mode, 8).map_err(|error| format!("mode {mode}: {error}"))?;
     at_path(
         path,
@@ -240,14 +239,14 @@ fn chmod(path: &Path, mode: &str) -> Done {
     )
 }
 
-fn program(name: &str, words: &[PathBuf]) -> Done {
+fn program(name: &str, words: &[PathBuf]) -> Result {
     match Command::new(name).args(words).status() {
         Ok(status) if status.success() => Ok(()),
-        other => Err(format!("{name}: {other:?}")),
+        other => Err(format!("{name}: {other:?}").into()),
     }
 }
 
-fn set_time(path: &Path, given: Option<&Value>, before: Option<&SystemTime>) -> Done {
+fn set_time(path: &Path, given: Option<&Value>, before: Option<&SystemTime>) -> Result {
     let given = given
         .and_then(Value::as_f64)
         .map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs_f64(seconds));
@@ -263,40 +262,35 @@ fn set_time(path: &Path, given: Option<&Value>, before: Option<&SystemTime>) -> 
     )
 }
 
-fn unhex(hex: &str) -> Result<Vec<u8>, String> {
+fn unhex(hex: &str) -> Result<Vec<u8>> {
     let digits: Vec<char> = hex.chars().collect();
     let pair = |pair: &[char]| {
         let text: String = pair.iter().collect();
-        u8::from_str_radix(&text, 16).map_err(|error| format!("{text}: {error}"))
+        Ok(u8::from_str_radix(&text, 16).map_err(|error| format!("{text}: {error}"))?)
     };
     digits.chunks(2).map(pair).collect()
 }
 
 /// Runs git with `input` on stdin and returns its output.
-fn feed(root: &Path, words: &[&str], input: &str) -> Result<String, String> {
+fn feed(root: &Path, words: &[&str], input: &str) -> Result<String> {
     let mut child = command(root)
         .args(words)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| error.to_string())?;
+        .spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        stdin
-            .write_all(input.as_bytes())
-            .map_err(|error| error.to_string())?;
+        stdin.write_all(input.as_bytes())?;
     }
-    let output = child
-        .wait_with_output()
-        .map_err(|error| error.to_string())?;
+    let output = child.wait_with_output()?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     } else {
-        Err(format!("git {words:?} failed"))
+        Err(format!("git {words:?} failed").into())
     }
 }
 
 /// Puts three sides of a conflict into the index.
-fn unmerged(ground: &Ground, root: &Path, path: &str) -> Done {
+fn unmerged(ground: &Ground, root: &Path, path: &str) -> Result {
     let mut lines = format!("0 {}\t{path}\n", "0".repeat(ground.base.len()));
     for stage in 1..=3 {
         let blob = feed(
@@ -310,7 +304,7 @@ fn unmerged(ground: &Ground, root: &Path, path: &str) -> Done {
 }
 
 /// Points the worktree's `.git` file at a repository in which a change of `path` is committed.
-fn decoy(ground: &Ground, root: &Path, path: &str) -> Done {
+fn decoy(ground: &Ground, root: &Path, path: &str) -> Result {
     let decoy = ground.case.join("decoy");
     let (from, to) = (ground.repository.to_string_lossy(), decoy.to_string_lossy());
     ground.git(&ground.case, &["clone", "-q", "--no-hardlinks", &from, &to])?;
