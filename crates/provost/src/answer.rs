@@ -6,9 +6,12 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::verdict::Verdict;
 use provost_engine::ports::PortError;
+use provost_host::git::GitError;
+use provost_host::ids::NoRandomness;
 use provost_host::sandbox::SandboxError;
 use provost_store::StoreError;
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 /// The result of a command: an answer, or a failure.
 pub(crate) type Outcome = Result<Answer, Failure>;
@@ -21,6 +24,25 @@ pub(crate) struct Answer {
     pub(crate) json: Value,
     /// The same facts, for people.
     pub(crate) text: String,
+}
+
+/// What a command found, as a type: its fields are the JSON, and it says the same to people.
+pub(crate) trait Answered: Serialize {
+    fn text(&self) -> String;
+
+    fn exit(&self) -> Exit {
+        Exit::Yes
+    }
+}
+
+impl<A: Answered> From<A> for Answer {
+    fn from(answered: A) -> Self {
+        Self {
+            exit: answered.exit(),
+            json: json!(answered),
+            text: answered.text(),
+        }
+    }
 }
 
 impl Answer {
@@ -147,6 +169,18 @@ impl From<PortError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::of(error.code(), &error)
+    }
+}
+
+impl From<GitError> for Failure {
+    fn from(error: GitError) -> Self {
+        Self::of(Code::GitFailed, &error)
+    }
+}
+
+impl From<NoRandomness> for Failure {
+    fn from(error: NoRandomness) -> Self {
+        Self::of(Code::HostFailed, &error)
     }
 }
 

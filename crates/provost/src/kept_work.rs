@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::run::refs::{self, Kind};
 
@@ -36,7 +35,7 @@ pub(crate) fn unlanded(place: &Places) -> Result<Vec<KeptWork>, Failure> {
     let mut kept = Vec::new();
     for prefix in [Kind::Salvaged.prefix(), Kind::Captured.prefix()] {
         let refs = place.repo.refs(prefix);
-        let refs = refs.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+        let refs = refs?;
         kept.extend(
             refs.into_iter()
                 .map(|(name, commit)| KeptWork { name, commit }),

@@ -2,15 +2,18 @@
 
 mod trial;
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
-use provost_core::agent::{Adapted, Adapter, Agent as PolicyAgent};
+use provost_core::agent::provider::BaseUrl;
+use provost_core::agent::{Adapted, Adapter, Agent as PolicyAgent, Budget};
 use provost_core::gate::command;
 use provost_core::policy::Policy;
 use provost_engine::opening::Origin as _;
 use provost_host::agent;
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answered, Failure, Outcome};
 use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::show::{Reader, neutralise};
@@ -46,6 +49,37 @@ fn policy() -> Result<Policy, Failure> {
     Ok(origin.policy(&tree)?)
 }
 
+/// The agents that can be named.
+#[derive(Serialize)]
+struct Agents {
+    agents: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    adapter: Adapter,
+    #[serde(flatten)]
+    settings: Option<Settings>,
+    #[serde(flatten)]
+    program: Program,
+}
+
+/// What the policy says about an agent with an adapter.
+#[derive(Serialize)]
+struct Settings {
+    model: Option<BaseUrl>,
+    budget: Budget,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Program {
+    Missing { hint: String },
+    Command { command: Option<String> },
+    Installed { program: PathBuf, version: String },
+}
+
 fn list() -> Outcome {
     let mut agents = policy()?.agents;
     for adapter in Adapter::NAMED {
@@ -54,51 +88,69 @@ fn list() -> Outcome {
             agents.insert(adapter.name().to_owned(), plain);
         }
     }
-    let rows: Vec<Value> = agents
-        .iter()
-        .map(|(name, agent)| row(name, agent))
-        .collect();
-    let width = agents.keys().map(String::len).max().unwrap_or(0);
-    let mut text = String::new();
-    for row in &rows {
-        let word = |field: &str| row[field].as_str().map(neutralise).unwrap_or_default();
-        text += &format!("{:width$}  {:6}  ", word("name"), word("adapter"));
-        text += &match (&row["command"], &row["program"]) {
-            (Value::String(line), _) => neutralise(line),
-            (_, Value::String(program)) => format!("{}, {program}", word("version")),
-            _ => format!("not installed: {}", word("hint")),
-        };
-        text += &row["model"]
-            .as_str()
-            .map_or(String::new(), |at| format!(", model at {at}"));
-        text += "\n";
-    }
-    Ok(Answer::data(json!({ "agents": rows }), text))
+    let rows = agents.into_iter().map(|(name, agent)| row(name, &agent));
+    let agents = rows.collect();
+    Ok(Agents { agents }.into())
 }
 
-fn row(name: &str, agent: &PolicyAgent) -> Value {
+impl Answered for Agents {
+    fn text(&self) -> String {
+        let width = self.agents.iter().map(|row| row.name.len()).max();
+        let width = width.unwrap_or(0);
+        let line = |row: &Row| {
+            let (name, adapter) = (neutralise(&row.name), row.adapter.name());
+            let program = match &row.program {
+                Program::Missing { hint } => format!("not installed: {hint}"),
+                Program::Command { command } => command.clone().unwrap_or_default(),
+                Program::Installed { program, version } => {
+                    format!("{version}, {}", program.display())
+                }
+            };
+            let model = row.settings.as_ref().and_then(|it| it.model.as_ref());
+            let model = model.map_or(String::new(), |at| format!(", model at {at}"));
+            format!(
+                "{name:width$}  {adapter:6}  {}{model}\n",
+                neutralise(&program)
+            )
+        };
+        self.agents.iter().map(line).collect()
+    }
+}
+
+fn row(name: String, agent: &PolicyAgent) -> Row {
     let adapted = match agent {
         PolicyAgent::Command(argv) => {
-            let line = command::line(argv);
-            return json!({ "name": name, "adapter": Adapter::Exec, "command": line });
+            let command = Some(command::line(argv));
+            return Row {
+                name,
+                adapter: Adapter::Exec,
+                settings: None,
+                program: Program::Command { command },
+            };
         }
         PolicyAgent::Adapted(adapted) => adapted,
     };
-    let mut row = json!({
-        "name": name,
-        "adapter": adapted.adapter,
-        "model": adapted.provider.as_ref().map(|provider| &provider.base_url),
-        "budget": adapted.budget,
-    });
-    match agent::find(adapted) {
-        Err(error) => row["hint"] = json!(error.hint.unwrap_or_default()),
-        Ok(None) => row["command"] = json!(adapted.own_command().map(command::line)),
-        Ok(Some(installed)) => {
-            row["program"] = json!(installed.program);
-            row["version"] = json!(version(&installed, adapted));
-        }
+    let program = match agent::find(adapted) {
+        Err(error) => Program::Missing {
+            hint: error.hint.unwrap_or_default(),
+        },
+        Ok(None) => Program::Command {
+            command: adapted.own_command().map(command::line),
+        },
+        Ok(Some(installed)) => Program::Installed {
+            version: version(&installed, adapted),
+            program: installed.program,
+        },
+    };
+    Row {
+        name,
+        adapter: adapted.adapter,
+        settings: Some(Settings {
+            model: adapted.provider.as_ref().map(|it| it.base_url.clone()),
+            budget: adapted.budget,
+        }),
+        program,
     }
-    row
 }
 
 /// The version of a program, or why it cannot be determined.

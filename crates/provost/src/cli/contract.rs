@@ -12,10 +12,12 @@ use provost_core::contract::typed::Typed;
 use provost_core::document::{self, Format};
 use provost_core::json;
 use provost_core::run::learn;
+use provost_core::schema::validate::Misfit;
 use provost_core::tier::Tier;
 use provost_core::verdict::Verdict;
 use provost_fs::atomic;
 use provost_host::{clock, ids};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::check::contract::{judge, waiting};
@@ -23,7 +25,7 @@ use super::duration::seconds;
 use super::limits::Limits;
 use super::net::Net;
 use super::runs::Which;
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answer, Answered, Failure, Outcome};
 use crate::output;
 use crate::places::Places;
 use crate::show::{neutralise, one_line};
@@ -153,9 +155,8 @@ pub(super) fn run(contract: &Contract) -> Outcome {
 }
 
 fn new(new: &New) -> Outcome {
-    let no_randomness = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let now = clock::now_millis();
-    let run_id = ids::run_id(now).map_err(no_randomness)?;
+    let run_id = ids::run_id(now)?;
     let typed = Typed {
         objective: new.objective.clone(),
         allow: new.allow.clone(),
@@ -179,17 +180,21 @@ fn new(new: &New) -> Outcome {
     let document = typed.document(&run_id, now);
     let looked = look(&serde_json::to_value(&document).unwrap_or_default())?;
     write(&new.file, &document)?;
-    Ok(with_advice(
-        &looked,
-        &format!("wrote {}\n", new.file.display()),
-        json!({ "out": new.file }),
-    ))
+    let written = Written {
+        out: &new.file,
+        run_id: None,
+        contract: None,
+        looked,
+        words: format!("wrote {}\n", new.file.display()),
+    };
+    Ok(written.into())
 }
 
 /// The verdict of the rules on a contract, and advice.
+#[derive(Serialize)]
 pub(super) struct Looked {
     pub(super) verdict: Verdict,
-    advice: Vec<(String, String)>,
+    pub(super) advice: Vec<Misfit>,
     asks: Vec<Widening>,
 }
 
@@ -202,39 +207,46 @@ fn look_for(value: &Value, agent: Option<&str>, bytes: &[u8]) -> Result<Looked, 
     let place = Places::around(Path::new(".")).ok();
     let judged = judge(place.as_ref(), value, agent, bytes)?;
     let document: Option<Document> = json::from_value(value.clone()).ok();
-    let advice = document.iter().flat_map(lint::lint);
-    let advice = advice.map(|one| (one.path, one.problem)).collect();
     Ok(Looked {
         verdict: judged.verdict,
-        advice,
+        advice: document.iter().flat_map(lint::lint).collect(),
         asks: judged.asks,
     })
 }
 
-/// The answer below `words`; a broken rule is a note here, and is refused when the contract runs.
-pub(super) fn with_advice(looked: &Looked, words: &str, mut json: Value) -> Answer {
-    let mut text = words.to_owned();
-    if !looked.verdict.allow {
-        text += &format!(
-            "note: this contract would be refused: {}\n",
-            one_line(&looked.verdict.reason)
-        );
+/// A contract that was written to a file.
+#[derive(Serialize)]
+pub(super) struct Written<'a> {
+    pub(super) out: &'a Path,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) run_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) contract: Option<Value>,
+    #[serde(flatten)]
+    pub(super) looked: Looked,
+    /// What was done and what comes next.
+    #[serde(skip)]
+    pub(super) words: String,
+}
+
+impl Answered for Written<'_> {
+    /// A broken rule is a note here, and is refused when the contract runs.
+    fn text(&self) -> String {
+        let Self { looked, words, .. } = self;
+        let mut text = words.clone();
+        if !looked.verdict.allow {
+            let reason = one_line(&looked.verdict.reason);
+            text += &format!("note: this contract would be refused: {reason}\n");
+        }
+        text + &looked.advice_text()
     }
-    json["verdict"] = json!(looked.verdict);
-    json["advice"] = rows(looked);
-    json["asks"] = json!(looked.asks);
-    text += &advice(looked);
-    Answer::data(json, text)
 }
 
-pub(super) fn rows(looked: &Looked) -> Value {
-    let row = |(path, problem): &(String, String)| json!({ "path": path, "problem": problem });
-    looked.advice.iter().map(row).collect()
-}
-
-pub(super) fn advice(looked: &Looked) -> String {
-    let line = |(path, problem): &(String, String)| format!("advice: {path} {problem}\n");
-    neutralise(&looked.advice.iter().map(line).collect::<String>()) + &waiting(&looked.asks)
+impl Looked {
+    pub(super) fn advice_text(&self) -> String {
+        let line = |one: &Misfit| format!("advice: {} {}\n", one.path, one.problem);
+        neutralise(&self.advice.iter().map(line).collect::<String>()) + &waiting(&self.asks)
+    }
 }
 
 fn lint(lint: &Lint) -> Outcome {
@@ -244,10 +256,9 @@ fn lint(lint: &Lint) -> Outcome {
         Err(error) => return Ok(super::check::bad_payload(&lint.file, &error)),
     };
     let looked = look_for(&value, lint.agent.as_deref(), &bytes)?;
-    let text = advice(&looked);
-    let rows = rows(&looked);
+    let text = looked.advice_text();
     let mut answer = Answer::from(looked.verdict);
-    answer.json["advice"] = rows;
+    answer.json["advice"] = json!(looked.advice);
     answer.json["asks"] = json!(looked.asks);
     answer.text += &text;
     Ok(answer)
@@ -271,15 +282,15 @@ fn learn(learn: &Learn) -> Outcome {
     };
     let looked = look(&value)?;
     write(file, &document)?;
-    let words = format!(
-        "wrote {}: what {run_id} needed, and nothing more\n",
-        file.display()
-    );
-    Ok(with_advice(
-        &looked,
-        &words,
-        json!({ "out": file, "run_id": run_id }),
-    ))
+    let place = file.display();
+    let written = Written {
+        out: file,
+        words: format!("wrote {place}: what {run_id} needed, and nothing more\n"),
+        run_id: Some(run_id),
+        contract: None,
+        looked,
+    };
+    Ok(written.into())
 }
 
 /// Writes `document` in the format that the file name asks for; never overwrites a file.

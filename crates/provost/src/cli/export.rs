@@ -18,7 +18,7 @@ use provost_core::run::why::Why;
 use provost_engine::export::{junit, sarif};
 use provost_formats::packet::{Document, Source, of_run};
 use provost_host::bundle::Directory;
-use provost_host::git::{GitError, Repository};
+use provost_host::git::Repository;
 use serde_json::{Value, json};
 
 use super::runs::Which;
@@ -176,11 +176,10 @@ fn packet(export: &Export, place: &Places, run: &Sealed) -> Outcome {
         let reason = format!("`{}` exists already", directory.display());
         return Err(Failure::new(Code::UsageError, reason));
     }
-    let git = |error: GitError| Failure::of(Code::GitFailed, &error);
     let mut known = BTreeMap::new();
     let base = digests(&place.repo, &run.state.opened.base_tree, &mut known)?;
     let candidate = digests(&place.repo, &captured.tree, &mut known)?;
-    let tree = place.repo.read_tree(&captured.tree).map_err(git)?;
+    let tree = place.repo.read_tree(&captured.tree)?;
     let document = |path: &String| {
         let node = RepoPath::try_from(path.as_str()).ok();
         let node = node.and_then(|path| tree.files.get(&RawPath::from(&path)));
@@ -231,10 +230,9 @@ fn digests(
     tree: &Oid,
     known: &mut BTreeMap<Oid, String>,
 ) -> Result<of_run::Digests, Failure> {
-    let git = |error: GitError| Failure::of(Code::GitFailed, &error);
-    let mut batch = repo.batch().map_err(git)?;
+    let mut batch = repo.batch()?;
     let mut digests = of_run::Digests::new();
-    for (path, node) in &repo.read_tree(tree).map_err(git)?.files {
+    for (path, node) in &repo.read_tree(tree)?.files {
         if node.mode == Mode::Gitlink {
             continue;
         }
@@ -243,7 +241,7 @@ fn digests(
             Failure::new(Code::PacketRefused, reason)
         })?;
         if !known.contains_key(&node.oid) {
-            let bytes = batch.one(&node.oid, Kind::Blob).map_err(git)?;
+            let bytes = batch.one(&node.oid, Kind::Blob)?;
             known.insert(node.oid.clone(), sha256(&bytes));
         }
         let digest = known.get(&node.oid).cloned().unwrap_or_default();

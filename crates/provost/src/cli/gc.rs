@@ -13,7 +13,6 @@ mod unchanged;
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
-use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::retention::{self, Candidate, Fate, Reason, RetentionRequest, Standing};
 use provost_core::run::State;
@@ -21,7 +20,6 @@ use provost_core::run::refs::{BRANCHES, KEPT};
 use provost_core::wording::counted;
 use provost_core::{size, time};
 use provost_host::clock;
-use provost_host::git::GitError;
 use serde_json::{Value, json};
 
 use super::duration::seconds;
@@ -320,12 +318,11 @@ fn answer(
 
 /// Removes our refs to objects that are gone, because `git gc` fails over them.
 fn dangling(place: &Places, mode: Mode) -> Result<Vec<String>, Failure> {
-    let git = |error: GitError| Failure::of(Code::GitFailed, &error);
     let refs = refs(place)?;
-    let found = place.repo.dangling(refs.iter()).map_err(git)?;
+    let found = place.repo.dangling(refs.iter())?;
     for name in found.iter().filter(|_| mode == Mode::Do) {
         if let Some(at) = refs.get(name) {
-            place.repo.delete_ref(name, at).map_err(git)?;
+            place.repo.delete_ref(name, at)?;
         }
     }
     Ok(found)
@@ -338,7 +335,7 @@ fn refs(place: &Places) -> Result<Refs, Failure> {
     let mut all = Refs::new();
     for prefix in [KEPT, BRANCHES] {
         let refs = place.repo.refs(prefix);
-        all.extend(refs.map_err(|error| Failure::of(Code::GitFailed, &error))?);
+        all.extend(refs?);
     }
     Ok(all)
 }

@@ -409,14 +409,13 @@ fn exists(place: &Places, to: &Bound) -> Result<(), Failure> {
     let Bound::Branch(name) = to else {
         return Ok(());
     };
-    let git = |error| Failure::of(Code::GitFailed, &error);
     let unborn = || {
         place
             .repo
             .head_branch()
             .map(|head| head.as_ref() == Some(name))
     };
-    if place.repo.ref_value(name).map_err(git)?.is_some() || unborn().map_err(git)? {
+    if place.repo.ref_value(name)?.is_some() || unborn()? {
         return Ok(());
     }
     let reason = format!("there is no branch `{}`", short(name));

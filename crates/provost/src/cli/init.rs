@@ -20,9 +20,10 @@ use provost_core::policy::{self, FILE as POLICY};
 use provost_engine::opening::Origin as _;
 use provost_fs::atomic;
 use provost_host::git::Repository;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answer, Answered, Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
 use crate::places::Places;
@@ -32,17 +33,33 @@ use dependencies::Dependencies;
 use project::Project;
 
 /// A directory or file that this command creates.
+#[derive(Serialize)]
 struct Row {
     what: &'static str,
     path: PathBuf,
     state: State,
+    /// Why it cannot be used.
+    problem: Option<String>,
 }
 
 /// The state of a place.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 enum State {
     Made,
     There,
-    Broken(String),
+    Broken,
+}
+
+/// A repository that is set up.
+#[derive(Serialize)]
+struct Setup {
+    repository: PathBuf,
+    places: Vec<Row>,
+    /// What prepares the dependencies.
+    prepares: Vec<String>,
+    project: Project,
+    next: Vec<String>,
 }
 
 /// Set up this repository and show how to start.
@@ -91,12 +108,12 @@ fn make() -> Outcome {
         .hint("clone it, and run `provost init` in the clone"));
     };
     let dependencies = dependencies::recognise(&checkout, &on_path);
-    let venv = dependencies.iter().any(|known| known.venv);
+    let venv = dependencies.iter().any(Dependencies::is_venv);
     let is_there = |program: &str| on_path(program) || program == "pytest" && venv;
     let project = project::recognise(&checkout, &is_there);
     let greeting = project::free_name(&checkout);
     let accept = project.accept(&greeting);
-    let steps: Vec<&str> = dependencies.iter().map(|known| known.step).collect();
+    let steps: Vec<String> = dependencies.iter().map(Dependencies::step).collect();
     let steps = steps.join("\n");
     let mut rows = vec![
         row("runtime root", place.root.clone()),
@@ -105,15 +122,24 @@ fn make() -> Outcome {
     place.prepare()?;
     let text = project::policy(&accept, &steps);
     let row = policy(&checkout.join(POLICY), &text)?;
-    if matches!(row.state, State::Made) {
+    let mut prepares = Vec::new();
+    if row.state == State::Made {
         // The user who has the policy written agrees to it.
         let written = policy::parse(text.as_bytes());
         let written = written.map_err(|error| Failure::of(Code::Bug, &error))?;
         user_consent::agree(&place, &written, None)?;
+        // Only a policy that was written just now grants what was recognised just now.
+        prepares = dependencies.iter().map(Dependencies::words).collect();
     }
     rows.push(row);
-    let next = next_steps(&place.repo, &greeting, &accept);
-    Ok(answer(&checkout, &rows, &project, &dependencies, &next))
+    let setup = Setup {
+        next: next_steps(&place.repo, &greeting, &accept),
+        repository: checkout,
+        places: rows,
+        prepares,
+        project,
+    };
+    Ok(setup.into())
 }
 
 /// The state of a directory before it is created.
@@ -123,13 +149,18 @@ fn row(what: &'static str, path: PathBuf) -> Row {
     } else {
         State::Made
     };
-    Row { what, path, state }
+    Row {
+        what,
+        path,
+        state,
+        problem: None,
+    }
 }
 
 /// Writes the policy unless the file exists.
 fn policy(path: &Path, text: &str) -> Result<Row, Failure> {
-    let state = match atomic::create(path, text.as_bytes(), 0o666) {
-        Ok(()) => State::Made,
+    let (state, problem) = match atomic::create(path, text.as_bytes(), 0o666) {
+        Ok(()) => (State::Made, None),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => standing(path),
         Err(error) => {
             let reason = format!("`{}`: {error}", path.display());
@@ -140,15 +171,16 @@ fn policy(path: &Path, text: &str) -> Result<Row, Failure> {
         what: POLICY,
         path: path.to_owned(),
         state,
+        problem,
     })
 }
 
 /// Whether the existing policy can be used.
-fn standing(path: &Path) -> State {
+fn standing(path: &Path) -> (State, Option<String>) {
     match input::read(path, policy::LARGEST).map(|bytes| policy::parse(&bytes)) {
-        Ok(Ok(_)) => State::There,
-        Ok(Err(error)) => State::Broken(error.to_string()),
-        Err(failure) => State::Broken(failure.verdict().reason),
+        Ok(Ok(_)) => (State::There, None),
+        Ok(Err(error)) => (State::Broken, Some(error.to_string())),
+        Err(failure) => (State::Broken, Some(failure.verdict().reason)),
     }
 }
 
@@ -202,60 +234,38 @@ fn own_name() -> String {
     quote(&own.display().to_string())
 }
 
-fn answer(
-    checkout: &Path,
-    rows: &[Row],
-    project: &Project,
-    dependencies: &[Dependencies],
-    next: &[String],
-) -> Answer {
-    let entry = |row: &Row| {
-        let (state, problem) = match &row.state {
-            State::Made => ("made", Value::Null),
-            State::There => ("there", Value::Null),
-            State::Broken(problem) => ("broken", json!(problem)),
-        };
-        json!({ "what": row.what, "path": row.path, "state": state, "problem": problem })
-    };
-    let mut text = String::new();
-    for row in rows {
-        let words = match &row.state {
-            State::Made => "made".to_owned(),
-            State::There => "exists".to_owned(),
-            State::Broken(problem) => format!("cannot be used: {problem}"),
-        };
-        let path = row.path.display();
-        text += &neutralise(&format!("{:13} {path}  {words}\n", row.what));
+impl Answered for Setup {
+    fn exit(&self) -> Exit {
+        let broken = self.places.iter().any(|row| row.state == State::Broken);
+        if broken { Exit::No } else { Exit::Yes }
     }
-    text += &format!("{:13} {}\n", "project", project.words());
-    // Only a policy that was written just now grants what was recognised just now.
-    let written = rows
-        .iter()
-        .any(|row| row.what == POLICY && matches!(row.state, State::Made));
-    let granted = if written { dependencies } else { &[] };
-    for known in granted {
-        text += &format!("{:13} {}\n", "prepares", known.words());
-    }
-    for step in next {
-        text += &format!("next: {}\n", neutralise(step));
-    }
-    text += "      the shell stands in for your agent; replace it by any command\n";
-    if let Some(accept) = project.accept {
-        text += &format!(
-            "      `{accept}` decides, in a sandbox without network; if it fails there, the end of its \
-             output is shown\n"
-        );
-    }
-    let broken = rows.iter().any(|row| matches!(row.state, State::Broken(_)));
-    Answer {
-        exit: if broken { Exit::No } else { Exit::Yes },
-        json: json!({
-            "repository": checkout,
-            "places": rows.iter().map(entry).collect::<Vec<_>>(),
-            "prepares": granted.iter().map(Dependencies::words).collect::<Vec<_>>(),
-            "project": { "kind": project.kind, "file": project.file, "accept": project.accept },
-            "next": next,
-        }),
-        text,
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for row in &self.places {
+            let problem = row.problem.as_deref().unwrap_or_default();
+            let words = match row.state {
+                State::Made => "made".to_owned(),
+                State::There => "exists".to_owned(),
+                State::Broken => format!("cannot be used: {problem}"),
+            };
+            let path = row.path.display();
+            text += &neutralise(&format!("{:13} {path}  {words}\n", row.what));
+        }
+        text += &format!("{:13} {}\n", "project", self.project.words());
+        for words in &self.prepares {
+            text += &format!("{:13} {words}\n", "prepares");
+        }
+        for step in &self.next {
+            text += &format!("next: {}\n", neutralise(step));
+        }
+        text += "      the shell stands in for your agent; replace it by any command\n";
+        if let Some(accept) = self.project.accept {
+            text += &format!(
+                "      `{accept}` decides, in a sandbox without network; if it fails there, the end \
+                 of its output is shown\n"
+            );
+        }
+        text
     }
 }

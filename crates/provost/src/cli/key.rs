@@ -52,7 +52,7 @@ pub(super) struct Trust {
 }
 
 pub(super) fn run(key: &Key) -> Outcome {
-    let keys = Keys::find().map_err(|error| failure(&error))?;
+    let keys = Keys::find()?;
     match key {
         Key::New(new) => create(keys, new),
         Key::Show => show(&keys),
@@ -62,10 +62,8 @@ pub(super) fn run(key: &Key) -> Outcome {
 
 fn create(keys: Keys, new: &New) -> Outcome {
     let here = env::current_dir().map_err(|error| Failure::of(Code::HostFailed, &error))?;
-    let keys = keys
-        .outside_repository_around(&here)
-        .map_err(|error| failure(&error))?;
-    let key = keys.create(&new.name).map_err(|error| failure(&error))?;
+    let keys = keys.outside_repository_around(&here)?;
+    let key = keys.create(&new.name)?;
     let named = key.named();
     let text = format!(
         "{named}\nkeyid {}\nkept in {}\n",
@@ -78,8 +76,8 @@ fn create(keys: Keys, new: &New) -> Outcome {
 }
 
 fn show(keys: &Keys) -> Outcome {
-    let own = keys.own().map_err(|error| failure(&error))?;
-    let trusted = keys.trusted().map_err(|error| failure(&error))?;
+    let own = keys.own()?;
+    let trusted = keys.trusted()?;
     let mut text = match &own {
         Some(own) => format!("{own}\nkeyid {}\n", own.key.id()),
         None => "no key yet; `provost key new` creates one, and so does the first run\n".into(),
@@ -104,7 +102,7 @@ fn add(keys: &Keys, trust: &Trust) -> Outcome {
         let line = format!("{} {name}", key.key);
         key = NamedKey::parse(&line).map_err(|error| wrong(&error))?;
     }
-    let new = keys.trust(&key).map_err(|error| failure(&error))?;
+    let new = keys.trust(&key)?;
     let text = if new {
         format!("trusted: {key}\n")
     } else {
@@ -139,15 +137,17 @@ fn wrong(error: &KeyError) -> Failure {
     Failure::of(Code::UsageError, error).hint(WRITTEN)
 }
 
-pub(super) fn failure(error: &KeysError) -> Failure {
-    let code = match error {
-        KeysError::Loose { .. }
-        | KeysError::Foreign { .. }
-        | KeysError::NotRegular { .. }
-        | KeysError::InsideRepository { .. }
-        | KeysError::Line { .. } => Code::KeyUnsafe,
-        KeysError::Exists { .. } | KeysError::Name(_) => Code::UsageError,
-        KeysError::NoPlace | KeysError::Random(_) | KeysError::Io { .. } => Code::HostFailed,
-    };
-    Failure::of(code, error)
+impl From<KeysError> for Failure {
+    fn from(error: KeysError) -> Self {
+        let code = match error {
+            KeysError::Loose { .. }
+            | KeysError::Foreign { .. }
+            | KeysError::NotRegular { .. }
+            | KeysError::InsideRepository { .. }
+            | KeysError::Line { .. } => Code::KeyUnsafe,
+            KeysError::Exists { .. } | KeysError::Name(_) => Code::UsageError,
+            KeysError::NoPlace | KeysError::Random(_) | KeysError::Io { .. } => Code::HostFailed,
+        };
+        Self::of(code, &error)
+    }
 }

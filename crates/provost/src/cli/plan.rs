@@ -24,7 +24,7 @@ use provost_host::{agent, cache, clock, ids, process_owner, workspace as host};
 use provost_store::lock::DriverLock;
 use serde_json::json;
 
-use super::contract::{advice, look, rows, with_advice, write};
+use super::contract::{Written, look, write};
 use super::duration::seconds;
 use super::net::Net;
 use super::run::workspace;
@@ -147,10 +147,7 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
         return Err(failure.hint("name another file"));
     }
     let now = clock::now_millis();
-    let no_randomness = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
-    let plan_id = ids::run_id(now)
-        .map_err(no_randomness)?
-        .replace("run_", "plan_");
+    let plan_id = ids::run_id(now)?.replace("run_", "plan_");
     let request = Request {
         plan_id: plan_id.clone(),
         task,
@@ -278,21 +275,23 @@ fn contract(asking: &Asking, document: &Document, reader: Reader) -> Outcome {
     let looked = look(&value)?;
     let Some(file) = &asking.out else {
         if reader == Reader::Person {
-            print_message(advice(&looked).trim_end());
+            print_message(looked.advice_text().trim_end());
         }
         let text = format!("{value:#}\n");
         let json = json!({ "verdict": looked.verdict, "contract": value,
-            "advice": rows(&looked) });
+            "advice": looked.advice });
         return Ok(Answer::data(json, text));
     };
     write(file, document)?;
-    let words = format!(
-        "wrote {}; nothing was run\nnext: provost run -f {0}{}\n",
-        file.display(),
-        asking.worker()
-    );
-    let json = json!({ "out": file, "contract": value });
-    Ok(with_advice(&looked, &words, json))
+    let (place, worker) = (file.display(), asking.worker());
+    let written = Written {
+        out: file,
+        run_id: None,
+        contract: Some(value),
+        looked,
+        words: format!("wrote {place}; nothing was run\nnext: provost run -f {place}{worker}\n"),
+    };
+    Ok(written.into())
 }
 
 /// The answer with a chain.
@@ -353,7 +352,7 @@ fn notes(gaps: &[RepoPath]) -> String {
 /// The files of `tree` that a contract can name.
 fn files(place: &Places, tree: &provost_core::object::Oid) -> Result<Vec<RepoPath>, Failure> {
     let files = place.repo.read_tree(tree);
-    let files = files.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+    let files = files?;
     let paths = files
         .files
         .keys()

@@ -73,11 +73,10 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
     user_consent::to_send(&before, "retry", &opened.brokered(), &retry.again.send)?;
     user_consent::to_retry(&place, &opened)?;
     start::check(&opened, None)?;
-    let no_randomness = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
-        run_id: ids::run_id(clock::now_millis()).map_err(no_randomness)?,
+        run_id: ids::run_id(clock::now_millis())?,
         task_id: opened.contract.task_id.clone(),
-        trace_id: ids::trace_id().map_err(no_randomness)?,
+        trace_id: ids::trace_id()?,
     };
     let observer = ProgressObserver::new(reader == Reader::Program);
     start::report_interrupted(&place, &observer)?;

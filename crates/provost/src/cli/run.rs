@@ -154,13 +154,12 @@ const PERMITS: &str = "Permissions (refused otherwise, even inside an allowed pa
 
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Places::find()?;
-    let no_randomness = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let now = clock::now_millis();
     let own = if run.detach { detach::adopt()? } else { None };
     let by_itself = own.is_some();
     let run_id = match own {
         Some(run_id) => run_id,
-        None => ids::run_id(now).map_err(no_randomness)?,
+        None => ids::run_id(now)?,
     };
     if run.detach && !by_itself {
         return detach::begin(&place, &run_id, run.file.as_deref(), reader);
@@ -183,7 +182,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let names = Names {
         run_id,
         task_id: opened.contract.task_id.clone(),
-        trace_id: ids::trace_id().map_err(no_randomness)?,
+        trace_id: ids::trace_id()?,
     };
     let observer = ProgressObserver::new(reader == Reader::Program);
     start::report_interrupted(&place, &observer)?;

@@ -124,6 +124,6 @@ fn restore(place: &Places, branch: &str, commit: &Oid) -> Result<(), Failure> {
             Err(Failure::new(Code::UsageError, reason)
                 .hint(format!("rename it first: git branch -m {branch} NAME")))
         }
-        other => other.map_err(|error| Failure::of(Code::GitFailed, &error)),
+        other => Ok(other?),
     }
 }

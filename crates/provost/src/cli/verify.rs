@@ -157,7 +157,7 @@ pub(super) fn trusted() -> Result<Vec<NamedKey>, Failure> {
         Ok(keys) => Ok(keys),
         // Without a directory for keys no key is trusted, and the answer says so.
         Err(KeysError::NoPlace) => Ok(Vec::new()),
-        Err(error) => Err(key::failure(&error)),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -161,7 +161,7 @@ fn untracked_by(repo: &Repository, root: &Path, own: Option<&UserState>) -> Resu
         return Ok(());
     }
     let found = repo.tracked_at(root);
-    let Some(found) = found.map_err(|error| Failure::of(Code::GitFailed, &error))? else {
+    let Some(found) = found? else {
         if let (Some(own), Some(stamp)) = (own, &stamp) {
             own.note_down(&name, stamp);
         }

@@ -103,7 +103,7 @@ impl<'a> Sweep<'a> {
         mode: Mode,
         observer: &'a ProgressObserver,
     ) -> Result<Self, Failure> {
-        let checkouts = place.repo.checkouts().map_err(|error| git(&error))?;
+        let checkouts = place.repo.checkouts()?;
         let branch = |checkout: Checkout| checkout.branch;
         Ok(Self {
             place,
@@ -293,7 +293,7 @@ impl<'a> Sweep<'a> {
                     swept.left.push(format!("{name} (it moved meanwhile)"));
                     return Ok(());
                 }
-                Err(error) => return Err(git(&error)),
+                Err(error) => return Err(error.into()),
             }
         }
         swept.refs.push(name.to_owned());
@@ -463,8 +463,4 @@ impl Swept {
         self.bytes += more.bytes;
         self.left.extend(more.left.iter().cloned());
     }
-}
-
-fn git(error: &GitError) -> Failure {
-    Failure::of(Code::GitFailed, error)
 }

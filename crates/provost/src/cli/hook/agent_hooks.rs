@@ -251,7 +251,7 @@ impl HookRules {
         }
         let here = super::bindings::here(&self.place);
         let branch = self.place.repo.head_branch();
-        let branch = branch.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+        let branch = branch?;
         let Decision::Judge(list) = all.decide(Some(&here), branch.as_deref(), Unbound::Passes)
         else {
             return Ok(false);
@@ -310,7 +310,7 @@ impl HookRules {
     /// Whether git ignores `path`, and no tool relies on it.
     fn is_ignored(&self, path: &RepoPath) -> Result<bool, Failure> {
         let answer = self.place.repo.ignores(&RawPath::new(path.as_str()));
-        let ignored = answer.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+        let ignored = answer?;
         let is_environment = |at: &Path| self.top.join(at).join("pyvenv.cfg").exists();
         let mut above = Path::new(path.as_str()).ancestors();
         Ok(ignored && is_free(path) && !above.any(is_environment))

@@ -33,7 +33,7 @@ pub(super) fn read(place: &Places) -> Result<Bindings, Failure> {
         };
         let known = binding.git_dir.as_deref().map(Path::new);
         let found = place.repo.find_git_dir(known, Path::new(path));
-        let found = found.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+        let found = found?;
         if let Some(git_dir) = &found {
             let present = place.repo.checkout_at(git_dir);
             if present != *git_dir && present.is_dir() {
@@ -69,7 +69,7 @@ pub(super) fn identity(
         return Ok((None, None));
     }
     let branch = place.repo.head_branch();
-    let branch = branch.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+    let branch = branch?;
     Ok((Some(here(place)), branch))
 }
 

@@ -3,155 +3,78 @@
 use std::fs;
 use std::path::Path;
 
+use serde::Deserialize;
+
 /// How dependencies are prepared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Dependencies {
     /// The file by which it is recognised; it must exist.
-    file: &'static str,
-    /// Another file that must exist.
-    beside: &'static str,
+    file: String,
+    /// The file that it belongs to, which must exist too; it may be the same.
+    beside: String,
     /// The program that the step needs.
-    program: &'static str,
+    program: String,
     /// A word that the file contains if it has any dependencies.
-    holds: &'static str,
-    /// The step, as in the policy.
-    pub(super) step: &'static str,
-    /// Whether it creates a virtual environment, which may contain `pytest`.
-    pub(super) venv: bool,
+    holds: String,
+    /// What is run. Java reads no environment variable for its proxy.
+    run: Vec<String>,
+    output: String,
+    net: Vec<String>,
 }
 
-const KNOWN: &[Dependencies] = &[
-    Dependencies {
-        file: "Cargo.lock",
-        beside: "Cargo.toml",
-        program: "cargo",
-        holds: "registry+",
-        step: r#"[[prepare]]
-run = "cargo fetch --locked"
-inputs = ["Cargo.toml", "Cargo.lock"]
-outputs = ["~/.cargo"]
-net = ["index.crates.io:443", "static.crates.io:443"]
-"#,
-        venv: false,
-    },
-    Dependencies {
-        file: "go.sum",
-        beside: "go.mod",
-        program: "go",
-        holds: "",
-        step: r#"[[prepare]]
-run = "go mod download"
-inputs = ["go.mod", "go.sum"]
-outputs = ["~/go/pkg/mod"]
-net = ["proxy.golang.org:443", "sum.golang.org:443", "storage.googleapis.com:443"]
-"#,
-        venv: false,
-    },
-    Dependencies {
-        file: "pom.xml",
-        beside: "pom.xml",
-        program: "mvn",
-        holds: "<dependency>",
-        // Java reads no environment variable for its proxy.
-        step: r#"[[prepare]]
-run = "mvn -q -B -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128 dependency:go-offline"
-inputs = ["pom.xml"]
-outputs = ["~/.m2"]
-net = ["repo.maven.apache.org:443"]
-"#,
-        venv: false,
-    },
-    Dependencies {
-        file: "package-lock.json",
-        beside: "package.json",
-        program: "npm",
-        holds: "node_modules/",
-        step: r#"[[prepare]]
-run = "npm ci"
-inputs = ["package.json", "package-lock.json"]
-outputs = ["node_modules"]
-net = ["registry.npmjs.org:443"]
-"#,
-        venv: false,
-    },
-    Dependencies {
-        file: "pnpm-lock.yaml",
-        beside: "package.json",
-        program: "pnpm",
-        holds: "packages:",
-        step: r#"[[prepare]]
-run = "pnpm install --frozen-lockfile"
-inputs = ["package.json", "pnpm-lock.yaml"]
-outputs = ["node_modules"]
-net = ["registry.npmjs.org:443"]
-"#,
-        venv: false,
-    },
-    Dependencies {
-        file: "uv.lock",
-        beside: "pyproject.toml",
-        program: "uv",
-        holds: "",
-        step: r#"[[prepare]]
-run = "uv sync --frozen"
-inputs = ["pyproject.toml", "uv.lock"]
-outputs = [".venv"]
-net = ["pypi.org:443", "files.pythonhosted.org:443"]
-"#,
-        venv: true,
-    },
-    Dependencies {
-        file: "requirements.txt",
-        beside: "requirements.txt",
-        program: "python3",
-        holds: "",
-        step: r#"[[prepare]]
-run = ["python3 -m venv .venv", ".venv/bin/pip install -r requirements.txt"]
-inputs = ["requirements.txt"]
-outputs = [".venv"]
-net = ["pypi.org:443", "files.pythonhosted.org:443"]
-"#,
-        venv: true,
-    },
-];
+fn known() -> Vec<Dependencies> {
+    serde_json::from_str(include_str!("dependencies.json")).unwrap_or_default()
+}
 
 /// The steps that prepare the dependencies of the project in `root`, where `is_there` finds the
 /// programs; a project of several kinds has several steps, but one for each output.
 pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Vec<Dependencies> {
-    let known = |one: &&Dependencies| {
-        let text = fs::read_to_string(root.join(one.file)).unwrap_or_default();
-        let has_some = !text.trim().is_empty() && text.contains(one.holds);
-        has_some && root.join(one.beside).is_file() && is_there(one.program)
+    let fits = |one: &Dependencies| {
+        let text = fs::read_to_string(root.join(&one.file)).unwrap_or_default();
+        let has_some = !text.trim().is_empty() && text.contains(&one.holds);
+        has_some && root.join(&one.beside).is_file() && is_there(&one.program)
     };
     let mut found: Vec<Dependencies> = Vec::new();
-    for one in KNOWN.iter().filter(known) {
-        if !found.iter().any(|other| other.output() == one.output()) {
-            found.push(*one);
+    for one in known().into_iter().filter(fits) {
+        if !found.iter().any(|other| other.output == one.output) {
+            found.push(one);
         }
     }
     found
 }
 
 impl Dependencies {
-    /// The value of a field of the step, as written.
-    fn field(&self, name: &str) -> &'static str {
-        let mut lines = self.step.lines();
-        let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
-        value.unwrap_or_default()
+    /// Whether it creates a virtual environment, which may contain `pytest`.
+    pub(super) fn is_venv(&self) -> bool {
+        self.output == ".venv"
     }
 
-    fn output(&self) -> &'static str {
-        self.field("outputs")
+    /// The step, as in the policy.
+    pub(super) fn step(&self) -> String {
+        let run = match self.run.as_slice() {
+            [one] => format!("{one:?}"),
+            several => format!("{several:?}"),
+        };
+        let inputs = if self.beside == self.file {
+            vec![&self.file]
+        } else {
+            vec![&self.beside, &self.file]
+        };
+        let net = self.net.iter().map(|host| format!("{host}:443"));
+        format!(
+            "[[prepare]]\nrun = {run}\ninputs = {inputs:?}\noutputs = [{:?}]\nnet = {:?}\n",
+            self.output,
+            net.collect::<Vec<_>>()
+        )
     }
 
     /// What is run, what it makes, and which places it may reach; for people.
     pub(super) fn words(&self) -> String {
-        let list = |name| self.field(name).trim_matches(['[', ']']).replace('"', "");
         format!(
             "{} makes {}, and may reach {}",
-            list("run").replace(", ", " and "),
-            list("outputs"),
-            list("net").replace(":443", "")
+            self.run.join(" and "),
+            self.output,
+            self.net.join(", ")
         )
     }
 }
@@ -162,10 +85,11 @@ mod tests {
 
     #[test]
     fn every_step_can_be_used_and_takes_at_most_five_lines() {
-        for known in KNOWN {
-            let config = provost_core::policy::parse(known.step.as_bytes()).unwrap();
+        assert_eq!(known().len(), 7);
+        for known in known() {
+            let config = provost_core::policy::parse(known.step().as_bytes()).unwrap();
             assert_eq!(config.prepare.len(), 1, "{}", known.file);
-            assert!(known.step.lines().count() <= 5, "{}", known.file);
+            assert!(known.step().lines().count() <= 5, "{}", known.file);
         }
     }
 
@@ -214,7 +138,7 @@ mod tests {
                 fs::write(root.path().join(name), text).unwrap();
             }
             let found = recognise(root.path(), &|_| true);
-            let found: Vec<&str> = found.iter().map(|known| known.file).collect();
+            let found: Vec<&str> = found.iter().map(|known| known.file.as_str()).collect();
             assert_eq!(found, *want, "{files:?}");
             assert_eq!(recognise(root.path(), &|_| false), [], "{files:?}");
         }
@@ -222,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_step_is_described_with_the_places_it_may_reach() {
-        let words: Vec<String> = KNOWN.iter().map(Dependencies::words).collect();
+        let words: Vec<String> = known().iter().map(Dependencies::words).collect();
         insta::assert_snapshot!(words.join("\n"), @r"
         cargo fetch --locked makes ~/.cargo, and may reach index.crates.io, static.crates.io
         go mod download makes ~/go/pkg/mod, and may reach proxy.golang.org, sum.golang.org, storage.googleapis.com

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-#[derive(Debug, Clone, Copy)]
+use serde::Serialize;
+
+#[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Project {
     /// The kind, in one word.
     pub(super) kind: &'static str,
@@ -15,6 +17,7 @@ pub(super) struct Project {
     /// The usual test command, if it can be called here.
     pub(super) accept: Option<&'static str>,
     /// Why there is no such command.
+    #[serde(skip)]
     lack: Option<&'static str>,
 }
 

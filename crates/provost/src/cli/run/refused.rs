@@ -55,11 +55,10 @@ pub(super) fn keep(place: &Places, run_id: &str, document: &[u8], failure: Failu
 
 fn kept(place: &Places, run_id: &str, document: &[u8], verdict: Verdict) -> Result<(), Failure> {
     place.prepare_refused()?;
-    let no_randomness = |error: ids::NoRandomness| Failure::of(Code::HostFailed, &error);
     let names = Names {
         run_id: run_id.to_owned(),
         task_id: run_id.to_owned(),
-        trace_id: ids::trace_id().map_err(no_randomness)?,
+        trace_id: ids::trace_id()?,
     };
     let words = serde_json::to_vec(&verdict).unwrap_or_default();
     let verdict = if machine::known(&[]).is_in(&words) {
