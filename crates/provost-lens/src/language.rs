@@ -22,20 +22,20 @@ macro_rules! roles {
             $($(#[$doc])* pub(crate) const $name: Self = Self(1 << $bit);)+
         }
 
-        /// The names of the kinds with a role.
+        /// The names of the kinds with a role, separated by blanks.
         #[derive(Debug, Clone, Copy)]
         pub(crate) struct Kinds {
-            $($(#[$doc])* pub(crate) $field: &'static [&'static str],)+
+            $($(#[$doc])* pub(crate) $field: &'static str,)+
         }
 
         impl Kinds {
             /// No kind has a role.
-            pub(crate) const NONE: Self = Self { $($field: &[],)+ };
+            pub(crate) const NONE: Self = Self { $($field: "",)+ };
 
             fn each(&self) -> impl Iterator<Item = (Roles, &'static str)> + use<> {
                 [$((Roles::$name, self.$field),)+]
                     .into_iter()
-                    .flat_map(|(role, names)| names.iter().map(move |name| (role, *name)))
+                    .flat_map(|(role, names)| names.split_whitespace().map(move |name| (role, name)))
             }
         }
     };
