@@ -10,7 +10,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use provost_formats::agent_hook::{self, What};
+use provost_change::hook::tool_call::{self, What};
 use serde_json::json;
 
 /// How many lines one sandbox runs.
@@ -84,7 +84,7 @@ fn passes(line: &str) -> bool {
         let path = path.trim_start_matches("./");
         !path.contains("..") && (path == "docs" || path.starts_with("docs/"))
     };
-    match agent_hook::parse(&event).map(|event| event.what) {
+    match tool_call::parse(&event).map(|event| event.what) {
         Ok(What::Before(call)) => call.paths.iter().all(is_inside),
         Ok(_) | Err(_) => false,
     }

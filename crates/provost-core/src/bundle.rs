@@ -8,7 +8,6 @@
 
 pub mod after;
 pub mod attempts;
-pub mod change;
 pub mod compose;
 pub mod layout;
 pub mod replay;

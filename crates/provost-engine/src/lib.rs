@@ -8,7 +8,6 @@
 
 pub mod after;
 pub mod chain;
-pub mod change;
 pub mod drive;
 pub mod export;
 pub mod land;

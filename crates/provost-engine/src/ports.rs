@@ -5,11 +5,12 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::verify::Pins;
+use provost_core::checkout::{CheckoutState, Moved};
 use provost_core::code::{Code, Coded};
 use provost_core::lease::{Acquired, LeaseRequest};
 use provost_core::object::Oid;
@@ -19,7 +20,6 @@ use provost_core::run::fact::{
     AgentRun, Cancel, Capture, Cleaned, Layered, Placed, Published, ReviewRun, SandboxTest, TestRun,
 };
 use provost_core::run::{Gate, State, Step, effect};
-use provost_core::structure::{Report, Settings};
 use provost_core::verdict::Verdict;
 use serde_json::json;
 
@@ -270,12 +270,33 @@ pub trait Signer {
     fn trusted(&self) -> &[PublicKey];
 }
 
-/// Analyses the structure of source code.
-///
-/// Reads from disk what git tracks below `root`, and new files that it does not ignore. Equal trees
-/// and settings give equal reports.
-pub trait Lens {
-    fn analyze(&self, root: &Path, settings: &Settings) -> Result<Report, PortError>;
+/// Reads the files of the shared checkout.
+pub trait Checkout {
+    fn workspace(&self) -> Result<CheckoutState, PortError>;
+
+    /// The differences between two trees; `None` stands for the empty tree.
+    fn moved(&self, before: Option<&str>, after: Option<&str>) -> Result<Moved, PortError>;
+
+    /// The trees of the checked-out commit and its ancestors; of a long history only the newest.
+    fn trees(&self) -> Result<BTreeSet<String>, PortError>;
+
+    fn tree_of(&self, rev: &str) -> Result<String, PortError>;
+
+    /// The bytes of the regular file `path` below `root`, at most `most`, and never through a link;
+    /// `None` if there is no such file.
+    fn read(&self, root: &str, path: &str, most: u64) -> Result<Option<Vec<u8>>, PortError>;
+
+    /// The first component of `path` that is a symbolic link; `None` if there is no link, or no
+    /// such path.
+    fn link_on(&self, path: &str) -> Result<Option<String>, PortError>;
+
+    /// The directory of the analysed root `root` on this machine.
+    fn place(&self, root: &str) -> PathBuf;
+}
+
+pub trait FreshNames {
+    /// An unused name for an intent; names sort by time.
+    fn intent_id(&self, now: i64) -> Result<String, PortError>;
 }
 
 pub trait Clock {

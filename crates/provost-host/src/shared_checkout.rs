@@ -5,11 +5,10 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use provost_core::checkout::{ABSENT, CheckoutState, Moved};
 use provost_core::code::Code;
-use provost_core::intent::workspace::{ABSENT, Moved, Workspace};
 use provost_core::object::Oid;
-use provost_engine::change::ports::{Checkout, FreshNames};
-use provost_engine::ports::PortError;
+use provost_engine::ports::{Checkout, FreshNames, PortError};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -52,7 +51,7 @@ fn refuse(error: GitError) -> PortError {
 }
 
 impl Checkout for SharedCheckout {
-    fn workspace(&self) -> Result<Workspace, PortError> {
+    fn workspace(&self) -> Result<CheckoutState, PortError> {
         self.repo.workspace().map_err(refuse)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use provost_core::structure::{Category, Confidence, Family, Settings, Severity, Spot};
+use crate::structure::{Category, Confidence, Family, Settings, Severity, Spot};
 use provost_core::wording::counted as worded;
 use rayon::slice::ParallelSliceMut as _;
 

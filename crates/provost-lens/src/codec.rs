@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use provost_core::structure::{Confidence, Parse};
+use crate::structure::{Confidence, Parse};
 
 use crate::facts::{Block, ClassFact, Facts, FunctionFact, Hashes, ImportFact};
 

@@ -1,8 +1,8 @@
 //! Finds functions, classes and imports that exceed limits of good design.
 
+use crate::structure::graph::Graph;
+use crate::structure::{Category, Class, Confidence, Family, Settings, Severity, Spot};
 use provost_core::path::RepoPath;
-use provost_core::structure::graph::Graph;
-use provost_core::structure::{Category, Class, Confidence, Family, Settings, Severity, Spot};
 use provost_core::wording::counted as worded;
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
 
+use crate::structure::Import;
+use crate::structure::graph::Graph;
 use provost_core::path::RepoPath;
-use provost_core::structure::Import;
-use provost_core::structure::graph::Graph;
 use rayon::iter::{
     IndexedParallelIterator as _, IntoParallelRefIterator as _, ParallelIterator as _,
 };

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use provost_core::structure::{Confidence, Parse};
+use crate::structure::{Confidence, Parse};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts<'a> {

@@ -1,7 +1,7 @@
 //! The functions and classes of a tree, with their places.
 
+use crate::structure::{Category, Confidence, Family, Finding, Severity, Spot};
 use provost_core::path::RepoPath;
-use provost_core::structure::{Category, Confidence, Family, Finding, Severity, Spot};
 
 use crate::facts::{ClassFact, FunctionFact};
 

@@ -9,7 +9,7 @@ mod scripts;
 use std::collections::BTreeMap;
 use std::sync::{LazyLock, OnceLock};
 
-use provost_core::structure::Confidence;
+use crate::structure::Confidence;
 use tree_sitter::Language;
 
 /// What a kind of node means; one kind may have several roles.

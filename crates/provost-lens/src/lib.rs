@@ -3,8 +3,8 @@
 //! Files are parsed by tree-sitter, one at a time, into facts. Facts depend only on the bytes of
 //! the file and are cached by their digest. What concerns several files (copies, unused names) is
 //! computed from the facts each time, which is fast. The file that an import means is remembered as
-//! long as the set of files is the same. The rules about what follows are in
-//! `provost_core::structure`.
+//! long as the set of files is the same. [`structure`] is what a report says, and how two of them
+//! are compared.
 //!
 //! # Invariants
 //!
@@ -26,18 +26,19 @@ mod imports;
 mod language;
 mod parse;
 mod report;
-pub mod sarif;
+pub mod structure;
 mod tree;
 mod unused;
 mod walk;
 
+use std::error::Error;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use provost_core::code::Code;
+use crate::structure::{Report, Settings, Summary};
+use provost_core::code::{Code, Coded};
 use provost_core::path::RawPath;
-use provost_core::structure::{Report, Settings, Summary};
-use provost_engine::ports::{Lens, PortError};
 
 use cache::{Cache, Manifest, Memory};
 use report::{Lists, Reported};
@@ -59,7 +60,7 @@ pub struct Listed {
 
 /// Lists the files below a root. Its second argument is the memory of the last list of that root,
 /// or empty.
-pub type List = Box<dyn Fn(&Path, &[u8]) -> Result<Listed, PortError> + Send + Sync>;
+pub type List = Box<dyn Fn(&Path, &[u8]) -> Result<Listed, LensError> + Send + Sync>;
 
 /// A lens that parses by tree-sitter.
 pub struct TreeSitterLens {
@@ -75,17 +76,49 @@ impl std::fmt::Debug for TreeSitterLens {
     }
 }
 
-impl Lens for TreeSitterLens {
-    fn analyze(&self, root: &Path, settings: &Settings) -> Result<Report, PortError> {
-        let reported = self.look(root, settings, Lists::Wanted)?;
-        Ok(reported.report)
+/// Why files cannot be analysed.
+#[derive(Debug)]
+pub struct LensError {
+    code: Code,
+    error: Box<dyn Error + Send + Sync>,
+}
+
+impl LensError {
+    pub fn of(code: Code, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        let error = error.into();
+        Self { code, error }
+    }
+}
+
+impl fmt::Display for LensError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(out)
+    }
+}
+
+impl Error for LensError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl Coded for LensError {
+    fn code(&self) -> Code {
+        self.code
     }
 }
 
 impl TreeSitterLens {
-    /// The summary of the report that [`Lens::analyze`] makes, at lower cost. Only for a process
+    /// Reads from disk what git tracks below `root`, and new files that it does not ignore. Equal
+    /// trees and settings give equal reports.
+    pub fn analyze(&self, root: &Path, settings: &Settings) -> Result<Report, LensError> {
+        let reported = self.look(root, settings, Lists::Wanted)?;
+        Ok(reported.report)
+    }
+
+    /// The summary of the report that [`Self::analyze`] makes, at lower cost. Only for a process
     /// that ends afterwards: memory is not freed.
-    pub fn summarize(&self, root: &Path, settings: &Settings) -> Result<Summary, PortError> {
+    pub fn summarize(&self, root: &Path, settings: &Settings) -> Result<Summary, LensError> {
         let reported = self.look(root, settings, Lists::Unwanted)?;
         let report = reported.report;
         Ok(Summary {
@@ -97,13 +130,13 @@ impl TreeSitterLens {
         })
     }
 
-    fn look(&self, root: &Path, settings: &Settings, lists: Lists) -> Result<Reported, PortError> {
+    fn look(&self, root: &Path, settings: &Settings, lists: Lists) -> Result<Reported, LensError> {
         settings
             .check()
-            .map_err(|error| PortError::of(Code::InputInvalid, error))?;
+            .map_err(|error| LensError::of(Code::InputInvalid, error))?;
         let opened = tree::open(root).map_err(|error| {
             let reason = format!("`{}` cannot be opened: {error}", root.display());
-            PortError::new(Code::InputUnreadable, reason)
+            LensError::of(Code::InputUnreadable, reason)
         })?;
         // Another version encodes facts in another way.
         let place = self
@@ -149,7 +182,7 @@ impl TreeSitterLens {
     }
 
     /// The files below `root`, sorted.
-    fn listed(&self, root: &Path, place: Option<&Path>) -> Result<Vec<RawPath>, PortError> {
+    fn listed(&self, root: &Path, place: Option<&Path>) -> Result<Vec<RawPath>, LensError> {
         let memory = Memory::of_list(place, root);
         let listed = (self.list)(root, memory.bytes())?;
         if let Some(bytes) = &listed.memory {
@@ -164,7 +197,7 @@ impl TreeSitterLens {
                 "there are {} files; at most {MOST_FILES} are read",
                 paths.len()
             );
-            return Err(PortError::new(Code::InputTooLarge, reason));
+            return Err(LensError::of(Code::InputTooLarge, reason));
         }
         Ok(paths)
     }

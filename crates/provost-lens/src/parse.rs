@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-use provost_core::structure::Parse;
+use crate::structure::Parse;
 use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 
 use crate::facts::Facts;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use provost_core::object::hex;
-use provost_core::path::RepoPath;
-use provost_core::structure::metrics::{FileSize, FunctionSize, Metrics, Parts};
-use provost_core::structure::{
+use crate::structure::metrics::{FileSize, FunctionSize, Metrics, Parts};
+use crate::structure::{
     Formula, Function, LanguageCount, Parse, REPORT_VERSION, Report, Settings, SourceFile, health,
 };
+use provost_core::object::hex;
+use provost_core::path::RepoPath;
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use sha2::{Digest as _, Sha256};
 

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use crate::structure::Parse;
 use provost_core::path::{RawPath, RepoPath};
-use provost_core::structure::Parse;
 use provost_fs::stamp::{self, Stamp, StampBytes};
 use rayon::iter::{
     IndexedParallelIterator as _, IntoParallelRefIterator as _, IntoParallelRefMutIterator as _,

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use provost_core::structure::{Category, Confidence, Family, Severity};
+use crate::structure::{Category, Confidence, Family, Severity};
 
 use crate::facts::{Facts, Hashes, after_last, name_hash};
 use crate::found::{Class, Draft, Function, counted, digits, spot};
@@ -168,7 +168,7 @@ fn draft(
     category: Category,
     name: &str,
     confidence: Confidence,
-    place: provost_core::structure::Spot,
+    place: crate::structure::Spot,
     shape: String,
 ) -> Draft {
     Draft {

@@ -10,7 +10,7 @@ mod definition;
 mod scope;
 mod stream;
 
-use provost_core::structure::Parse;
+use crate::structure::Parse;
 use tree_sitter::{Node, Tree, TreeCursor};
 
 use crate::facts::{Facts, Hashes, ImportFact, bytes_hash, line_count, name_hash, words};

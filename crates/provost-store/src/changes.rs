@@ -17,17 +17,17 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use provost_change::analysis::run::RunHead;
+use provost_change::ports::{AnalysisStore, ChangeEvidence, Seal};
 use provost_core::bundle::layout::{ATTESTATION, LEDGER};
 use provost_core::code::Code;
-use provost_core::intent::run::RunHead;
 use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::path::is_segment;
 use provost_core::record::{Event, Head};
-use provost_core::structure::Report;
-use provost_engine::change::ports::{AnalysisStore, ChangeEvidence, Seal};
 use provost_engine::ports::{Bundle as _, Ledger as _, PortError};
 use provost_fs::atomic;
+use provost_lens::structure::Report;
 use rustix::fs::OFlags;
 
 use crate::bundle::{DirBundle, refuse};
@@ -273,12 +273,12 @@ impl AnalysisStore for AnalysisFiles {
 mod tests {
     use std::collections::BTreeMap;
 
-    use provost_core::intent::course::Happening;
-    use provost_core::intent::workspace::Workspace;
+    use provost_change::event::Happening;
+    use provost_core::checkout::CheckoutState;
     use provost_core::record::Record;
-    use provost_core::structure::baseline::Seen;
-    use provost_core::structure::metrics::Metrics;
-    use provost_core::structure::{REPORT_VERSION, Settings};
+    use provost_lens::structure::baseline::Seen;
+    use provost_lens::structure::metrics::Metrics;
+    use provost_lens::structure::{REPORT_VERSION, Settings};
 
     use super::*;
 
@@ -298,7 +298,7 @@ mod tests {
             metrics: Metrics::default(),
             health: None,
         };
-        let workspace = Workspace {
+        let workspace = CheckoutState {
             tree: None,
             dirty: BTreeMap::new(),
         };

@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use provost_core::intent::conflict::{conflicts, peers};
-use provost_core::intent::course::Happening;
-use provost_core::intent::queue::ahead;
-use provost_core::intent::record::{Intent, State, VERSION, Viewer};
-use provost_core::intent::scope::ChangeScope;
+use provost_change::conflict::{conflicts, peers};
+use provost_change::event::Happening;
+use provost_change::intent::{Intent, State, VERSION, Viewer};
+use provost_change::ports::{Entry, IntentRegistry as _};
+use provost_change::queue::ahead;
+use provost_change::scope::ChangeScope;
 use provost_core::lease::Owner;
-use provost_engine::change::ports::{Entry, IntentRegistry as _};
 use provost_store::registry::Registry;
 use rustix::fs::{FlockOperation, flock};
 
@@ -83,7 +83,7 @@ fn intent(id: String, entry: &str, state: State) -> Intent {
         radius_level: String::new(),
         snapshot: None,
         baseline_sha256: None,
-        strictness: provost_core::structure::budget::Strictness::default(),
+        strictness: provost_lens::structure::budget::Strictness::default(),
         was_violated: false,
         carried: None,
         named: Vec::new(),

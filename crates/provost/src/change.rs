@@ -7,12 +7,12 @@ mod tools;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use provost_change::service::{ChangeError, Session};
+use provost_change::tools::Request;
+use provost_change::tools::arguments::ArgumentError;
 use provost_core::code::Code;
 use provost_core::lease::Owner;
-use provost_engine::change::{ChangeError, Session};
 use provost_engine::ports::PortError;
-use provost_formats::change::arguments::ArgumentError;
-use provost_formats::change::tools::Request;
 use provost_host::clock;
 use serde_json::{Value, json};
 

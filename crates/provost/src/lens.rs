@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use provost_change::ports::Lens;
 use provost_core::code::Code;
 use provost_engine::ports::PortError;
 use provost_host::git::{GitError, Repository};
-use provost_lens::{Listed, TreeSitterLens};
+use provost_lens::structure::{Report, Settings};
+use provost_lens::{LensError, Listed, TreeSitterLens};
 
 use crate::places::Places;
 
@@ -17,7 +19,16 @@ pub(crate) fn of(place: &Places) -> TreeSitterLens {
     }
 }
 
-fn list(root: &Path, memory: &[u8]) -> Result<Listed, PortError> {
+/// The lens as controlled changes use it.
+pub(crate) struct ChangeLens(pub(crate) TreeSitterLens);
+
+impl Lens for ChangeLens {
+    fn analyze(&self, root: &Path, settings: &Settings) -> Result<Report, PortError> {
+        Ok(self.0.analyze(root, settings)?)
+    }
+}
+
+fn list(root: &Path, memory: &[u8]) -> Result<Listed, LensError> {
     let found = Repository::discover(root).and_then(|repo| repo.project_files(root, memory));
     let listed = found.map(|found| Listed {
         paths: found.paths,
@@ -29,6 +40,6 @@ fn list(root: &Path, memory: &[u8]) -> Result<Listed, PortError> {
             GitError::NotARepository { .. } => Code::NotARepository,
             _ => Code::GitFailed,
         };
-        PortError::of(code, error)
+        LensError::of(code, error)
     })
 }

@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use provost_change::ports::IntentRegistry as _;
+use provost_change::tools::{self, Request};
 use provost_core::json;
 use provost_core::lease::Owner;
-use provost_engine::change::ports::IntentRegistry as _;
-use provost_formats::change::tools::{self, Request};
 use provost_host::clock;
 use provost_store::registry::Registry;
 use serde_json::{Map, Value, json};

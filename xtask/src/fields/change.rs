@@ -7,10 +7,10 @@ mod answers;
 
 use std::collections::BTreeSet;
 
-use provost_core::intent::claims::{ClaimText, Known, judge};
+use provost_change::finish::claims::{ClaimText, Known, judge};
+use provost_change::tools::arguments::{ArgumentError, Mode};
+use provost_change::tools::{self, Request};
 use provost_core::schema::validate::validate;
-use provost_formats::change::arguments::{ArgumentError, Mode};
-use provost_formats::change::tools::{self, Request};
 use serde_json::{Map, Value, json};
 
 use super::probe::{Row, Rows, Said, absent, general, probe_some, walk, words_of};

@@ -32,9 +32,6 @@ struct Rule {
     others: Option<&'static [&'static str]>,
 }
 
-/// What the crates that have files may use.
-const BELOW: &[&str] = &["provost-core", "provost-engine", "provost-fs"];
-
 const RULES: &[Rule] = &[
     Rule {
         package: "provost-evidence",
@@ -95,13 +92,24 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "provost-store",
-        ours: BELOW,
+        ours: &[
+            "provost-change",
+            "provost-core",
+            "provost-engine",
+            "provost-fs",
+            "provost-lens",
+        ],
         others: None,
     },
     Rule {
         package: "provost-lens",
-        ours: BELOW,
+        ours: &["provost-core", "provost-fs"],
         others: None,
+    },
+    Rule {
+        package: "provost-change",
+        ours: &["provost-core", "provost-engine", "provost-lens"],
+        others: Some(&["schemars", "serde", "serde_json", "thiserror"]),
     },
     Rule {
         package: "provost-fs",
@@ -117,6 +125,7 @@ const RULES: &[Rule] = &[
     Rule {
         package: "provost",
         ours: &[
+            "provost-change",
             "provost-core",
             "provost-formats",
             "provost-engine",

@@ -26,11 +26,11 @@ mod review;
 mod seal;
 
 pub use after::After;
-pub(crate) use ledger::{compare, words};
+pub use ledger::{compare, words};
 pub use read::{Bundle, File, Reports};
-pub(super) use report::Words;
+pub use report::Words;
 pub use report::{Answer, Finding, Question, Report, Signer, State};
-pub(crate) use seal::{Examined, examine};
+pub use seal::{Examined, examine};
 
 use super::key::PublicKey;
 use crate::record::Head;

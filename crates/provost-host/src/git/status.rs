@@ -13,8 +13,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use provost_core::checkout::{ABSENT, CheckoutState, DirtyFile};
 use provost_core::index;
-use provost_core::intent::workspace::{ABSENT, DirtyFile, Workspace};
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid};
 use provost_core::path::RawPath;
 use provost_fs::stamp::{self, Stamp};
@@ -37,7 +37,7 @@ const RUNTIME: &[u8] = b".provost";
 
 impl Repository {
     /// The state of the checkout of this repository, submodules included.
-    pub fn workspace(&self) -> Result<Workspace, GitError> {
+    pub fn workspace(&self) -> Result<CheckoutState, GitError> {
         self.workspace_at(0)
     }
 
@@ -64,7 +64,7 @@ impl Repository {
     }
 
     /// Like [`Self::workspace`], for a submodule at nesting `depth`.
-    pub(super) fn workspace_at(&self, depth: usize) -> Result<Workspace, GitError> {
+    pub(super) fn workspace_at(&self, depth: usize) -> Result<CheckoutState, GitError> {
         let checkout = self.checkout().ok_or_else(|| GitError::NotARepository {
             path: self.git_dir.clone(),
         })?;
@@ -101,7 +101,7 @@ impl Repository {
         {
             *last = Some(seen);
         }
-        Ok(Workspace {
+        Ok(CheckoutState {
             tree: tree.map(|tree| tree.as_str().to_owned()),
             dirty,
         })

@@ -7,7 +7,7 @@
     feature = "c",
     feature = "cpp"
 ))]
-use provost_core::structure::Confidence;
+use crate::structure::Confidence;
 
 use super::Spec;
 #[cfg(any(

@@ -1,7 +1,7 @@
 //! Python, JavaScript and TypeScript.
 
 #[cfg(any(feature = "python", feature = "javascript", feature = "typescript"))]
-use provost_core::structure::Confidence;
+use crate::structure::Confidence;
 
 use super::Spec;
 #[cfg(any(feature = "python", feature = "javascript", feature = "typescript"))]

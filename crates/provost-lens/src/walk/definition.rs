@@ -1,6 +1,6 @@
 //! Opens and closes scopes, and estimates how surely a definition is unused.
 
-use provost_core::structure::Confidence;
+use crate::structure::Confidence;
 use tree_sitter::Node;
 
 use super::scope::{Method, Scope, Sort};

@@ -1,6 +1,6 @@
 //! State of a function, class or namespace during the walk.
 
-use provost_core::structure::Confidence;
+use crate::structure::Confidence;
 
 use super::stream::Stream;
 

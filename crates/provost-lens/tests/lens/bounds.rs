@@ -4,10 +4,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use provost_core::structure::compare::{DeltaVerdict, compare};
-use provost_core::structure::{Parse, Settings};
-use provost_engine::ports::Lens as _;
 use provost_lens::TreeSitterLens;
+use provost_lens::structure::compare::{DeltaVerdict, compare};
+use provost_lens::structure::{Parse, Settings};
 
 use crate::scene::{Scene, deciding, listing, repeated};
 

@@ -1,8 +1,8 @@
 //! What the lens finds, and what it does not.
 
 use proptest::prelude::*;
-use provost_core::structure::compare::{DeltaVerdict, compare};
-use provost_core::structure::{Category, Confidence, Settings};
+use provost_lens::structure::compare::{DeltaVerdict, compare};
+use provost_lens::structure::{Category, Confidence, Settings};
 
 use crate::scene::{Scene, deciding, ids, repeated};
 
@@ -341,7 +341,7 @@ proptest! {
         let (before, after) = (scene(&here), scene(&there));
         prop_assert!(before.findings.len() >= 4);
         prop_assert_eq!(ids(&before, |_| true), ids(&after, |_| true));
-        let functions = |report: &provost_core::structure::Report| {
+        let functions = |report: &provost_lens::structure::Report| {
             let mut ids: Vec<String> = report.functions.iter().map(|one| one.id.clone()).collect();
             ids.sort();
             ids

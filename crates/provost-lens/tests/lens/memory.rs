@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use provost_core::structure::{Settings, Summary};
-use provost_engine::ports::Lens as _;
+use provost_lens::structure::{Settings, Summary};
 use provost_lens::{Listed, TreeSitterLens};
 
 use crate::scene::Scene;

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use provost_core::path::RawPath;
-use provost_core::structure::{Finding, Function, Report, Settings, Summary};
-use provost_engine::ports::Lens as _;
+use provost_lens::structure::{Finding, Function, Report, Settings, Summary};
 use provost_lens::{List, Listed, TreeSitterLens};
 use tempfile::TempDir;
 

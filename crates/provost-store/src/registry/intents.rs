@@ -6,15 +6,15 @@
 //! - Every change of state adds a row to `intent_event`, and no row there is ever changed.
 //! - A record that is damaged or of a later version is left as it is, and reported.
 
-use provost_core::intent::answer::Unread;
-use provost_core::intent::record::{Intent, State, VERSION};
+use provost_change::answer::Unread;
+use provost_change::intent::{Intent, State, VERSION};
+use provost_change::ports::{Entry, IntentRegistry, RegistryView};
 use provost_core::json;
 use provost_core::lease::{Lease, Owner};
 use provost_core::object::sha256;
 use provost_core::path::RepoPath;
 use provost_core::record::Head;
 use provost_core::scope::Scope;
-use provost_engine::change::ports::{Entry, IntentRegistry, RegistryView};
 use provost_engine::ports::PortError;
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use serde_json::Value;

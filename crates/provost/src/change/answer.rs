@@ -2,23 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use provost_core::exit::Exit;
-use provost_core::intent::answer::{
+use provost_change::analysis::run::RunHead;
+use provost_change::answer::{
     Budget, Compared, Finished, Gated, Listed, Looked, Promoted, Recovered, Renewed, Started, Swept,
 };
-use provost_core::intent::claims::Judged;
-use provost_core::intent::finish::{self, ScopeCheck, Stop, conclude};
-use provost_core::intent::record::{Intent, Ownership, ScopeStatus, State};
-use provost_core::intent::recover::Reset;
-use provost_core::intent::request::StartRequest;
-use provost_core::intent::run::RunHead;
-use provost_core::intent::start;
-use provost_core::intent::verify;
-use provost_core::structure::Report;
-use provost_core::structure::blast::Blast;
-use provost_core::structure::gates::Switches;
-use provost_formats::change::arguments::{ArgumentError, ReceiptFormat, Shown};
-use provost_formats::change::{self as payload, Detail, Focus};
+use provost_change::finish::claims::Judged;
+use provost_change::finish::decide::{FinishStatus, ScopeCheck, Stop, conclude};
+use provost_change::finish::verify;
+use provost_change::intent::{Intent, Ownership, ScopeStatus, State};
+use provost_change::recover::decide::Reset;
+use provost_change::request::StartRequest;
+use provost_change::start::decide::StartStatus;
+use provost_change::tools::answers::{self as payload, Detail, Focus};
+use provost_change::tools::arguments::{ArgumentError, ReceiptFormat, Shown};
+use provost_core::exit::Exit;
+use provost_lens::structure::Report;
+use provost_lens::structure::blast::Blast;
+use provost_lens::structure::gates::Switches;
 use serde_json::{Value, json};
 
 /// An answer of a tool.
@@ -155,10 +155,10 @@ impl ToolAnswer {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Started(it) => match it.answer.status {
-                start::Status::NeedsAnalysis | start::Status::Queued => Exit::NotNow,
-                start::Status::Blocked if !it.answer.conflicts.is_empty() => Exit::NotNow,
-                start::Status::Blocked => Exit::No,
-                start::Status::Active => Exit::Yes,
+                StartStatus::NeedsAnalysis | StartStatus::Queued => Exit::NotNow,
+                StartStatus::Blocked if !it.answer.conflicts.is_empty() => Exit::NotNow,
+                StartStatus::Blocked => Exit::No,
+                StartStatus::Active => Exit::Yes,
             },
             Self::Finished(done, _) => of_finish(done.status),
             Self::Got(intent, _)
@@ -215,11 +215,11 @@ fn of_state(state: State) -> Exit {
     }
 }
 
-fn of_finish(status: finish::Status) -> Exit {
+fn of_finish(status: FinishStatus) -> Exit {
     match status {
-        finish::Status::Accepted | finish::Status::AcceptedWithExternalChanges => Exit::Yes,
-        finish::Status::Unverified => Exit::NotNow,
-        finish::Status::Violated | finish::Status::Expired => Exit::No,
+        FinishStatus::Accepted | FinishStatus::AcceptedWithExternalChanges => Exit::Yes,
+        FinishStatus::Unverified => Exit::NotNow,
+        FinishStatus::Violated | FinishStatus::Expired => Exit::No,
     }
 }
 
@@ -231,10 +231,12 @@ fn of_look(found: &Looked) -> Exit {
     of_finish(conclude(Stop::without_permission(state)).0)
 }
 
-fn of_verify(status: verify::Status) -> Exit {
+fn of_verify(status: verify::PatchStatus) -> Exit {
     match status {
-        verify::Status::Accepted | verify::Status::AcceptedWithExternalChanges => Exit::Yes,
-        verify::Status::Unverified => Exit::NotNow,
-        verify::Status::Violated => Exit::No,
+        verify::PatchStatus::Accepted | verify::PatchStatus::AcceptedWithExternalChanges => {
+            Exit::Yes
+        }
+        verify::PatchStatus::Unverified => Exit::NotNow,
+        verify::PatchStatus::Violated => Exit::No,
     }
 }

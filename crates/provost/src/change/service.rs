@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use provost_core::bundle::change as evidence;
+use provost_change::analysis::run::find;
+use provost_change::evidence;
+use provost_change::ports::{AnalysisStore as _, ChangeEvidence as _, IntentRegistry};
+use provost_change::service::{Ports, Session};
 use provost_core::code::Code;
-use provost_core::intent::run::find;
-use provost_engine::change::ports::{AnalysisStore as _, ChangeEvidence as _, IntentRegistry};
-use provost_engine::change::{Ports, Session};
-use provost_engine::ports::{Lens, Signer as _};
+use provost_engine::ports::Signer as _;
 use provost_host::bundle::Directory;
 use provost_host::process_owner;
 use provost_host::shared_checkout::{RandomNames, SharedCheckout};
@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use super::Trouble;
 use crate::answer::Failure;
+use crate::lens::ChangeLens;
 use crate::places::Places;
 use crate::session::{KeySigner, SystemClock};
 
@@ -26,7 +27,7 @@ pub(crate) struct ChangeService {
     registry: Registry,
     analyses: AnalysisFiles,
     files: ChangeFiles,
-    lens: Box<dyn Lens + Send>,
+    lens: ChangeLens,
     /// Read on first use.
     signer: Option<KeySigner>,
 }
@@ -47,7 +48,7 @@ impl ChangeService {
             None => AnalysisFiles::of_process(files.clone()),
         };
         let registry = Registry::open(&place.registry_path()).map_err(Failure::from)?;
-        let lens = Box::new(crate::lens::of(&place));
+        let lens = ChangeLens(crate::lens::of(&place));
         Ok(Self {
             place,
             checkout,
@@ -95,7 +96,7 @@ impl ChangeService {
     ) -> bool {
         if let Some(id) = intent {
             let known = self.registry.look(Some(id)).unwrap_or_default();
-            let mine = |one: &provost_core::intent::record::Intent| {
+            let mine = |one: &provost_change::intent::Intent| {
                 one.intent_id == id && one.owner == session.me
             };
             return known.intents.iter().any(mine);
@@ -107,7 +108,7 @@ impl ChangeService {
     /// Runs a use case with all ports of the repository.
     pub(crate) fn with<T>(
         &mut self,
-        work: impl FnOnce(&mut Ports<'_>) -> Result<T, provost_engine::change::ChangeError>,
+        work: impl FnOnce(&mut Ports<'_>) -> Result<T, provost_change::service::ChangeError>,
     ) -> Result<T, Trouble> {
         self.signer()?;
         let Some(signer) = &self.signer else {
@@ -116,7 +117,7 @@ impl ChangeService {
         let mut ports = Ports {
             registry: &mut self.registry,
             checkout: &self.checkout,
-            lens: self.lens.as_ref(),
+            lens: &self.lens,
             analyses: &mut self.analyses,
             evidence: &mut self.files,
             signer,
@@ -192,7 +193,7 @@ impl ChangeService {
 
     /// Removes reports that no evidence refers to.
     pub(crate) fn sweep(&self) -> Result<usize, Trouble> {
-        let seconds = u64::try_from(provost_core::intent::record::RETENTION / 1000).unwrap_or(0);
+        let seconds = u64::try_from(provost_change::intent::RETENTION / 1000).unwrap_or(0);
         Ok(self.files.sweep_reports(seconds).map_err(Failure::from)?)
     }
 }

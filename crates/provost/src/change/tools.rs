@@ -1,18 +1,18 @@
 //! Sends each tool to its use case.
 
-use provost_core::bundle::change::{self as evidence, BLAST, RECEIPT, TRAIL};
-use provost_core::code::Code;
-use provost_core::intent::receipt::{self, by_run};
-use provost_core::structure::blast::{Depth, artifact_id};
-use provost_engine::change::{self, Session};
-use provost_formats::change::arguments::{
+use provost_change::evidence::{self as evidence, BLAST, RECEIPT, TRAIL};
+use provost_change::receipt::compose::{self as receipt, by_run};
+use provost_change::service::{self as change, Session};
+use provost_change::tools::Request;
+use provost_change::tools::arguments::{
     Action, AnalysisArguments, BlastArguments, BlastArtifactArguments, ClaimsArguments,
     CompareArguments, ContractArguments, FinishArguments, ForgetArguments, GateArguments,
     MakeReceiptArguments, ManageArguments, Mode, ReceiptArguments, ReceiptFormat, StartArguments,
     TrailArguments,
 };
-use provost_formats::change::tools::Request;
+use provost_core::code::Code;
 use provost_host::clock;
+use provost_lens::structure::blast::{Depth, artifact_id};
 use serde_json::{Value, json};
 
 use super::answer::{AnalysisAnswer, ReceiptAnswer, StartAnswer};

@@ -1,17 +1,18 @@
 //! `provost analyze`: measures the structure of source code and lists findings.
 
+mod sarif;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
-use provost_core::structure::baseline::{Baseline, LARGEST, Seen};
-use provost_core::structure::{Category, Finding, Formula, Report, Settings, Summary};
 use provost_core::wording::counted;
-use provost_engine::ports::Lens as _;
+use provost_engine::ports::PortError;
 use provost_fs::atomic::{self, Durability};
-use provost_lens::sarif;
+use provost_lens::structure::baseline::{Baseline, LARGEST, Seen};
+use provost_lens::structure::{Category, Finding, Formula, Report, Settings, Summary};
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -91,7 +92,7 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
     let lens = lens::of(&place);
     let compared = analyze.baseline.is_some() || analyze.write_baseline.is_some();
     if matches!(reader, Reader::Person) && !analyze.sarif && !compared {
-        let summary = lens.summarize(&path, &settings)?;
+        let summary = lens.summarize(&path, &settings).map_err(PortError::from)?;
         let text = render(&summary, analyze.all);
         // The process ends here; dropping the report would take longer than printing it.
         std::mem::forget(summary);
@@ -101,7 +102,7 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
             text,
         });
     }
-    let report = lens.analyze(&path, &settings)?;
+    let report = lens.analyze(&path, &settings).map_err(PortError::from)?;
     if analyze.sarif {
         let document = sarif::render(&report, env!("CARGO_PKG_VERSION"));
         let text = document.to_string();

@@ -11,18 +11,18 @@ use text::Asked;
 pub(super) use text::row;
 
 use clap::{Args, Subcommand};
-use provost_core::code::Code;
-use provost_core::intent::start::{DirtyPolicy, OnConflict};
-use provost_core::path::is_segment;
-use provost_core::structure::budget::Strictness;
-use provost_formats::change::Detail;
-use provost_formats::change::arguments::{
+use provost_change::start::decide::{DirtyPolicy, OnConflict};
+use provost_change::tools::Request;
+use provost_change::tools::answers::Detail;
+use provost_change::tools::arguments::{
     Action, AnalysisArguments, BlastArtifactArguments, ClaimsArguments, CompareArguments,
     ContractArguments, FinishArguments, ManageArguments, Mode, ReceiptArguments, ScopeArguments,
     StartArguments,
 };
-use provost_formats::change::tools::Request;
+use provost_core::code::Code;
+use provost_core::path::is_segment;
 use provost_host::process_owner;
+use provost_lens::structure::budget::Strictness;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};

@@ -1,12 +1,12 @@
 //! `provost runs`, `show`, `diff` and `status`: past and active runs.
 
 use clap::Args;
+use provost_change::intent::{Intent, Ownership, Viewer};
+use provost_change::ports::IntentRegistry as _;
+use provost_change::tools::answers as payload;
 use provost_core::bundle::layout::PATCH;
 use provost_core::code::Code;
-use provost_core::intent::record::{Intent, Ownership, Viewer};
 use provost_core::json;
-use provost_engine::change::ports::IntentRegistry as _;
-use provost_formats::change as payload;
 use provost_host::{clock, process_owner};
 use provost_store::registry::Registry;
 use serde_json::{Value, json};

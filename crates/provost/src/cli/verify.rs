@@ -5,11 +5,12 @@ mod changed;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use provost_change::evidence as change;
 use provost_core::bundle::key::{NamedKey, PublicKey};
+use provost_core::bundle::sealed;
 use provost_core::bundle::verify::{
     self, Answer as Found, Finding, Pins, Question, Report, Signer, State,
 };
-use provost_core::bundle::{change, sealed};
 use provost_core::code::Code;
 use provost_host::bundle::Directory;
 use provost_host::keys::{Keys, KeysError};

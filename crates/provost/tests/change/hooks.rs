@@ -2,7 +2,7 @@
 
 mod after_call;
 
-use provost_engine::change::ports::{Entry, IntentRegistry as _, RegistryView};
+use provost_change::ports::{Entry, IntentRegistry as _, RegistryView};
 use provost_store::registry::Registry;
 use provost_testkit::stage::{Stage, program};
 use serde_json::{Value, json};

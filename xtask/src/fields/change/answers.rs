@@ -7,30 +7,30 @@ mod scene;
 
 use std::collections::BTreeSet;
 
-use provost_core::intent::answer::{Budget, Compared, Finished, Looked, Offered, Started, Unread};
-use provost_core::intent::claims;
-use provost_core::intent::conflict::{Peer, conflicts, exclusions, peers};
-use provost_core::intent::finish::{self, Stop, conclude, needs_person};
-use provost_core::intent::hygiene::{AtFinish, AtStart, Finishing, Strictness as Hygiene};
-use provost_core::intent::queue::{position, waiting};
-use provost_core::intent::receipt::{self, Facts};
-use provost_core::intent::record::{Intent, ScopeStatus, State};
-use provost_core::intent::request::{FinishRequest, StartRequest};
-use provost_core::intent::run::RunHead;
-use provost_core::intent::scope::ChangeScope;
-use provost_core::intent::start::{Seen, Status, advice, continues, decide};
-use provost_core::intent::verify::{After, Patch, Side, Verified, judge};
-use provost_core::intent::workspace::{Moved, Workspace};
+use provost_change::analysis::run::RunHead;
+use provost_change::answer::{Budget, Compared, Finished, Looked, Offered, Started, Unread};
+use provost_change::conflict::{Peer, conflicts, exclusions, peers};
+use provost_change::finish::claims;
+use provost_change::finish::decide::{self as finish, FinishStatus, Stop, conclude, needs_person};
+use provost_change::finish::verify::{After, Patch, Side, Verified, judge};
+use provost_change::hygiene::{AtFinish, AtStart, Finishing, Strictness as Hygiene};
+use provost_change::intent::{Intent, ScopeStatus, State};
+use provost_change::queue::{position, waiting};
+use provost_change::receipt::compose::{self as receipt, Facts};
+use provost_change::request::{FinishRequest, StartRequest};
+use provost_change::scope::ChangeScope;
+use provost_change::start::decide::{Seen, StartStatus, advice, continues, decide};
+use provost_change::tools::Request;
+use provost_change::tools::answers::{self as payload, Detail, Focus};
+use provost_change::tools::arguments::{ReceiptFormat, Shown};
+use provost_core::checkout::{CheckoutState, Moved};
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
-use provost_core::structure::Report;
-use provost_core::structure::baseline;
-use provost_core::structure::blast::radius;
-use provost_core::structure::budget::{Asked, Budgets, Headroom, Standing, Strictness, gate};
-use provost_core::structure::compare::compare;
-use provost_formats::change::arguments::{ReceiptFormat, Shown};
-use provost_formats::change::tools::Request;
-use provost_formats::change::{self as payload, Detail, Focus};
+use provost_lens::structure::Report;
+use provost_lens::structure::baseline;
+use provost_lens::structure::blast::radius;
+use provost_lens::structure::budget::{Asked, Budgets, Headroom, Standing, Strictness, gate};
+use provost_lens::structure::compare::compare;
 use serde_json::{Map, Value, json};
 
 use scene::{
@@ -93,7 +93,7 @@ fn starts() -> Answer<Vec<Value>> {
     Ok(values)
 }
 
-fn started(request: &StartRequest, others: &[Intent], now: &Workspace) -> Answer<Started> {
+fn started(request: &StartRequest, others: &[Intent], now: &CheckoutState) -> Answer<Started> {
     let peers: Vec<Peer> = seen(|viewer| peers(others, &[], viewer));
     let found = conflicts(&request.scope, &peers);
     let hygiene = AtStart::look(&request.scope, now, &peers);
@@ -104,9 +104,9 @@ fn started(request: &StartRequest, others: &[Intent], now: &Workspace) -> Answer
         request.policy,
     );
     let state = match status {
-        Status::Active => State::Active,
-        Status::Queued => State::Queued,
-        Status::Blocked | Status::NeedsAnalysis => State::Refused,
+        StartStatus::Active => State::Active,
+        StartStatus::Queued => State::Queued,
+        StartStatus::Blocked | StartStatus::NeedsAnalysis => State::Refused,
     };
     let intent = intent(1, request.scope.clone(), state)?;
     let before = report(1, None)?;
@@ -116,7 +116,7 @@ fn started(request: &StartRequest, others: &[Intent], now: &Workspace) -> Answer
         total_agents: 1 + peers.len(),
         stale_count: 0,
         position: seen(|viewer| position(&intent, others, viewer)),
-        continuing: status == Status::Active && continues(&hygiene, request.policy),
+        continuing: status == StartStatus::Active && continues(&hygiene, request.policy),
         blind: None,
         drifted: Vec::new(),
         blast: Some(radius(&before, &[MINE], request.depth)),
@@ -124,7 +124,7 @@ fn started(request: &StartRequest, others: &[Intent], now: &Workspace) -> Answer
         budget: Some(budget(&before)),
         replay: false,
         replaced: vec!["intent-0".to_owned()],
-        next_step: if status == Status::Active {
+        next_step: if status == StartStatus::Active {
             String::new()
         } else {
             advice(&found, Seen::All(&hygiene))
@@ -171,7 +171,7 @@ fn verified(dead: &str, check: &finish::ScopeCheck) -> Answer<(Verified, Report,
         before: Some(side(&name_before, &before)),
         after: After::Fresh(side(&name_after, &after)),
         strictness: Strictness::default(),
-        without_run: provost_core::intent::verify::WithoutRun::Accepted,
+        without_run: provost_change::finish::verify::WithoutRun::Accepted,
     });
     Ok((verified, before, after))
 }
@@ -269,11 +269,11 @@ fn unjudged(
     intent: Intent,
     request: &FinishRequest,
     evidence: &BTreeSet<RawPath>,
-    now: Workspace,
+    now: CheckoutState,
 ) -> Finished {
     Finished {
         intent,
-        status: finish::Status::Unverified,
+        status: FinishStatus::Unverified,
         reason: None,
         needs_person: false,
         next_step: None,
@@ -379,7 +379,7 @@ fn looks() -> Answer<Vec<Value>> {
         before: Some(side(&name, &before)),
         after: After::None,
         strictness: early.strictness,
-        without_run: provost_core::intent::verify::WithoutRun::Accepted,
+        without_run: provost_change::finish::verify::WithoutRun::Accepted,
     }));
     let found = [look(MINE)?, look(THEIRS)?, waits, early];
     let mut values: Vec<Value> = found.iter().map(payload::looked).collect();

@@ -109,12 +109,7 @@ pub(super) fn head(bundle: &Bundle<'_>) -> Vec<Finding> {
 }
 
 /// Whether the records of the chain `name` reach `known` and have its hash there.
-pub(crate) fn compare(
-    name: &str,
-    records: &[Record],
-    known: &LedgerHead,
-    who: &str,
-) -> Vec<Finding> {
+pub fn compare(name: &str, records: &[Record], known: &LedgerHead, who: &str) -> Vec<Finding> {
     let at = usize::try_from(known.seq)
         .ok()
         .and_then(|at| records.get(at));
@@ -136,7 +131,7 @@ pub(crate) fn compare(
 }
 
 /// The message of an error, with its causes.
-pub(crate) fn words(error: &impl std::error::Error) -> String {
+pub fn words(error: &impl std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),

@@ -254,16 +254,16 @@ impl Report {
 }
 
 /// Messages for one kind of evidence.
-pub(in crate::bundle) struct Words {
+pub struct Words {
     /// If all three answers are yes.
-    pub(in crate::bundle) whole: &'static str,
+    pub whole: &'static str,
     /// If the run or change is still active.
-    pub(in crate::bundle) unfinished: &'static str,
+    pub unfinished: &'static str,
 }
 
 impl Words {
     /// The verdict for `code` and the first of `findings`: an allow only for `OK`.
-    pub(in crate::bundle) fn verdict(&self, code: Code, findings: &[Finding]) -> Verdict {
+    pub fn verdict(&self, code: Code, findings: &[Finding]) -> Verdict {
         let because = |words: &str| match findings.first() {
             Some(finding) => format!("{words}: {} {}", finding.path, finding.problem),
             None => words.to_owned(),
@@ -280,7 +280,7 @@ impl Words {
 
 impl Signer {
     /// The machine-readable word for the signer, and the key id if there is one.
-    pub(in crate::bundle) fn word_and_key(&self) -> (&'static str, Option<String>) {
+    pub fn word_and_key(&self) -> (&'static str, Option<String>) {
         match self {
             Self::Trusted(key) => ("trusted", Some(key.id())),
             Self::Another(key) => ("another", Some(key.id())),

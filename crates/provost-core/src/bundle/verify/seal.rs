@@ -32,15 +32,15 @@ pub(super) fn open(bundle: &mut Bundle<'_>, problems: &mut Vec<Finding>) {
 }
 
 /// The result of opening an envelope.
-pub(crate) struct Examined {
-    pub(crate) signer: Signer,
+pub struct Examined {
+    pub signer: Signer,
     /// The signed bytes, unless a signature is wrong. With an unknown key they are only a claim.
-    pub(crate) payload: Option<Vec<u8>>,
-    pub(crate) finding: Option<Finding>,
+    pub payload: Option<Vec<u8>>,
+    pub finding: Option<Finding>,
 }
 
 /// Opens `envelope` with the caller's keys, of which only `want_key` is accepted if it is given.
-pub(crate) fn examine(
+pub fn examine(
     envelope: &Envelope,
     trusted: &[PublicKey],
     want_key: Option<&PublicKey>,

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use provost_core::intent::conflict::{conflicts, peers};
-use provost_core::intent::course::Happening;
-use provost_core::intent::record::{Intent, State, VERSION, Viewer};
-use provost_core::intent::scope::ChangeScope;
-use provost_engine::change::ports::{Entry, IntentRegistry as _, RegistryView};
+use provost_change::conflict::{conflicts, peers};
+use provost_change::event::Happening;
+use provost_change::intent::{Intent, State, VERSION, Viewer};
+use provost_change::ports::{Entry, IntentRegistry as _, RegistryView};
+use provost_change::scope::ChangeScope;
 
 use super::*;
 
@@ -38,7 +38,7 @@ fn intent(id: &str, pid: u32, allowed: &[&str], now: i64) -> Intent {
         radius_level: String::new(),
         snapshot: None,
         baseline_sha256: None,
-        strictness: provost_core::structure::budget::Strictness::default(),
+        strictness: provost_lens::structure::budget::Strictness::default(),
         was_violated: false,
         carried: None,
         named: Vec::new(),

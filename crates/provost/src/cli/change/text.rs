@@ -4,19 +4,21 @@
 
 use std::path::Path;
 
+use provost_change::analysis::run::RunHead;
+use provost_change::answer::{Finished, Listed, Promoted, Started};
+use provost_change::conflict::Conflict;
+use provost_change::finish::decide::FinishStatus;
+use provost_change::finish::verify::Verified;
+use provost_change::hygiene::{AtFinish, AtStart, Class, Overlap};
+use provost_change::intent::{Intent, Ownership, utc};
+use provost_change::receipt::compose::inside;
+use provost_change::start::decide::StartStatus;
+use provost_change::tools::answers::{
+    ANALYSIS_GONE, COME_FIRST, JUDGED_WITH_OTHERS, markdown, message,
+};
 use provost_core::gate::command::quote;
-use provost_core::intent::answer::{Finished, Listed, Promoted, Started};
-use provost_core::intent::conflict::Conflict;
-use provost_core::intent::finish;
-use provost_core::intent::hygiene::{AtFinish, AtStart, Class, Overlap};
-use provost_core::intent::receipt::inside;
-use provost_core::intent::record::{Intent, Ownership, utc};
-use provost_core::intent::run::RunHead;
-use provost_core::intent::start::Status;
-use provost_core::intent::verify::Verified;
-use provost_core::structure::Report;
 use provost_core::wording::counted;
-use provost_formats::change::{ANALYSIS_GONE, COME_FIRST, JUDGED_WITH_OTHERS, markdown, message};
+use provost_lens::structure::Report;
 use serde_json::Value;
 
 use super::spoken::spoken;
@@ -183,10 +185,10 @@ fn started(asked: &Asked<'_>, start: &Start, answer: &Started, root: &str) -> St
         _ => format!("{status}: {}\n", spoken(&answer.next_step)),
     };
     // A refused change holds nothing, and needs no next step.
-    if matches!(answer.status, Status::Active | Status::Queued) {
+    if matches!(answer.status, StartStatus::Active | StartStatus::Queued) {
         text += &line("change", id);
     }
-    if let (Status::Active, Some(intent)) = (answer.status, intent) {
+    if let (StartStatus::Active, Some(intent)) = (answer.status, intent) {
         text += &line("until", &utc(intent.expires_at));
         text += &by_the_letter(asked.root, &start.files);
     }
@@ -197,7 +199,7 @@ fn started(asked: &Asked<'_>, start: &Start, answer: &Started, root: &str) -> St
         text += &format!("replaced: {replaced}, your earlier change, was released\n");
     }
     text += &others(&answer.conflicts, root);
-    let queued = answer.status == Status::Queued;
+    let queued = answer.status == StartStatus::Queued;
     if let Some(found) = answer.hygiene.as_ref().filter(|_| !queued) {
         text += &uncommitted(found, root);
     }
@@ -214,22 +216,24 @@ fn after_start(asked: &Asked<'_>, start: &Start, answer: &Started, id: &str) -> 
     let touched = files(start.files.iter().map(String::as_str));
     let again = format!("{}{touched}", quote(&start.intent));
     match answer.status {
-        Status::Active => after_the_edit(asked, id, &touched),
-        Status::NeedsAnalysis
+        StartStatus::Active => after_the_edit(asked, id, &touched),
+        StartStatus::NeedsAnalysis
             if asked.agent.is_none() && std::env::var_os("PROVOST_AGENT").is_none() =>
         {
             let note = "note: without --agent NAME each shell is an agent of its own, and sees no \
                         analysis of another\n";
             format!("{note}{}", asked.next("--agent NAME analyze"))
         }
-        Status::NeedsAnalysis => asked.next("analyze"),
-        Status::Queued => asked.next(&format!("promote {id}")),
-        Status::Blocked if !answer.conflicts.is_empty() => asked.next(&format!("queue {again}")),
-        Status::Blocked if answer.hygiene.as_ref().is_some_and(AtStart::blocks_edit) => {
+        StartStatus::NeedsAnalysis => asked.next("analyze"),
+        StartStatus::Queued => asked.next(&format!("promote {id}")),
+        StartStatus::Blocked if !answer.conflicts.is_empty() => {
+            asked.next(&format!("queue {again}"))
+        }
+        StartStatus::Blocked if answer.hygiene.as_ref().is_some_and(AtStart::blocks_edit) => {
             let own = asked.next(&format!("start {again} --continue-own-wip"));
             format!("{} # if these changes are yours\n", own.trim_end())
         }
-        Status::Blocked => String::new(),
+        StartStatus::Blocked => String::new(),
     }
 }
 
@@ -306,7 +310,7 @@ fn finished(asked: &Asked<'_>, touched: &Touched, done: &Finished) -> String {
     text += &names("reported and not changed", &unchanged);
     if let Some(found) = &done.hygiene {
         text += &overlapping(&found.overlaps, root);
-        if done.status == finish::Status::AcceptedWithExternalChanges {
+        if done.status == FinishStatus::AcceptedWithExternalChanges {
             text += &names("not of this change", &near(root, found.external()));
         }
     }

@@ -11,12 +11,12 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
+use provost_core::checkout::CheckoutState;
 use provost_core::code::Code;
-use provost_core::intent::workspace::Workspace;
 use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::path::{RawPath, RepoPath};
-use provost_engine::change::ports::Checkout as _;
+use provost_engine::ports::Checkout as _;
 use provost_fs::atomic::{self, Durability};
 use provost_host::shared_checkout::SharedCheckout;
 use serde_json::json;
@@ -30,7 +30,7 @@ const NAMED: usize = 5;
 /// The state of the checkout before the last open call of one session.
 pub(super) struct LastCall {
     file: PathBuf,
-    before: Option<Workspace>,
+    before: Option<CheckoutState>,
 }
 
 impl LastCall {

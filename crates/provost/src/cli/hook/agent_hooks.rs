@@ -15,16 +15,16 @@ use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use provost_change::hook::guard::{self, Denied};
+use provost_change::hook::tool_call::{self, Call, Event, What};
+use provost_change::intent::{Intent, Viewer};
+use provost_change::ports::IntentRegistry as _;
 use provost_core::code::Code;
 use provost_core::gate::diff::Rules;
 use provost_core::hook::{Decision, Unbound};
-use provost_core::intent::guard::{self, Denied};
-use provost_core::intent::record::{Intent, Viewer};
 use provost_core::json;
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::protect;
-use provost_engine::change::ports::IntentRegistry as _;
-use provost_formats::agent_hook::{self, Call, Event, What};
 use provost_host::{clock, process_owner};
 use provost_store::registry::Registry;
 
@@ -93,7 +93,7 @@ fn judge() -> Result<String, Failure> {
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::of(Code::HookDenied, &error))?;
     let value = json::parse(&bytes).map_err(|error| Failure::of(Code::HookDenied, &error))?;
-    let event = agent_hook::parse(&value).map_err(|error| {
+    let event = tool_call::parse(&value).map_err(|error| {
         let failure = Failure::of(Code::HookDenied, &error);
         match error.hint() {
             Some(hint) => failure.hint(hint),

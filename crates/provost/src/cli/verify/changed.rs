@@ -1,6 +1,6 @@
 //! The answer about the evidence of a controlled change.
 
-use provost_core::bundle::change::ChangeReport;
+use provost_change::evidence::ChangeReport;
 use provost_core::bundle::key::NamedKey;
 use provost_core::bundle::verify::{Answer as Found, Question, Signer};
 use provost_core::code::Code;

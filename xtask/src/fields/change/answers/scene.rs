@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use provost_core::intent::record::{Intent, State, VERSION, Viewer};
-use provost_core::intent::run::digest;
-use provost_core::intent::scope::ChangeScope;
-use provost_core::intent::workspace::{DirtyFile, Snapshot, Workspace};
+use provost_change::analysis::run::digest;
+use provost_change::intent::{Intent, State, VERSION, Viewer};
+use provost_change::scope::ChangeScope;
+use provost_core::checkout::{CheckoutState, DirtyFile, Snapshot};
 use provost_core::lease::Owner;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
-use provost_core::structure::graph::Graph;
-use provost_core::structure::metrics::{Metrics, Parts};
-use provost_core::structure::{Function, REPORT_VERSION, Report, Settings, SourceFile, health};
+use provost_lens::structure::graph::Graph;
+use provost_lens::structure::metrics::{Metrics, Parts};
+use provost_lens::structure::{Function, REPORT_VERSION, Report, Settings, SourceFile, health};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ pub(super) fn report(branches: u32, dead: Option<&str>) -> Answer<Report> {
 }
 
 /// A checkout with these dirty files.
-pub(super) fn workspace(paths: &[(&str, Option<&str>)]) -> Workspace {
+pub(super) fn workspace(paths: &[(&str, Option<&str>)]) -> CheckoutState {
     let object = |word: &str| format!("100644 {}", sha256(word.as_bytes()));
     let dirty = |(path, disk): &(&str, Option<&str>)| {
         let file = DirtyFile {
@@ -116,7 +116,7 @@ pub(super) fn workspace(paths: &[(&str, Option<&str>)]) -> Workspace {
         };
         (RawPath::new(*path), file)
     };
-    Workspace {
+    CheckoutState {
         tree: Some(sha256(b"tree")),
         dirty: paths.iter().map(dirty).collect(),
     }
@@ -164,7 +164,7 @@ pub(super) fn intent(pid: u32, scope: ChangeScope, state: State) -> Answer<Inten
             workspace: workspace(DIRTY),
         }),
         baseline_sha256: None,
-        strictness: provost_core::structure::budget::Strictness::default(),
+        strictness: provost_lens::structure::budget::Strictness::default(),
         was_violated: false,
         carried: None,
         named: Vec::new(),

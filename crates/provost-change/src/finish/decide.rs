@@ -1,0 +1,318 @@
+//! Decides whether a change is accepted when its agent finishes it.
+
+use std::collections::BTreeSet;
+
+use crate::finish::verify::{self, Verified};
+use crate::hygiene::Block;
+use crate::intent::{ScopeStatus, State};
+use crate::scope::{ChangeScope, ScopeError, normalise};
+use provost_core::checkout::CheckoutState;
+use provost_core::path::{RawPath, RepoPath};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FinishStatus {
+    /// The evidence, the scope and the structure hold.
+    Accepted,
+    /// This change holds; the checkout also has changes outside of its scope.
+    AcceptedWithExternalChanges,
+    /// There is not enough evidence to judge by.
+    Unverified,
+    /// The scope, the structure or a gate is violated.
+    Violated,
+    /// The time of the intent is over, or the analysis from before differs from the declared one.
+    Expired,
+}
+
+impl FinishStatus {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::AcceptedWithExternalChanges => "accepted_with_external_changes",
+            Self::Unverified => "unverified",
+            Self::Violated => "violated",
+            Self::Expired => "expired",
+        }
+    }
+
+    pub fn is_accepted(self) -> bool {
+        matches!(self, Self::Accepted | Self::AcceptedWithExternalChanges)
+    }
+}
+
+/// Reason for an intent whose time is over: it is not judged.
+pub const TTL_EXPIRED: &str = "ttl_expired";
+
+/// The step at which a finish stopped, and why.
+#[derive(Debug, Clone, Copy)]
+pub enum Stop<'a> {
+    /// The intent waits: its agent may not edit yet.
+    NotActive,
+    /// The intent was refused, or its files are held by another agent.
+    NotAllowed,
+    TimeOver,
+    /// Git cannot read the checkout, so no finish is accepted.
+    Blind,
+    /// Uncommitted changes block the finish.
+    Hygiene(Block),
+    /// The digest of the analysis from before differs from the declared one.
+    Expired,
+    /// The agent touched something that it did not declare.
+    Scope,
+    /// Every check before the structure passed, and the structure was judged.
+    Judged {
+        verified: &'a Verified,
+        /// Whether the checkout has uncommitted changes that are not part of this change.
+        external: bool,
+    },
+}
+
+impl Stop<'_> {
+    /// Why an intent in this state, under which its agent may not edit, cannot be finished.
+    pub fn without_permission(state: State) -> Self {
+        match state {
+            State::Expired => Self::TimeOver,
+            State::Queued => Self::NotActive,
+            State::Active | State::Refused | State::Clean | State::Orphaned | State::Replaced => {
+                Self::NotAllowed
+            }
+        }
+    }
+
+    /// What the owner of an intent can do that may not edit.
+    pub fn permission_advice(self) -> &'static str {
+        match self {
+            Self::TimeOver => {
+                "the time of this intent is over: renew it (manage_change_intent, \
+                 action=\"renew\"), or analyse the repository and start again with \
+                 dirty_scope_policy=\"continue_own_wip\"; either way the work is judged from where \
+                 it began"
+            }
+            Self::NotActive => "promote the intent first, and edit only then",
+            _ => {
+                "this intent may not edit: undo what was edited under it, and start again when the \
+                 files are free"
+            }
+        }
+    }
+}
+
+/// The answer to a finish, and the reason in one word.
+pub fn conclude(stop: Stop<'_>) -> (FinishStatus, Option<&'static str>) {
+    match stop {
+        Stop::NotActive => (FinishStatus::Unverified, Some("intent_not_active")),
+        Stop::NotAllowed => (FinishStatus::Unverified, Some("edit_not_allowed")),
+        Stop::TimeOver => (FinishStatus::Expired, Some(TTL_EXPIRED)),
+        Stop::Blind => (FinishStatus::Unverified, Some("git_unavailable")),
+        Stop::Hygiene(_) => (FinishStatus::Unverified, Some("workspace_hygiene")),
+        Stop::Expired => (FinishStatus::Expired, Some("report_digest_mismatch")),
+        Stop::Scope => (FinishStatus::Violated, Some("scope_violation")),
+        Stop::Judged { verified, external } => {
+            let status = match verified.status {
+                verify::PatchStatus::Accepted if external => {
+                    FinishStatus::AcceptedWithExternalChanges
+                }
+                verify::PatchStatus::Accepted => FinishStatus::Accepted,
+                verify::PatchStatus::AcceptedWithExternalChanges => {
+                    FinishStatus::AcceptedWithExternalChanges
+                }
+                verify::PatchStatus::Unverified => FinishStatus::Unverified,
+                verify::PatchStatus::Violated => FinishStatus::Violated,
+            };
+            (status, verified.reason)
+        }
+    }
+}
+
+pub fn needs_person(stop: Stop<'_>) -> bool {
+    match stop {
+        Stop::TimeOver | Stop::Blind | Stop::Hygiene(_) | Stop::Expired | Stop::Scope => true,
+        Stop::NotActive | Stop::NotAllowed => false,
+        Stop::Judged { verified, .. } => verified.status == verify::PatchStatus::Violated,
+    }
+}
+
+/// Result of a scope check. Paths match the declared ones exactly; forbidden ones match as
+/// patterns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScopeCheck {
+    pub status: ScopeStatus,
+    pub declared: Vec<RepoPath>,
+    /// The paths that the agent says it touched.
+    pub actual: Vec<RawPath>,
+    /// Touched, but not declared.
+    pub unexpected: Vec<RawPath>,
+    pub forbidden: Vec<RawPath>,
+    /// Touched, and declared only as related.
+    pub expanded: Vec<RawPath>,
+    /// Declared, but not touched.
+    pub untouched: Vec<RepoPath>,
+}
+
+/// Compares the paths that an agent says it touched with those that it declared.
+pub fn check(scope: &ChangeScope, evidence: &BTreeSet<RawPath>) -> ScopeCheck {
+    let (mut forbidden, mut unexpected, mut expanded) = (Vec::new(), Vec::new(), Vec::new());
+    for path in evidence {
+        let named = RepoPath::try_from(path).ok();
+        let named = named.filter(|path| scope.names(path));
+        if scope.forbids(&path.to_string()) {
+            forbidden.push(path.clone());
+        } else if let Some(named) = named {
+            if !scope.allowed_files.contains(&named) {
+                expanded.push(path.clone());
+            }
+        } else {
+            unexpected.push(path.clone());
+        }
+    }
+    let untouched = |path: &&RepoPath| !evidence.contains(&RawPath::from(*path));
+    let status = if !forbidden.is_empty() || !unexpected.is_empty() {
+        ScopeStatus::Violated
+    } else if !expanded.is_empty() {
+        ScopeStatus::Expanded
+    } else {
+        ScopeStatus::Clean
+    };
+    let declared = || scope.allowed_files.iter().chain(&scope.allowed_related);
+    ScopeCheck {
+        status,
+        actual: evidence.iter().cloned().collect(),
+        unexpected,
+        forbidden,
+        expanded,
+        untouched: scope
+            .allowed_files
+            .iter()
+            .filter(untouched)
+            .cloned()
+            .collect(),
+        declared: declared().cloned().collect(),
+    }
+}
+
+/// Reads the paths that an agent says it touched, as seen from the root `below` the top.
+///
+/// A path that is not UTF-8 is matched by its `\xNN` form, as in payloads, but only if it is dirty.
+pub fn evidence<S: AsRef<str>>(
+    entries: &[S],
+    below: &str,
+    now: Option<&CheckoutState>,
+) -> Result<BTreeSet<RawPath>, ScopeError> {
+    let escaped = |text: &str| {
+        let raw = RawPath::try_from(text.to_owned()).ok()?;
+        let raw = if below.is_empty() {
+            raw
+        } else {
+            RawPath::new(below).join(raw.as_bytes())
+        };
+        let dirty = now?.dirty.contains_key(&raw);
+        (dirty && RepoPath::try_from(&raw).is_err()).then_some(raw)
+    };
+    let mut paths = BTreeSet::new();
+    let mut plain: Vec<&str> = Vec::new();
+    for entry in entries {
+        match escaped(entry.as_ref()) {
+            Some(raw) => {
+                paths.insert(raw);
+            }
+            None => plain.push(entry.as_ref()),
+        }
+    }
+    let plain = normalise("changed_files", &plain, below)?;
+    paths.extend(plain.iter().map(RawPath::from));
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{checkout, dirty_file};
+
+    fn set(paths: &[&str]) -> BTreeSet<RawPath> {
+        paths.iter().map(|path| RawPath::new(*path)).collect()
+    }
+
+    #[test]
+    fn forbidden_beats_allowed_and_is_not_repeated() {
+        let scope = ChangeScope::parse(&["a", "docs/x", "d"], &["r"], &["docs/*"], "").unwrap();
+        let cases = [
+            (&["a"][..], &[][..], &[][..]),
+            (&["a", "r"], &[], &[]),
+            (&["a", "b"], &["b"], &[]),
+            (&["docs/x"], &[], &["docs/x"]),
+            (&["docs/y", "z"], &["z"], &["docs/y"]),
+            (&["d/below"], &["d/below"], &[]),
+            (&[".provost/x"], &[], &[".provost/x"]),
+        ];
+        for (touched, unexpected, forbidden) in cases {
+            let found = check(&scope, &set(touched));
+            assert_eq!(
+                found.unexpected.into_iter().collect::<BTreeSet<_>>(),
+                set(unexpected)
+            );
+            assert_eq!(
+                found.forbidden.into_iter().collect::<BTreeSet<_>>(),
+                set(forbidden)
+            );
+            let violated = !unexpected.is_empty() || !forbidden.is_empty();
+            let status = match (violated, touched.contains(&"r")) {
+                (true, _) => ScopeStatus::Violated,
+                (false, true) => ScopeStatus::Expanded,
+                (false, false) => ScopeStatus::Clean,
+            };
+            assert_eq!(found.status, status, "{touched:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_no_text_can_be_reported() {
+        let now = checkout(&[]);
+        let mut now = now;
+        now.dirty
+            .insert(RawPath::new(b"d/\xff".to_vec()), dirty_file("??", "-", "1"));
+        let read = evidence(&["d/\\xff", "./a"], "", Some(&now)).unwrap();
+        assert!(read.contains(&RawPath::new(b"d/\xff".to_vec())));
+        assert!(read.contains(&RawPath::new("a")));
+        assert!(evidence(&["../a"], "", None).is_err());
+        assert!(
+            evidence(&["a"], "sub", None)
+                .unwrap()
+                .contains(&RawPath::new("sub/a"))
+        );
+    }
+
+    #[test]
+    fn each_stop_has_its_answer() {
+        let cases = [
+            (
+                Stop::NotActive,
+                FinishStatus::Unverified,
+                "intent_not_active",
+                false,
+            ),
+            (
+                Stop::Blind,
+                FinishStatus::Unverified,
+                "git_unavailable",
+                true,
+            ),
+            (
+                Stop::Hygiene(Block::MissingEvidence),
+                FinishStatus::Unverified,
+                "workspace_hygiene",
+                true,
+            ),
+            (
+                Stop::Expired,
+                FinishStatus::Expired,
+                "report_digest_mismatch",
+                true,
+            ),
+            (Stop::Scope, FinishStatus::Violated, "scope_violation", true),
+        ];
+        for (stop, status, reason, person) in cases {
+            assert_eq!(conclude(stop), (status, Some(reason)));
+            assert_eq!(needs_person(stop), person);
+            assert!(!status.is_accepted());
+        }
+    }
+}
