@@ -12,7 +12,7 @@
 //! - A refused attempt that is being fixed stays in the state with its refusal; see [`fix`].
 
 mod consent;
-mod cross_tests;
+pub mod cross_tests;
 pub mod effect;
 pub mod fact;
 pub mod fix;

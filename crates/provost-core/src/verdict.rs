@@ -45,6 +45,18 @@ impl Verdict {
         self
     }
 
+    /// Notes that decide nothing: `details.notes[]`.
+    pub fn notes(&self) -> impl Iterator<Item = &str> {
+        let details = self.details.as_ref();
+        let notes = details.and_then(|details| details.get("notes")?.as_array());
+        notes.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    /// What helps, if that is more than the page of the code: `details.hint`.
+    pub fn hint(&self) -> Option<&str> {
+        self.details.as_ref()?.get("hint")?.as_str()
+    }
+
     /// The exit status of a command that answers with this verdict.
     pub fn exit(&self) -> Exit {
         if self.allow {

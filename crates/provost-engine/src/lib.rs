@@ -14,6 +14,7 @@ pub mod land;
 pub mod opening;
 pub mod plan;
 pub mod ports;
+pub mod query;
 pub mod refused;
 pub mod release;
 pub mod replay;

@@ -43,6 +43,21 @@ fn is_unseen(letter: char) -> bool {
     letter.is_control() || directs || hides
 }
 
+/// `text` without anything a terminal would obey.
+pub fn neutralise(text: &str) -> String {
+    let safe = |character: char| match character {
+        '\n' | '\t' => character,
+        other if other.is_control() || is_direction(other) => '\u{fffd}',
+        other => other,
+    };
+    text.chars().map(safe).collect()
+}
+
+/// Characters that make text read in another order than it is stored.
+fn is_direction(character: char) -> bool {
+    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// The one of `names` that is closest to `name`, if one is close enough.
 pub fn closest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A word longer than any name cannot be close, and would only take time.

@@ -104,7 +104,7 @@ impl DirBundle {
 
 /// The port error for an error of the store.
 pub(crate) fn refuse(error: StoreError) -> PortError {
-    PortError::of(error.code(), error)
+    PortError::from(error)
 }
 
 impl ports::Bundle for DirBundle {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use provost_core::code::Code;
+use provost_core::code::{Code, Coded};
 use provost_core::json::ReadError;
 use provost_core::lease::RequestError;
 use provost_core::record::ChainError;
@@ -96,9 +96,8 @@ pub enum StoreError {
     Pinned { run_id: String },
 }
 
-impl StoreError {
-    /// The code of a command that fails with this error.
-    pub fn code(&self) -> Code {
+impl Coded for StoreError {
+    fn code(&self) -> Code {
         match self {
             Self::Chain { .. } | Self::Moved { .. } | Self::Pinned { .. } => Code::EvidenceAltered,
             Self::Event(_) | Self::Request(_) => Code::Bug,
@@ -116,7 +115,9 @@ impl StoreError {
             | Self::Number { .. } => Code::StoreFailed,
         }
     }
+}
 
+impl StoreError {
     /// Adds the path of the database.
     pub(crate) fn database(path: &Path) -> impl Fn(rusqlite::Error) -> Self {
         let path = path.to_owned();

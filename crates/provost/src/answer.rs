@@ -168,7 +168,7 @@ impl From<PortError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        Self::of(error.code(), &error)
+        PortError::from(error).into()
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use provost_core::object::Oid;
 use provost_core::run::refs::{self, Kind};
+use provost_engine::query::{self, Landed};
 
 use crate::answer::Failure;
-use crate::history::{self, Landed};
 use crate::places::Places;
 
 /// Work that one of our refs keeps.
@@ -42,7 +42,7 @@ pub(crate) fn unlanded(place: &Places) -> Result<Vec<KeptWork>, Failure> {
         );
     }
     let runs: Vec<&str> = kept.iter().map(KeptWork::run_id).collect();
-    let landed = history::landed(place, &runs);
+    let landed = query::landed(place, &runs);
     kept.retain(|one| !has_landed(one, &landed) && !is_empty(place, one));
     Ok(kept)
 }

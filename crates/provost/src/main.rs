@@ -26,7 +26,6 @@ mod progress;
 mod report;
 mod session;
 mod show;
-mod tail;
 mod times;
 mod traffic;
 mod user_consent;

@@ -18,10 +18,10 @@ use provost_core::record::{Head, Record};
 use provost_core::run::State;
 use provost_core::run::fact::Part;
 use provost_engine::chain::{self, Document, Standing};
+use provost_engine::query::RunArchive as _;
 use provost_store::ledger;
 
 use crate::answer::Failure;
-use crate::history;
 use crate::input;
 use crate::places::Places;
 
@@ -40,7 +40,7 @@ pub(crate) fn require_accepted(place: &Places, run: &State) -> Result<(), Failur
     };
     let (run_id, id) = (&run.names.run_id, &part.chain);
     let known = read(place, id)?;
-    let records = history::records(place, run_id)?;
+    let records = place.records(run_id)?;
     let head = records.last().map_or("", |last| last.hash.as_str());
     let Some(captured) = &run.captured else {
         // A run without a result has nothing to land, and the landing says so.

@@ -20,6 +20,7 @@ use provost_core::user_secret::Secret;
 use provost_engine::drive::{self, Ports, Source};
 use provost_engine::land::{self, LandPorts, Landed, Sealed};
 use provost_engine::ports::{Bundle as _, Clock, Ledger, Observer, PortError, Signer};
+use provost_engine::query;
 use provost_engine::replay::{self, Reexecuted, Rehydrated, ReplayPorts};
 use provost_fs::atomic;
 use provost_host::bundle::Directory;
@@ -34,7 +35,6 @@ pub(crate) use provost_store::{bundle::DirBundle as RunBundle, driven::DrivenLed
 use crate::answer::Failure;
 #[cfg(feature = "failpoints")]
 pub(crate) use crate::crash_points::{CrashingBundle as RunBundle, CrashingLedger as RunLedger};
-use crate::history;
 use crate::parts;
 use crate::places::Places;
 use crate::user_consent::Sent;
@@ -80,10 +80,10 @@ impl Session {
     /// Takes over the run `run_id`, if no process drives it and this user began it.
     pub(crate) fn open(place: Places, run_id: &str) -> Result<Self, Failure> {
         // Nothing is written to a run of another user, not even a lock.
-        history::require_own(&place, run_id)?;
+        query::require_own(&place, run_id)?;
         let directory = place.run(run_id);
         let lock = lock(&directory, run_id)?;
-        history::require_own(&place, run_id)?;
+        query::require_own(&place, run_id)?;
         let secret = place.secret()?;
         let ledger = RunLedger::open(&directory.join(LEDGER), Head::genesis());
         let ledger = ledger.map(|ledger| ledger.marked_with(secret));
@@ -196,7 +196,7 @@ pub(crate) fn land(
     named: &[Sent],
     observer: &mut dyn Observer,
 ) -> Result<Landed, Failure> {
-    history::require_own(&place, run_id)?;
+    query::require_own(&place, run_id)?;
     // The cache may have been cleared since the run, or the repository copied.
     place.prepare()?;
     let directory = place.run(run_id);
@@ -204,7 +204,7 @@ pub(crate) fn land(
     let mut registry = place.registry()?;
     let signer = KeySigner::of(&place)?;
     let cache = place.cache()?.to_owned();
-    let brokered = history::state(&place, run_id);
+    let brokered = query::state(&place, run_id);
     // What cannot be read is refused below, with a better message.
     if let Ok(state) = &brokered {
         parts::require_accepted(&place, state)?;
@@ -255,7 +255,7 @@ pub(crate) fn reexecute(
     run_id: &str,
     observer: &mut dyn Observer,
 ) -> Result<Reexecuted, Failure> {
-    history::require_own(&place, run_id)?;
+    query::require_own(&place, run_id)?;
     // The cache may have been cleared since the run.
     place.prepare()?;
     let directory = place.run(run_id);
@@ -263,7 +263,7 @@ pub(crate) fn reexecute(
     let mut registry = place.registry()?;
     let signer = KeySigner::of(&place)?;
     let cache = place.cache()?.to_owned();
-    let brokered = history::state(&place, run_id);
+    let brokered = query::state(&place, run_id);
     let mut machine = Machine::new(place.repo, &cache, &directory, run_id);
     let brokered = brokered.as_ref().map(|state| state.opened.brokered());
     machine.know(&brokered.unwrap_or_default());
@@ -290,8 +290,7 @@ impl Sealed for SealedRun {
 
     fn after(&mut self, head: Head) -> Result<Box<dyn Ledger>, PortError> {
         let ledger = ledger(&self.0.join(AFTER), head, None);
-        let ledger = ledger.map_err(|error| PortError::of(error.code(), error))?;
-        Ok(Box::new(ledger))
+        Ok(Box::new(ledger?))
     }
 
     fn put_later(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {

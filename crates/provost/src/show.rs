@@ -9,6 +9,7 @@ use std::os::fd::AsFd;
 
 use provost_core::exit::Exit;
 use provost_core::verdict::Verdict;
+pub(crate) use provost_core::wording::neutralise;
 use serde_json::Value;
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -91,7 +92,7 @@ fn render_failure(failure: &Failure) -> String {
 fn render_verdict(verdict: &Verdict) -> String {
     if verdict.allow {
         let mut text = format!("ok: {}\n", one_line(&verdict.reason));
-        for note in notes(verdict) {
+        for note in verdict.notes() {
             text += &format!("  note: {}\n", one_line(note));
         }
         return text;
@@ -100,19 +101,10 @@ fn render_verdict(verdict: &Verdict) -> String {
     for row in findings(verdict) {
         text += &format!("  {}\n", one_line(&row));
     }
-    let hint = verdict.details.as_ref();
-    let hint = hint.and_then(|details| details.get("hint")?.as_str());
-    match hint {
+    match verdict.hint() {
         Some(hint) => text + &format!("hint: {}\n", neutralise(hint)),
         None => text + &format!("hint: provost explain {}\n", verdict.code),
     }
-}
-
-/// Notes of a verdict that decide nothing: `details.notes[]`.
-pub(crate) fn notes(verdict: &Verdict) -> impl Iterator<Item = &str> {
-    let details = verdict.details.as_ref();
-    let notes = details.and_then(|details| details.get("notes")?.as_array());
-    notes.into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// How many findings the text output lists.
@@ -122,10 +114,12 @@ const MOST_FINDINGS: usize = 40;
 ///
 /// A single finding is the reason itself and is not repeated.
 pub(crate) fn findings(verdict: &Verdict) -> Vec<String> {
-    let rows = verdict
-        .details
-        .as_ref()
-        .and_then(|details| details.get("findings"));
+    findings_of(&verdict.reason, verdict.details.as_ref())
+}
+
+/// The same for a denial that is not a whole verdict.
+pub(crate) fn findings_of(reason: &str, details: Option<&Value>) -> Vec<String> {
+    let rows = details.and_then(|details| details.get("findings"));
     let text = |row: &Value, key: &str| {
         row.get(key)
             .and_then(Value::as_str)
@@ -142,9 +136,8 @@ pub(crate) fn findings(verdict: &Verdict) -> Vec<String> {
     match rows {
         // What the reason contains already is not repeated.
         [one]
-            if verdict.reason.contains(&text(one, "path"))
-                && (!text(one, "path").is_empty()
-                    || verdict.reason.contains(&text(one, "problem"))) =>
+            if reason.contains(&text(one, "path"))
+                && (!text(one, "path").is_empty() || reason.contains(&text(one, "problem"))) =>
         {
             Vec::new()
         }
@@ -158,16 +151,6 @@ pub(crate) fn findings(verdict: &Verdict) -> Vec<String> {
                 .collect()
         }
     }
-}
-
-/// `text` without anything a terminal would obey.
-pub(crate) fn neutralise(text: &str) -> String {
-    let safe = |character: char| match character {
-        '\n' | '\t' => character,
-        other if other.is_control() || is_direction(other) => '\u{fffd}',
-        other => other,
-    };
-    text.chars().map(safe).collect()
 }
 
 /// `text` as a part of one line: neutralised, with its line ends and tabs escaped.
@@ -199,11 +182,6 @@ fn cut(text: &str, width: usize) -> String {
 pub(crate) fn width_of(out: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(out).ok()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
-}
-
-/// Characters that make text read in another order than it is stored.
-fn is_direction(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -29,18 +29,6 @@ pub(crate) fn age(then: &str, now: i64) -> String {
     }
 }
 
-/// The milliseconds from `began` to `ended`; none if either is no time.
-pub(crate) fn between(began: &str, ended: &str) -> Option<u64> {
-    let (began, ended) = (time::parse(began).ok()?, time::parse(ended).ok()?);
-    u64::try_from(ended.saturating_sub(began)).ok()
-}
-
-/// The milliseconds from `began` to `now`; none if that is no time.
-pub(crate) fn since(began: &str, now: i64) -> Option<u64> {
-    let began = time::parse(began).ok()?;
-    u64::try_from(now.saturating_sub(began)).ok()
-}
-
 /// A time to the second, in UTC.
 pub(crate) fn moment(text: &str) -> String {
     let Ok(millis) = time::parse(text) else {
@@ -89,7 +77,5 @@ mod tests {
         }
         assert_eq!(age("yesterday", start), "");
         assert_eq!(moment(then), "2026-01-31 12:00:00 UTC");
-        assert_eq!(between(then, "2026-01-31T12:00:01.500Z"), Some(1500));
-        assert_eq!(between(then, "2026-01-31T11:00:00Z"), None);
     }
 }

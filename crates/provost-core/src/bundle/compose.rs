@@ -303,8 +303,8 @@ impl<'a> Composer<'a> {
                 facts.insert("optional_red".into(), json!(red));
             }
         }
-        if let Some(changed) = self.state.changed_tests_facts() {
-            facts.insert("tests_changed".into(), changed);
+        if let Some(changed) = self.state.changed_tests() {
+            facts.insert("tests_changed".into(), json!(changed));
         }
         let (began, ended) = run.map(commands::span).unwrap_or_default();
         if let (Some(base), Some(run)) = (self.state.tests.get(&Side::Base), run) {
@@ -312,8 +312,8 @@ impl<'a> Composer<'a> {
             facts.insert("compared_with_base".into(), json!(compared));
             facts.insert("base".into(), commands::base(base));
         }
-        if let Some(rounds) = self.state.crossed_facts() {
-            facts.insert("two_sided".into(), rounds);
+        if let Some(rounds) = self.state.cross_tests() {
+            facts.insert("two_sided".into(), json!(rounds));
         }
         let failure = match run {
             None => Some(Failure {

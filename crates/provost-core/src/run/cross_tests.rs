@@ -6,7 +6,7 @@
 //!   stop the run.
 //! - They run after all gates, so that a refused run does not wait for them.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::fact::{CommandRun, CrossTrees, Ending, Side, TestRun};
 use super::judge::{judge_stopped, render_ending};
@@ -15,7 +15,9 @@ use crate::change::Change;
 use crate::code::Code;
 use crate::contract::Test;
 use crate::gate::command::line;
+use crate::object::Oid;
 use crate::path::RawPath;
+use crate::tally::Tally;
 use crate::testfile::is_test_file;
 use crate::verdict::Verdict;
 
@@ -41,6 +43,56 @@ impl Round {
             Self::Missing(_) => None,
         }
     }
+}
+
+/// The changed test files, and the results of the base's tests on the change.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChangedTests {
+    pub files: Vec<ChangedTestFile>,
+    pub only_tests: bool,
+    pub base_tests_pass_with_the_change: Option<bool>,
+    pub changed_tests_pass_without_it: Option<bool>,
+    /// The same as text, one item per line; the results of the base's tests come first.
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChangedTestFile {
+    pub path: RawPath,
+    pub what: &'static str,
+}
+
+/// Both rounds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CrossTests {
+    pub test_files: Vec<RawPath>,
+    pub only_tests: bool,
+    pub base_tests_on_candidate: Option<CrossRound>,
+    pub candidate_tests_on_base: Option<CrossRound>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum CrossRound {
+    Missing {
+        missing: String,
+        code: Code,
+    },
+    Ran {
+        tree: Oid,
+        cached: bool,
+        passed: bool,
+        commands: Vec<CrossCommand>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CrossCommand {
+    pub name: String,
+    pub ending: String,
+    pub tests: Option<Tally>,
+    pub stdout: String,
+    pub stderr: String,
 }
 
 impl State {
@@ -84,7 +136,7 @@ impl State {
     }
 
     /// The changes of test files, and whether nothing else changed.
-    fn changed_tests(&self) -> (Vec<&Change>, bool) {
+    fn test_changes(&self) -> (Vec<&Change>, bool) {
         let changes = self.captured.iter().flat_map(|captured| &captured.changes);
         let (tests, rest): (Vec<&Change>, Vec<&Change>) =
             changes.partition(|change| is_test_file(&change.path));
@@ -97,7 +149,7 @@ impl State {
         if let Some(round) = self.crossed.get(&side) {
             return Some(round.clone());
         }
-        let (tests, only_tests) = self.changed_tests();
+        let (tests, only_tests) = self.test_changes();
         let same = match side {
             Side::OldTests => self.tests.get(&Side::Base),
             Side::NewTests => self.tests.get(&Side::Candidate),
@@ -107,39 +159,41 @@ impl State {
         same.map(|run| Round::Ran(run.clone()))
     }
 
-    /// The changed test files, and the results of the base's tests on the change, as data.
-    pub fn changed_tests_facts(&self) -> Option<Value> {
-        let (tests, only_tests) = self.changed_tests();
-        let row = |change: &&Change| json!({ "path": change.path, "what": what(change) });
-        let passed = |side| match self.round(side) {
-            Some(Round::Ran(run)) => json!(self.has_passed(&run)),
-            _ => Value::Null,
+    /// Whether the round of `side` passed, if it ran.
+    fn round_passed(&self, side: Side) -> Option<bool> {
+        match self.round(side)? {
+            Round::Ran(run) => Some(self.has_passed(&run)),
+            Round::Missing(_) => None,
+        }
+    }
+
+    /// What is known about changed test files and scripts; `None` if none changed.
+    pub fn changed_tests(&self) -> Option<ChangedTests> {
+        let (tests, only_tests) = self.test_changes();
+        let row = |change: &&Change| ChangedTestFile {
+            path: change.path.clone(),
+            what: what(change),
         };
         let is_reported = !tests.is_empty() || !self.changed_scripts().is_empty();
-        is_reported.then(|| {
-            json!({
-                "files": tests.iter().map(row).collect::<Vec<_>>(),
-                "only_tests": only_tests && !tests.is_empty(),
-                "base_tests_pass_with_the_change": passed(Side::OldTests),
-                "changed_tests_pass_without_it": passed(Side::NewTests),
-                "words": self.changed_tests_words(),
-            })
+        is_reported.then(|| ChangedTests {
+            files: tests.iter().map(row).collect(),
+            only_tests: only_tests && !tests.is_empty(),
+            base_tests_pass_with_the_change: self.round_passed(Side::OldTests),
+            changed_tests_pass_without_it: self.round_passed(Side::NewTests),
+            words: self.changed_tests_words(),
         })
     }
 
     /// The same as text, one item per line; the results of the base's tests come first.
     pub fn changed_tests_words(&self) -> Vec<String> {
-        let (tests, only_tests) = self.changed_tests();
+        let (tests, only_tests) = self.test_changes();
         let scripts = self.changed_scripts();
         if tests.is_empty() {
             return scripts;
         }
         let mut words = if only_tests {
-            let passed = |side| match self.round(side) {
-                Some(Round::Ran(run)) => Some(self.has_passed(&run)),
-                _ => None,
-            };
-            let said = match (passed(Side::OldTests), passed(Side::NewTests)) {
+            let old = self.round_passed(Side::OldTests);
+            let said = match (old, self.round_passed(Side::NewTests)) {
                 (Some(false), Some(true)) => {
                     ": the tests of the base fail on the same code, and only the changed ones pass"
                 }
@@ -185,30 +239,33 @@ impl State {
         found
     }
 
-    /// Both rounds as data, if there were any.
-    pub fn crossed_facts(&self) -> Option<Value> {
-        let (tests, only_tests) = self.changed_tests();
+    /// Both rounds, if there were any.
+    pub fn cross_tests(&self) -> Option<CrossTests> {
+        let (tests, only_tests) = self.test_changes();
         let known = self.tests.contains_key(&Side::Base) && only_tests && !tests.is_empty();
         if self.crossed_trees().is_none() && !known {
             return None;
         }
-        let files: Vec<&RawPath> = tests.iter().map(|change| &change.path).collect();
-        let row = |side: Side| match self.round(side) {
-            None => Value::Null,
-            Some(Round::Missing(why)) => json!({ "missing": why.reason, "code": why.code }),
-            Some(Round::Ran(run)) => json!({
-                "tree": run.tree,
-                "cached": run.cached,
-                "passed": self.has_passed(&run),
-                "commands": run.commands.iter().map(command).collect::<Vec<_>>(),
-            }),
+        let row = |side: Side| {
+            Some(match self.round(side)? {
+                Round::Missing(why) => CrossRound::Missing {
+                    missing: why.reason,
+                    code: why.code,
+                },
+                Round::Ran(run) => CrossRound::Ran {
+                    passed: self.has_passed(&run),
+                    commands: run.commands.iter().map(command).collect(),
+                    tree: run.tree,
+                    cached: run.cached,
+                },
+            })
         };
-        Some(json!({
-            "test_files": files,
-            "only_tests": only_tests,
-            "base_tests_on_candidate": row(Side::OldTests),
-            "candidate_tests_on_base": row(Side::NewTests),
-        }))
+        Some(CrossTests {
+            test_files: tests.iter().map(|change| change.path.clone()).collect(),
+            only_tests,
+            base_tests_on_candidate: row(Side::OldTests),
+            candidate_tests_on_base: row(Side::NewTests),
+        })
     }
 
     /// Both rounds as text, one per line.
@@ -249,7 +306,12 @@ fn what(change: &Change) -> &'static str {
     }
 }
 
-fn command(ran: &CommandRun) -> Value {
-    json!({ "name": ran.name, "ending": render_ending(ran.ending), "tests": ran.tally,
-            "stdout": ran.stdout.file, "stderr": ran.stderr.file })
+fn command(ran: &CommandRun) -> CrossCommand {
+    CrossCommand {
+        name: ran.name.clone(),
+        ending: render_ending(ran.ending),
+        tests: ran.tally.clone(),
+        stdout: ran.stdout.file.clone(),
+        stderr: ran.stderr.file.clone(),
+    }
 }

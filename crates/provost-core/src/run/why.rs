@@ -76,6 +76,11 @@ pub struct Clause {
     pub pointer: String,
     /// The value there, or the default if there is none.
     pub value: Value,
+    /// The line of the file it was read from, from 1, if both are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 impl Why {
@@ -169,12 +174,21 @@ impl Row {
 }
 
 impl Clause {
+    fn new(pointer: String, value: Value) -> Self {
+        Self {
+            pointer,
+            value,
+            line: None,
+            file: None,
+        }
+    }
+
     /// What `state`'s contract says at `pointer`.
     fn at(state: &State, pointer: impl Into<String>) -> Self {
         let pointer = pointer.into();
         let document = serde_json::to_value(&state.opened.contract).unwrap_or_default();
         let value = document.pointer(&pointer).cloned().unwrap_or_default();
-        Self { pointer, value }
+        Self::new(pointer, value)
     }
 }
 

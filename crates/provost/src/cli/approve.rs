@@ -5,13 +5,13 @@ use std::time::Duration;
 use clap::Args;
 use provost_core::approval::{Approval, LONGEST_SEC};
 use provost_core::exit::Exit;
+use provost_engine::query::{self, QuestionView, Stage};
 use serde_json::json;
 
 use super::duration::seconds;
 use super::net::Again;
 use super::resume;
 use crate::answer::{Answer, Outcome};
-use crate::history::{self, Beside, Stage};
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session::{self, Session};
@@ -84,7 +84,10 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
     let state = session.approve(session::person()?, seen, lasts, &mut observer)?;
     drop(session);
     let approval = state.approval.as_ref();
-    let mut text = approval_text::question(&state);
+    let mut text = QuestionView::of(&state)
+        .as_ref()
+        .map(approval_text::question)
+        .unwrap_or_default();
     if let Some(Approval { by, until, .. }) = approval {
         text += &format!("approved by {by}, until {until}\n");
     }
@@ -99,9 +102,8 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
 
 /// Whether the run has an approval of what was `seen`, is the user's own, and has not ended.
 fn is_approved(place: &Places, run_id: &str, seen: Option<&str>) -> bool {
-    let open =
-        history::stage(place, run_id) == Stage::Interrupted && history::is_own(place, run_id);
-    let state = history::state(place, run_id).ok().filter(|_| open);
+    let open = query::stage(place, run_id) == Stage::Interrupted && query::is_own(place, run_id);
+    let state = query::state(place, run_id).ok().filter(|_| open);
     let approval = state.and_then(|state| state.approval);
     approval.is_some_and(|it| seen.is_none_or(|seen| seen == it.digest))
 }
@@ -115,7 +117,7 @@ pub(super) fn reject(reject: &Reject, reader: Reader) -> Outcome {
     let session = Session::open(place, &run_id)?;
     let seen = reject.digest.as_deref();
     let state = session.reject(session::person()?, seen, &reject.reason, &mut observer)?;
-    let mut answer = report::run(&state, &bundle, &Beside::driven(&state));
+    let mut answer = report::driven(&state, &bundle);
     // The verdict of the run is a refusal, as the user asked.
     answer.exit = Exit::Yes;
     Ok(answer)

@@ -8,12 +8,12 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::run::State;
 use provost_core::run::fact::Cancel;
+use provost_engine::query::{self, RunArchive as _};
 use provost_host::clock;
 
 use super::resume;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::cancel_request::CancelRequest;
-use crate::history::{self, Beside};
 use crate::places::Places;
 use crate::show::Reader;
 use crate::{report, session};
@@ -42,13 +42,13 @@ pub(super) struct Ended {
 pub(super) fn run(ended: &Ended, reader: Reader) -> Outcome {
     let place = Places::find()?;
     let run_id = place.find_run(&ended.run)?;
-    if history::is_sealed(&place, &run_id) {
-        return Err(over(&history::state(&place, &run_id)?));
+    if place.is_sealed(&run_id) {
+        return Err(over(&query::state(&place, &run_id)?));
     }
-    if history::never_began(&place, &run_id) && !history::is_driven(&place, &run_id) {
-        return Err(history::nothing(&run_id));
+    if query::never_began(&place, &run_id) && !place.is_driven(&run_id) {
+        return Err(query::nothing(&run_id).into());
     }
-    history::require_own(&place, &run_id)?;
+    query::require_own(&place, &run_id)?;
     let request = CancelRequest::of(&place, &run_id);
     request.leave(&Cancel {
         by: Some(session::person()?),
@@ -59,8 +59,7 @@ pub(super) fn run(ended: &Ended, reader: Reader) -> Outcome {
     request.forget();
     match &state.finished {
         Some(verdict) if verdict.code == Code::Cancelled => {
-            let beside = Beside::driven(&state);
-            let answer = report::run(&state, &place.run(&run_id), &beside);
+            let answer = report::driven(&state, &place.run(&run_id));
             // The verdict of the run is a refusal, as the user asked.
             let exit = Exit::Yes;
             Ok(Answer { exit, ..answer })
@@ -72,8 +71,8 @@ pub(super) fn run(ended: &Ended, reader: Reader) -> Outcome {
 /// Waits until the driver has ended the run; a run without a driver is taken over and ended here.
 fn end(place: &Places, run_id: &str, reader: Reader) -> Result<State, Failure> {
     let since = Instant::now();
-    while !history::is_sealed(place, run_id) {
-        if !history::is_driven(place, run_id) {
+    while !place.is_sealed(run_id) {
+        if !place.is_driven(run_id) {
             // The agent is not started again, so no secret is sent.
             match resume::take_over(run_id, &resume::Go::End, reader) {
                 // Another process took the run over first; it reads the same request.
@@ -89,7 +88,7 @@ fn end(place: &Places, run_id: &str, reader: Reader) -> Result<State, Failure> {
         }
         sleep(Duration::from_millis(20));
     }
-    history::state(place, run_id)
+    Ok(query::state(place, run_id)?)
 }
 
 /// The failure for a request that comes after the end of the run.

@@ -15,6 +15,7 @@ use provost_core::run::learn;
 use provost_core::schema::validate::Misfit;
 use provost_core::tier::Tier;
 use provost_core::verdict::Verdict;
+use provost_engine::query;
 use provost_fs::atomic;
 use provost_host::{clock, ids};
 use serde::Serialize;
@@ -26,10 +27,10 @@ use super::limits::Limits;
 use super::net::Net;
 use super::runs::Which;
 use crate::answer::{Answer, Answered, Failure, Outcome};
+use crate::input;
 use crate::output;
 use crate::places::Places;
 use crate::show::{neutralise, one_line};
-use crate::{history, input};
 
 #[derive(Subcommand)]
 #[command(defer = true)]
@@ -267,7 +268,7 @@ fn lint(lint: &Lint) -> Outcome {
 fn learn(learn: &Learn) -> Outcome {
     let place = Places::look()?;
     let run_id = place.find_run(&learn.which.run)?;
-    let state = history::state(&place, &run_id)?;
+    let state = query::state(&place, &run_id)?;
     let document = match learn::learn(&state) {
         Ok(document) => document,
         Err(verdict) => {

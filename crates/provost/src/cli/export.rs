@@ -16,6 +16,7 @@ use provost_core::record::{self, Head, Record};
 use provost_core::run::State;
 use provost_core::run::why::Why;
 use provost_engine::export::{junit, sarif};
+use provost_engine::query;
 use provost_formats::packet::{Document, Source, of_run};
 use provost_host::bundle::Directory;
 use provost_host::git::Repository;
@@ -23,9 +24,9 @@ use serde_json::{Value, json};
 
 use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
+use crate::output;
 use crate::places::Places;
 use crate::show::Reader;
-use crate::{history, output};
 
 /// Export the result of a run in a format of other tools.
 #[derive(Args)]
@@ -71,7 +72,7 @@ pub(super) fn run(export: &Export, reader: Reader) -> Outcome {
     let run_id = place.find_run(&export.which.run)?;
     if export.format == Format::Packet {
         // A packet is signed with the key of this user.
-        history::require_own(&place, &run_id)?;
+        query::require_own(&place, &run_id)?;
     }
     let run = Sealed::open(&place, &run_id)?;
     let (bytes, json) = match export.format {

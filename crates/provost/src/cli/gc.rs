@@ -19,12 +19,13 @@ use provost_core::run::State;
 use provost_core::run::refs::{BRANCHES, KEPT};
 use provost_core::wording::counted;
 use provost_core::{size, time};
+use provost_engine::query::{self, Landed, RunArchive as _};
 use provost_host::clock;
 use serde_json::{Value, json};
 
 use super::duration::seconds;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::history::{self, Landed};
+use crate::history;
 use crate::kept_work;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
@@ -205,7 +206,7 @@ fn known(place: &Places) -> Result<Vec<Known>, Failure> {
     let mut runs = place.runs()?;
     runs.reverse();
     let names: Vec<&str> = runs.iter().map(String::as_str).collect();
-    let landed = history::landed(place, &names);
+    let landed = query::landed(place, &names);
     let kept = kept_work::unlanded(place)?;
     let with = |salvaged: bool| -> BTreeSet<&str> {
         let of_kind = kept.iter().filter(|kept| kept.is_salvaged() == salvaged);
@@ -215,7 +216,7 @@ fn known(place: &Places) -> Result<Vec<Known>, Failure> {
     let known = |run_id: &String| {
         // Taken first: everything that is read after it is at least as new.
         let mark = Mark::of(&place.run(run_id));
-        let state = history::state(place, run_id).ok();
+        let state = query::state(place, run_id).ok();
         let left = state.as_ref().is_some_and(|state| !state.left.is_empty());
         let has_work = left || captured.contains(run_id.as_str());
         Known {
@@ -227,7 +228,7 @@ fn known(place: &Places) -> Result<Vec<Known>, Failure> {
                 standing: standing(place, run_id, state.is_some(), has_work, landed.get(run_id)),
                 salvaged: salvaged.contains(run_id.as_str()),
             },
-            own: state.is_none() || history::is_own(place, run_id),
+            own: state.is_none() || query::is_own(place, run_id),
             state,
             mark,
         }
@@ -242,10 +243,10 @@ fn standing(
     has_work: bool,
     landed: Option<&Landed>,
 ) -> Standing {
-    if history::is_driven(place, run_id) || readable && !history::is_sealed(place, run_id) {
+    if place.is_driven(run_id) || readable && !place.is_sealed(run_id) {
         return Standing::Open;
     }
-    if !readable && history::never_began(place, run_id) {
+    if !readable && query::never_began(place, run_id) {
         return match history::idle(place, run_id) {
             Some(idle) if idle > retention::NOT_BEGUN => Standing::NeverBegan,
             _ => Standing::Open,

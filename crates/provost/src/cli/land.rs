@@ -5,11 +5,11 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::gate::command;
 use provost_engine::land::{Landed, When};
+use provost_engine::query;
 use serde_json::json;
 
 use super::net::Again;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::history;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::report;
@@ -36,8 +36,8 @@ pub(super) struct Land {
 pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
     let place = Places::find()?;
     let run_id = place.find_run(&land.run)?;
-    let go_on = history::go_on(&run_id, history::stage(&place, &run_id));
-    let state = history::state(&place, &run_id).ok();
+    let go_on = report::go_on(&run_id, query::stage(&place, &run_id));
+    let state = query::state(&place, &run_id).ok();
     let mut observer = ProgressObserver::new(reader == Reader::Program);
     let landed = session::land(place, &run_id, &land.again.send, &mut observer);
     observer.clear();
@@ -52,7 +52,11 @@ pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
         When::Now => format!("landed: {branch} is at {commit} ({run_id})\n"),
         When::Before => format!("landed before: {branch} holds {commit} ({run_id})\n"),
     };
-    text += &state.as_ref().map(report::tested::lead).unwrap_or_default();
+    text += &state
+        .as_ref()
+        .and_then(query::changed_tests)
+        .map(|changed| report::changed_tests(&changed.words))
+        .unwrap_or_default();
     let mut json = json!(landing);
     json["run_id"] = json!(run_id);
     json["before"] = json!(when == When::Before);

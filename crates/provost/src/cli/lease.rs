@@ -9,7 +9,6 @@ use provost_core::lease::Lease as Held;
 use provost_core::path::RepoPath;
 use provost_core::record::Head;
 use provost_core::verdict::Verdict;
-use provost_engine::ports::PortError;
 use provost_engine::release::{LeaseRelease, release};
 use provost_host::{clock, process_owner};
 use provost_store::lock::DriverLock;
@@ -127,8 +126,7 @@ fn take(place: &Places, live: &[Held], order: &Release) -> Outcome {
         reason: &order.reason,
     };
     let was_there = release(&mut ledger, &SystemClock, &wanted, |run_id, fence| {
-        let taken = registry.release_one(run_id, fence);
-        taken.map_err(|error| PortError::of(error.code(), error))
+        Ok(registry.release_one(run_id, fence)?)
     })?;
     let run = &lease.run_id;
     let text = if was_there {

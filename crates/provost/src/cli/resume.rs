@@ -5,13 +5,13 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::net::credential::Credential;
 use provost_core::wording::counted;
+use provost_engine::query::{self, RunArchive as _, Stage, Surroundings};
 use serde_json::{Value, json};
 
 use super::cancel;
 use super::net::Again;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::cancel_request::CancelRequest;
-use crate::history::{self, Beside, Stage};
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session::Session;
@@ -51,16 +51,17 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
     let (mut busy, mut waiting, mut foreign) = (0, 0, 0);
     let mut failures: Vec<(String, Failure)> = Vec::new();
     for run_id in runs {
-        if history::is_sealed(&place, &run_id) && history::is_own(&place, &run_id) {
+        if place.is_sealed(&run_id) && query::is_own(&place, &run_id) {
             continue;
         }
-        if history::never_began(&place, &run_id) {
-            if resume.run.is_some() && !history::is_driven(&place, &run_id) {
-                return Err(history::nothing(&run_id));
+        if query::never_began(&place, &run_id) {
+            if resume.run.is_some() && !place.is_driven(&run_id) {
+                return Err(query::nothing(&run_id).into());
             }
             continue;
         }
-        if let Err(failure) = history::require_own(&place, &run_id) {
+        if let Err(error) = query::require_own(&place, &run_id) {
+            let failure = Failure::from(error);
             if resume.run.is_some() {
                 return Err(failure);
             }
@@ -70,13 +71,12 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
             }
             continue;
         }
-        if history::stage(&place, &run_id) == Stage::Waiting {
+        if query::stage(&place, &run_id) == Stage::Waiting {
             // It was not interrupted: it waits for a person's answer.
             waiting += 1;
             if resume.run.is_some() {
-                let state = history::state(&place, &run_id)?;
-                let beside = Beside::driven(&state);
-                return Ok(report::run(&state, &place.run(&run_id), &beside));
+                let state = query::state(&place, &run_id)?;
+                return Ok(report::driven(&state, &place.run(&run_id)));
             }
             continue;
         }
@@ -130,8 +130,8 @@ fn together(answers: Vec<Answer>, exit: Exit) -> Answer {
 /// The run that `text` names; a run that is over cannot be resumed.
 fn named(place: &Places, text: &str) -> Result<String, Failure> {
     let run_id = place.find_run(text)?;
-    if history::is_sealed(place, &run_id) && history::is_own(place, &run_id) {
-        let over = cancel::over(&history::state(place, &run_id)?);
+    if place.is_sealed(&run_id) && query::is_own(place, &run_id) {
+        let over = cancel::over(&query::state(place, &run_id)?);
         return Err(over.hint(format!("provost retry {run_id}")));
     }
     Ok(run_id)
@@ -165,9 +165,9 @@ pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Ans
     observer.clear();
     let state = state?;
     observer.close_request(&state);
-    let beside = Beside {
+    let around = Surroundings {
         part: parts::withheld(&Places::find()?, &state),
-        ..Beside::driven(&state)
+        ..Surroundings::driven(&state)
     };
-    Ok(report::run(&state, &bundle, &beside))
+    Ok(report::run(&state, &bundle, around))
 }

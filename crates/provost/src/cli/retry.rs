@@ -6,13 +6,13 @@ use provost_core::bundle::verify;
 use provost_core::code::Code;
 use provost_core::run::fact::Names;
 use provost_engine::opening::{RetryRequest, again};
+use provost_engine::query::{self, Stage};
 use provost_host::bundle::Directory;
 use provost_host::{clock, ids};
 
 use super::run::{start, workspace};
 use super::verify::trusted;
 use crate::answer::{Failure, Outcome};
-use crate::history::{self, Stage};
 use crate::origin::GitOrigin;
 use crate::parts;
 use crate::places::Places;
@@ -46,21 +46,21 @@ pub(super) struct Retry {
 pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
     let place = Places::find()?;
     let before = place.find_run(&retry.run)?;
-    let stage = history::stage(&place, &before);
-    let first = history::state(&place, &before)?;
+    let stage = query::stage(&place, &before);
+    let first = query::state(&place, &before)?;
     if stage != Stage::Sealed {
         let (code, what) = match stage {
             Stage::Running => (Code::RunBusy, "is active"),
             Stage::Waiting => (Code::RunUnfinished, "waits for approval"),
-            Stage::Interrupted | Stage::Sealed if report::is_approved(&first) => {
+            Stage::Interrupted | Stage::Sealed if query::is_approved(&first) => {
                 (Code::RunUnfinished, "was approved and has not begun")
             }
             Stage::Interrupted | Stage::Sealed => (Code::RunUnfinished, "was interrupted"),
         };
         let failure = Failure::new(code, format!("{before} {what}"));
-        return Err(failure.hint(history::go_on(&before, stage)));
+        return Err(failure.hint(report::go_on(&before, stage)));
     }
-    history::require_own(&place, &before)?;
+    query::require_own(&place, &before)?;
     intact(&place, &before)?;
     parts::refuse_retry(&place, &first)?;
     let wanted = RetryRequest {

@@ -6,19 +6,22 @@ use provost_change::ports::IntentRegistry as _;
 use provost_change::tools::answers as payload;
 use provost_core::bundle::layout::PATCH;
 use provost_core::code::Code;
+use provost_core::exit::Exit;
 use provost_core::json;
+use provost_engine::query::{
+    self, DiffView, RunStatus, RunSummary, Stage, StatusView, Surroundings,
+};
 use provost_host::{clock, process_owner};
 use provost_store::registry::Registry;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::change;
 use super::run::refused;
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::history::{Beside, Landed, Stage};
 use crate::places::Places;
 use crate::show::{headline, neutralise};
-use crate::{history, input, parts, report, session, times};
+use crate::{input, parts, report, session, times};
 
 // Names a run.
 #[derive(Args)]
@@ -30,57 +33,24 @@ pub(super) struct Which {
 
 pub(super) fn list() -> Outcome {
     let place = Places::look()?;
-    let runs = place.runs()?;
-    let mut rows = rows(&place, &runs);
+    let mut rows = query::summaries(&place, &place.runs()?);
     let refused = place.all_refused()?;
     rows.extend(refused.iter().map(|run_id| refused::row(&place, run_id)));
-    rows.sort_by(|one, other| other["run_id"].as_str().cmp(&one["run_id"].as_str()));
-    let foreign = rows.iter().filter(|row| is_foreign(row)).count();
+    rows.sort_by(|one, other| other.run_id.cmp(&one.run_id));
+    let foreign = rows.iter().filter(|row| row.is_foreign()).count();
     let text = match rows.as_slice() {
         [] => "no runs yet; `provost run --help` says how to begin one\n".to_owned(),
         rows if foreign > 0 => table(rows) + &place.foreign_note(foreign),
         rows => table(rows),
     };
-    Ok(Answer::data(Value::Array(rows), text))
-}
-
-/// Whether another user began the run of this row.
-fn is_foreign(row: &Value) -> bool {
-    row["own"] == false
-}
-
-fn rows(place: &Places, runs: &[String]) -> Vec<Value> {
-    let names: Vec<&str> = runs.iter().map(String::as_str).collect();
-    let landed = history::landed(place, &names);
-    let row = |run_id: &String| row(place, run_id, landed.get(run_id));
-    runs.iter().map(row).collect()
-}
-
-/// The row of one run; a run that cannot be read has a row that says so.
-fn row(place: &Places, run_id: &str, landed: Option<&Landed>) -> Value {
-    match history::state(place, run_id) {
-        Err(_) if history::never_began(place, run_id) => json!({ "run_id": run_id,
-            "status": "NOT_BEGUN", "code": null, "objective": "" }),
-        Err(failure) => json!({ "run_id": run_id, "status": "UNREADABLE", "code": failure.code,
-            "objective": failure.reason }),
-        Ok(state) => json!({
-            "run_id": run_id,
-            "status": report::status(&state, history::stage(place, run_id)),
-            "own": history::is_own(place, run_id),
-            "code": state.finished.as_ref().map(|verdict| verdict.code),
-            "objective": state.opened.contract.inputs.spec,
-            "began": state.began,
-            "landed": landed.map(|landed| &landed.landing),
-            "held": landed.and_then(|landed| landed.held),
-        }),
-    }
+    Ok(Answer::data(json!(rows), text))
 }
 
 /// The usual width of an outcome.
 const USUAL_OUTCOME: usize = 18;
 
 /// The rows as a table with a header.
-fn table(rows: &[Value]) -> String {
+fn table(rows: &[RunSummary]) -> String {
     let now = clock::now_millis();
     let longest = rows.iter().map(|row| outcome(row).len()).max();
     let width = longest.unwrap_or_default().max(USUAL_OUTCOME);
@@ -92,26 +62,24 @@ fn table(rows: &[Value]) -> String {
 }
 
 /// The most informative word about a run.
-fn outcome(row: &Value) -> &str {
-    match row["status"].as_str().unwrap_or_default() {
-        _ if is_foreign(row) => "FOREIGN",
-        "FAILURE" => row["code"].as_str().unwrap_or_default(),
-        // A branch that was reset does not hold the result, and the run can land again.
-        "SUCCESS" if row["landed"].is_object() && row["held"] != false => "LANDED",
-        "SUCCESS" => "ACCEPTED",
-        other => other,
+fn outcome(row: &RunSummary) -> &'static str {
+    match row.status {
+        _ if row.is_foreign() => "FOREIGN",
+        RunStatus::Failure => row.code.map_or("", Code::name),
+        RunStatus::Success if row.is_landed() => "LANDED",
+        RunStatus::Success => "ACCEPTED",
+        other => other.word(),
     }
 }
 
 /// A run in one line: the end of its id, which is enough to name it, its age, its outcome, and its
 /// objective.
-fn line(row: &Value, now: i64, width: usize) -> String {
-    let text = |key: &str| row[key].as_str().unwrap_or_default();
-    let run = text("run_id");
+fn line(row: &RunSummary, now: i64, width: usize) -> String {
+    let run = row.run_id.as_str();
     let (_, short) = run.rsplit_once('_').unwrap_or(("", run));
-    let age = times::age(text("began"), now);
+    let age = times::age(row.began.as_deref().unwrap_or_default(), now);
     let start = format!("{short:12}  {age:>4}  {:width$}  ", outcome(row));
-    let objective = headline(text("objective"), start.chars().count());
+    let objective = headline(&row.objective, start.chars().count());
     format!("{start}{objective}\n")
 }
 
@@ -121,13 +89,13 @@ pub(super) fn show(which: &Which) -> Outcome {
         return refused::show(&place, &run_id);
     }
     let run_id = place.find_run(&which.run)?;
-    let state = history::state(&place, &run_id)?;
-    let beside = Beside {
+    let state = query::state(&place, &run_id)?;
+    let around = Surroundings {
         part: parts::withheld(&place, &state),
-        ..history::beside(&place, &state)
+        ..Surroundings::read(&place, &state, clock::now_millis())
     };
-    let mut answer = report::run(&state, &place.run(&run_id), &beside);
-    answer.exit = provost_core::exit::Exit::Yes;
+    let mut answer = report::run(&state, &place.run(&run_id), around);
+    answer.exit = Exit::Yes;
     let newer = place.refused_after(&run_id);
     if let Some(newer) = newer.filter(|_| which.run == "last") {
         answer.text += &format!(
@@ -140,7 +108,7 @@ pub(super) fn show(which: &Which) -> Outcome {
 pub(super) fn diff(which: &Which) -> Outcome {
     let place = Places::look()?;
     let run_id = place.find_run(&which.run)?;
-    let state = history::state(&place, &run_id)?;
+    let state = query::state(&place, &run_id)?;
     let Some(captured) = &state.captured else {
         return Err(Failure::new(
             Code::NotFound,
@@ -152,11 +120,9 @@ pub(super) fn diff(which: &Which) -> Outcome {
     let sealed = || input::read(&place.run(&run_id).join(PATCH), json::LARGEST);
     let patch =
         patch.or_else(|error| sealed().map_err(|_| Failure::of(Code::GitFailed, &error)))?;
-    let text = String::from_utf8_lossy(&patch).into_owned();
-    Ok(Answer::data(
-        json!({ "run_id": run_id, "patch": text }),
-        neutralise(&text),
-    ))
+    let patch = String::from_utf8_lossy(&patch).into_owned();
+    let text = neutralise(&patch);
+    Ok(Answer::data(json!(DiffView { run_id, patch }), text))
 }
 
 /// Shows runs that have not ended.
@@ -164,14 +130,14 @@ pub(super) fn status() -> Outcome {
     let place = Places::look()?;
     let mut open = place.runs()?;
     open.retain(|run_id| {
-        history::stage(&place, run_id) != Stage::Sealed && !history::never_began(&place, run_id)
+        query::stage(&place, run_id) != Stage::Sealed && !query::never_began(&place, run_id)
     });
     open.reverse();
-    let open = rows(&place, &open);
+    let open = query::summaries(&place, &open);
     let foreign = if place.is_foreign() {
         place.runs()?.len() + place.all_refused()?.len()
     } else {
-        open.iter().filter(|row| is_foreign(row)).count()
+        open.iter().filter(|row| row.is_foreign()).count()
     };
     // Runs are listed even if the changes cannot be read.
     let changes = changes(&place);
@@ -193,42 +159,37 @@ pub(super) fn status() -> Outcome {
         }
         Err(failure) => text += &format!("changes cannot be read: {}\n", failure.reason),
     }
-    let own = |row: &&Value| !is_foreign(row);
     if foreign > 0 {
         text += &place.foreign_note(foreign);
     }
-    for row in open
-        .iter()
-        .filter(own)
-        .filter(|row| row["status"] == "WAITING")
-    {
-        let run_id = row["run_id"].as_str().unwrap_or_default();
-        text += &format!("next: {}\n", history::go_on(run_id, Stage::Waiting));
+    text += &next_commands(&open);
+    let got = |(intent, whose): &(Intent, Ownership)| payload::got(intent, *whose);
+    let view = StatusView {
+        open,
+        changes: changes.ok().map(|all| all.iter().map(got).collect()),
+        foreign,
+    };
+    Ok(Answer::data(json!(view), neutralise(&text)))
+}
+
+/// The commands that continue the open runs of this user.
+fn next_commands(open: &[RunSummary]) -> String {
+    let own = |status: RunStatus| {
+        let rows = open.iter().filter(|row| !row.is_foreign());
+        rows.filter(move |row| row.status == status)
+    };
+    let mut text = String::new();
+    for row in own(RunStatus::Waiting) {
+        text += &format!("next: {}\n", report::go_on(&row.run_id, Stage::Waiting));
     }
-    for row in open
-        .iter()
-        .filter(own)
-        .filter(|row| row["status"] == "APPROVED")
-    {
-        let run_id = row["run_id"].as_str().unwrap_or_default();
-        text += &format!("next: {}\n", history::go_on(run_id, Stage::Interrupted));
+    for row in own(RunStatus::Approved) {
+        let next = report::go_on(&row.run_id, Stage::Interrupted);
+        text += &format!("next: {next}\n");
     }
-    if open
-        .iter()
-        .filter(own)
-        .any(|row| row["status"] == "INTERRUPTED")
-    {
+    if own(RunStatus::Interrupted).next().is_some() {
         text += "next: provost resume\n";
     }
-    let got = |(intent, whose): &(Intent, Ownership)| payload::got(intent, *whose);
-    let changes = changes
-        .ok()
-        .map(|all| all.iter().map(got).collect::<Vec<_>>());
-    let mut json = json!({ "open": open, "changes": changes });
-    if foreign > 0 {
-        json["foreign"] = json!(foreign);
-    }
-    Ok(Answer::data(json, neutralise(&text)))
+    text
 }
 
 /// The controlled changes that are active or wait, as `provost change list` shows them.

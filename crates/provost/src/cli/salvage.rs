@@ -4,11 +4,11 @@ use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::run::refs::KEPT;
+use provost_engine::query;
 use provost_host::git::{Expected, GitError};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::history;
 use crate::kept_work::{self, KeptWork};
 use crate::places::Places;
 use crate::show::headline;
@@ -47,7 +47,7 @@ fn list(place: &Places) -> Outcome {
     let mut rows = Vec::new();
     for kept in kept_work::unlanded(place)? {
         let run_id = kept.run_id();
-        let state = history::state(place, run_id).ok();
+        let state = query::state(place, run_id).ok();
         let word = match state.as_ref().and_then(|state| state.finished.as_ref()) {
             // Another attempt was accepted, not this one.
             Some(verdict) if verdict.allow && kept.is_salvaged() => "ATTEMPT_LOST",
@@ -82,12 +82,12 @@ fn put_back(place: &Places, run: &str) -> Outcome {
     // The work of a run outlives the directory of its bundle.
     let run_id = place.find_run(run).unwrap_or_else(|_| run.to_owned());
     if place.run(&run_id).symlink_metadata().is_ok() {
-        history::require_own(place, &run_id)?;
+        query::require_own(place, &run_id)?;
     }
     let mut kept = kept_work::unlanded(place)?;
     kept.retain(|kept| kept.name == run || kept.run_id() == run_id);
     if kept.is_empty() {
-        let landed = history::landed(place, &[&run_id]);
+        let landed = query::landed(place, &[&run_id]);
         let reason = match landed.get(&run_id) {
             Some(landed) if landed.held == Some(true) => format!("all work of {run_id} has landed"),
             _ => format!("nothing is kept of `{run_id}`"),

@@ -9,6 +9,7 @@ use std::thread;
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::run::State;
+use provost_engine::query;
 use provost_host::cache;
 use provost_host::machine::{Machine, SandboxShell};
 use provost_host::proxy::Outlet;
@@ -20,8 +21,8 @@ use super::sandbox::{self, Scratch, Shown};
 use crate::answer::{Failure, Outcome};
 use crate::places::Places;
 use crate::session;
+use crate::show;
 use crate::show::Reader;
-use crate::{history, show};
 
 // Enter the sandbox of a run's acceptance commands, on what its agent left.
 #[derive(Args)]
@@ -61,10 +62,10 @@ fn visit(shell: &Shell, reader: Reader) -> Outcome {
             Failure::new(Code::UsageError, reason).hint(format!("provost shell {run_id} -- CMD"))
         );
     }
-    history::require_own(&place, &run_id)?;
+    query::require_own(&place, &run_id)?;
     let directory = place.run(&run_id);
     let _lock = session::lock(&directory, &run_id)?;
-    let state = history::state(&place, &run_id)?;
+    let state = query::state(&place, &run_id)?;
     let tree = match &state.captured {
         Some(captured) => captured.tree.clone(),
         None => state.opened.base_tree.clone(),

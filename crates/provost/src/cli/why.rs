@@ -2,6 +2,7 @@
 //! it.
 
 use clap::Args;
+use provost_core::code::Code;
 use provost_core::document::Format;
 use provost_core::document::lines::Lines;
 use provost_core::exit::Exit;
@@ -9,15 +10,15 @@ use provost_core::json;
 use provost_core::run::fact::ContractSource;
 use provost_core::run::why::{Clause, Edit, Row, Why, Widening};
 use provost_core::wording::counted;
-use serde_json::Value;
+use provost_engine::query::{self, ContractLines, RunArchive as _, Stage, WhyView};
+use serde_json::{Value, json};
 
 use super::run::refused;
 use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::history::Stage;
 use crate::places::Places;
 use crate::show::neutralise;
-use crate::{history, input};
+use crate::{input, report};
 
 /// How many rows of one refusal the text output lists.
 const MOST_SHOWN: usize = 40;
@@ -41,86 +42,42 @@ pub(super) fn run(asked: &Asked) -> Outcome {
         return refused::show(&place, &run_id);
     }
     let run_id = place.find_run(&asked.which.run)?;
-    let records = history::records(&place, &run_id)?;
-    let why = Why::of(&records)
-        .map_err(|error| Failure::of(provost_core::code::Code::EvidenceAltered, &error))?;
-    let state = history::state(&place, &run_id)?;
-    let typed = state.opened.typed;
-    let source = state.opened.contract_source.as_ref();
-    let source = Source {
-        typed,
-        ..Source::of(&place, &run_id, source)
-    };
-    let mut json = serde_json::to_value(&why).unwrap_or_default();
-    lines(&mut json, &source);
-    json["widening"] = serde_json::to_value(why.widening()).unwrap_or_default();
-    let own = history::is_own(&place, &run_id);
-    json["own"] = own.into();
-    let mut text = text(&why, &source);
+    let records = place.records(&run_id)?;
+    let why = Why::of(&records).map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
+    let opened = query::state(&place, &run_id)?.opened;
+    let source = contract_lines(&place, &run_id, opened.contract_source.as_ref());
+    let own = query::is_own(&place, &run_id);
+    let view = WhyView::of(why, &source, opened.typed, own);
+    let mut answer = Answer::data(json!(view), text(&view));
     if !own {
-        text += "note: you did not begin this run on this machine; provost explain RUN_FOREIGN\n";
+        answer.text +=
+            "note: you did not begin this run on this machine; provost explain RUN_FOREIGN\n";
     }
-    let mut answer = Answer::data(json, text);
-    if why.verdict.is_none() && own {
-        let how_far = history::stage(&place, &run_id);
-        answer.text += &format!("next: {}\n", history::go_on(&run_id, how_far));
-        if how_far == Stage::Waiting {
+    if view.why.verdict.is_none() && own {
+        let stage = query::stage(&place, &run_id);
+        answer.text += &format!("next: {}\n", report::go_on(&run_id, stage));
+        if stage == Stage::Waiting {
             answer.exit = Exit::NotNow;
         }
     }
     Ok(answer)
 }
 
-/// The document that the contract was read from.
-struct Source {
-    name: String,
-    lines: Lines,
-    /// Whether it was typed as flags, which cannot be added to a file.
-    typed: bool,
-}
-
-impl Source {
-    /// The contract file in the bundle of `run_id`; a missing one has no lines.
-    fn of(place: &Places, run_id: &str, kept: Option<&ContractSource>) -> Self {
-        let Some(ContractSource { path, .. }) = kept else {
-            return Self {
-                name: String::new(),
-                lines: Lines::default(),
-                typed: false,
-            };
-        };
-        let bytes = input::read(&place.run(run_id).join(path), json::LARGEST);
-        let format = Format::of_name(path).unwrap_or(Format::Json);
-        Self {
-            name: path.clone(),
-            lines: Lines::of(format, &bytes.unwrap_or_default()),
-            typed: false,
-        }
+/// The lines of the contract file in the bundle of `run_id`; a missing one has none.
+fn contract_lines(place: &Places, run_id: &str, kept: Option<&ContractSource>) -> ContractLines {
+    let Some(ContractSource { path, .. }) = kept else {
+        return ContractLines::default();
+    };
+    let bytes = input::read(&place.run(run_id).join(path), json::LARGEST);
+    let format = Format::of_name(path).unwrap_or(Format::Json);
+    ContractLines {
+        file: path.clone(),
+        lines: Lines::of(format, &bytes.unwrap_or_default()),
     }
 }
 
-/// Adds the line in the file to each clause of the contract in `value`.
-fn lines(value: &mut Value, source: &Source) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| lines(item, source)),
-        Value::Object(fields) => {
-            for field in fields.values_mut() {
-                lines(field, source);
-            }
-            let pointer = fields
-                .get("contract")
-                .and_then(|clause| clause["pointer"].as_str());
-            let line = pointer.and_then(|pointer| source.lines.line(pointer));
-            if let (Some(line), Some(clause)) = (line, fields.get_mut("contract")) {
-                clause["line"] = line.into();
-                clause["file"] = source.name.as_str().into();
-            }
-        }
-        _ => {}
-    }
-}
-
-fn text(why: &Why, source: &Source) -> String {
+fn text(view: &WhyView) -> String {
+    let why = &view.why;
     let mut text = match &why.verdict {
         None => format!("run {} has not ended\n", why.run_id),
         Some(verdict) if verdict.allow => {
@@ -131,7 +88,7 @@ fn text(why: &Why, source: &Source) -> String {
     for refusal in &why.refusals {
         text += &format!("{}: {}\n", refusal.by, refusal.code);
         for row in refusal.rows.iter().take(MOST_SHOWN) {
-            text += &shown(row, source);
+            text += &shown(row, view.typed);
         }
         let more = refusal.rows.len().saturating_sub(MOST_SHOWN);
         if more > 0 {
@@ -144,7 +101,7 @@ fn text(why: &Why, source: &Source) -> String {
         text += "network: asked for and not granted\n";
     }
     for row in asked.iter().take(MOST_SHOWN) {
-        text += &shown(row, source);
+        text += &shown(row, view.typed);
     }
     if !background.is_empty() {
         let names: Vec<&str> = background
@@ -155,20 +112,20 @@ fn text(why: &Why, source: &Source) -> String {
         text += "network: asked for by the program itself, for updates or telemetry; not granted\n";
         text += &format!("  {}\n", one_line(&names.join(", ")));
     }
-    text + &together(why, source.typed)
+    text + &together(view)
 }
 
-fn shown(row: &Row, source: &Source) -> String {
+fn shown(row: &Row, typed: bool) -> String {
     let about = row.about.as_deref().unwrap_or_default();
     let mut text = match about {
         "" => format!("  {}\n", one_line(&row.problem)),
         about => format!("  {}: {}\n", one_line(about), one_line(&row.problem)),
     };
     if let Some(clause) = &row.contract {
-        text += &format!("    contract  {}\n", said(clause, source));
+        text += &format!("    contract  {}\n", said(clause));
     }
     for one in &row.widening {
-        text += &format!("    open by   {}\n", one_line(&words(one, source.typed)));
+        text += &format!("    open by   {}\n", one_line(&words(one, typed)));
     }
     if let Some(note) = &row.note {
         text += &format!("    note      {}\n", one_line(note));
@@ -177,14 +134,15 @@ fn shown(row: &Row, source: &Source) -> String {
 }
 
 /// The value of a clause, and where it is written.
-fn said(clause: &Clause, source: &Source) -> String {
+fn said(clause: &Clause) -> String {
     let value = match &clause.value {
         Value::Null => "says nothing".to_owned(),
         value => format!("is {}", short(&value.to_string())),
     };
-    let line = source.lines.line(&clause.pointer);
-    let line = line.map(|line| format!(" ({} line {line})", source.name));
-    let line = line.unwrap_or_default();
+    let line = match (&clause.file, clause.line) {
+        (Some(file), Some(line)) => format!(" ({file} line {line})"),
+        _ => String::new(),
+    };
     format!("`{}` {}{line}", clause.pointer, one_line(&value))
 }
 
@@ -246,17 +204,17 @@ fn quoted(word: &str) -> String {
 }
 
 /// All widenings in one line, for the next run.
-fn together(why: &Why, typed: bool) -> String {
-    if why.refusals.is_empty() {
+fn together(view: &WhyView) -> String {
+    if view.why.refusals.is_empty() {
         return String::new();
     }
-    let Some(all) = why.widening() else {
+    let Some(all) = &view.widening else {
         return "more than a wider contract is needed\n".to_owned();
     };
     let flags: Vec<String> = all.iter().filter_map(flag).collect();
     let count = counted(all.len(), "change");
     let mut text = format!("{count} of the contract would have permitted it\n");
-    if typed && flags.len() == all.len() {
+    if view.typed && flags.len() == all.len() {
         text += &format!(
             "  the same `provost run` with: {}\n",
             one_line(&flags.join(" "))

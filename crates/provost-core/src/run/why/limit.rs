@@ -73,7 +73,7 @@ fn row(pointer: String, value: Value, more: Option<Value>) -> Row {
         about: None,
         rule: None,
         problem: String::new(),
-        contract: Some(Clause { pointer, value }),
+        contract: Some(Clause::new(pointer, value)),
         widening: widening.into_iter().collect(),
         note: Some(note.to_owned()),
     }

@@ -19,6 +19,7 @@ use provost_engine::chain::{
 };
 use provost_engine::opening::{self, Agent, Request};
 use provost_engine::ports::{ObserverChoice, PortError};
+use provost_engine::query::{self, RunArchive as _, Stage};
 use provost_host::git::{Expected, GitError, Merged, Person};
 use provost_host::{clock, ids};
 
@@ -26,7 +27,6 @@ use super::super::run::{start, workspace};
 use super::combined;
 use crate::answer::Failure;
 use crate::cancel_request::CancelRequest;
-use crate::history::{self, Stage};
 use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
@@ -247,15 +247,15 @@ fn begin(order: NodeStart, agents: &NodeAgents) -> Result<End, Failure> {
 /// Resumes a run whose driver died, and drives it to its end; nothing if it never began.
 fn take_up(run_id: &str, agents: &NodeAgents) -> Result<Option<End>, Failure> {
     let place = Places::find()?;
-    history::require_own(&place, run_id)?;
-    if history::is_sealed(&place, run_id) {
-        return end(&history::state(&place, run_id)?).map(Some);
+    query::require_own(&place, run_id)?;
+    if place.is_sealed(run_id) {
+        return end(&query::state(&place, run_id)?).map(Some);
     }
-    if history::never_began(&place, run_id) && !history::is_driven(&place, run_id) {
+    if query::never_began(&place, run_id) && !place.is_driven(run_id) {
         return Ok(None);
     }
-    if history::stage(&place, run_id) == Stage::Waiting {
-        return end(&history::state(&place, run_id)?).map(Some);
+    if query::stage(&place, run_id) == Stage::Waiting {
+        return end(&query::state(&place, run_id)?).map(Some);
     }
     let mut observer = ProgressObserver::new(true);
     observer.listen(CancelRequest::of(&place, run_id));

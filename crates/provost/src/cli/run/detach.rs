@@ -17,12 +17,13 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::json;
 use provost_core::path::is_segment;
+use provost_engine::query::RunArchive as _;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
+use crate::input;
 use crate::places::Places;
 use crate::show::{self, Reader};
-use crate::{history, input};
 
 /// The variable that gives the background process the id of its run.
 const VARIABLE: &str = "PROVOST_DETACHED";
@@ -64,7 +65,11 @@ pub(super) fn begin(
         // A process that does not read its stdin reports why.
         let _ = stdin.write_all(&given);
     }
-    let begun = || history::records(place, run_id).is_ok_and(|records| !records.is_empty());
+    let begun = || {
+        place
+            .records(run_id)
+            .is_ok_and(|records| !records.is_empty())
+    };
     let since = Instant::now();
     while !begun() {
         let ended = child.try_wait().map_err(|error| failed(&error))?;

@@ -14,11 +14,13 @@ use provost_core::path::RawPath;
 use provost_core::record::Head;
 use provost_core::run::fact::Names;
 use provost_core::verdict::Verdict;
+use provost_engine::query::{RunStatus, RunSummary};
 use provost_engine::refused::{self, Ports, REQUEST, Refused};
 use provost_host::bundle::Directory;
 use provost_host::{ids, machine};
 use provost_store::ledger;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::cli::verify::trusted;
@@ -127,18 +129,32 @@ fn is_own(place: &Places, run_id: &str) -> bool {
 }
 
 /// The row of a refused request in `provost runs`.
-pub(in crate::cli) fn row(place: &Places, run_id: &str) -> Value {
+pub(in crate::cli) fn row(place: &Places, run_id: &str) -> RunSummary {
     match read(place, run_id) {
-        Err(failure) => json!({ "run_id": run_id, "status": "UNREADABLE", "code": failure.code,
-            "objective": failure.reason }),
-        Ok(read) => facts(place, run_id, &read),
+        Err(failure) => {
+            let code = Some(failure.code);
+            RunSummary::without_facts(run_id, RunStatus::Unreadable, code, failure.reason)
+        }
+        Ok(read) => summary(place, run_id, &read),
     }
 }
 
-fn facts(place: &Places, run_id: &str, Read { refused, own }: &Read) -> Value {
-    json!({ "run_id": run_id, "status": "REFUSED", "own": own,
-        "code": refused.verdict.code, "objective": refused.verdict.reason,
-        "began": refused.refused_at, "record": place.refused().join(run_id) })
+fn summary(place: &Places, run_id: &str, Read { refused, own }: &Read) -> RunSummary {
+    let Verdict { code, reason, .. } = refused.verdict.clone();
+    RunSummary {
+        own: Some(*own),
+        began: Some(refused.refused_at.clone()),
+        record: Some(place.refused().join(run_id)),
+        ..RunSummary::without_facts(run_id, RunStatus::Refused, Some(code), reason)
+    }
+}
+
+/// A refused request with its whole verdict.
+#[derive(Serialize)]
+struct RefusedView {
+    #[serde(flatten)]
+    summary: RunSummary,
+    verdict: Verdict,
 }
 
 /// The answer of `provost show` and `provost why` for a refused request.
@@ -165,9 +181,11 @@ pub(in crate::cli) fn show(place: &Places, run_id: &str) -> Outcome {
         text += "note: FOREIGN: it was not refused for you on this machine; \
                  provost explain RUN_FOREIGN\n";
     }
-    let mut json = facts(place, run_id, &read);
-    json["verdict"] = json!(read.refused.verdict);
-    Ok(Answer::data(json, text))
+    let view = RefusedView {
+        summary: summary(place, run_id, &read),
+        verdict: read.refused.verdict,
+    };
+    Ok(Answer::data(json!(view), text))
 }
 
 /// The text of another user as one line of bounded length.

@@ -3,11 +3,11 @@
 use provost_core::code::Code;
 use provost_core::run::fact::{Names, Opened};
 use provost_engine::drive::{self, Source};
+use provost_engine::query;
 use provost_host::{agent, machine};
 
 use crate::answer::{Failure, Outcome};
 use crate::cancel_request::CancelRequest;
-use crate::history::{self, Beside};
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::report;
@@ -42,9 +42,9 @@ pub(in crate::cli) fn report_interrupted(
     place: &Places,
     observer: &ProgressObserver,
 ) -> Result<(), Failure> {
-    for run_id in history::interrupted(place)? {
-        let state = history::state(place, &run_id);
-        let what = if state.is_ok_and(|state| report::is_approved(&state)) {
+    for run_id in query::interrupted(place)? {
+        let state = query::state(place, &run_id);
+        let what = if state.is_ok_and(|state| query::is_approved(&state)) {
             "was approved and has not begun"
         } else {
             "was interrupted"
@@ -71,5 +71,5 @@ pub(in crate::cli) fn start(
     observer.clear();
     let state = state?;
     observer.close_request(&state);
-    Ok(report::run(&state, &bundle, &Beside::driven(&state)))
+    Ok(report::driven(&state, &bundle))
 }

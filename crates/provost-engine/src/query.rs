@@ -1,0 +1,36 @@
+//! Answers what surfaces show: read models of runs, as types.
+//!
+//! The ledger of a run, and facts that a [`RunArchive`] reads beside it, give a view: a row of a
+//! list, everything about one run, why it was refused, its log.
+//!
+//! # Invariants
+//!
+//! - Nothing is changed, locked or repaired.
+//! - A view knows no surface: no width, no colour, and nothing is cut that a surface could show.
+//! - The wire form of a view (`--json`) is its `Serialize`. What only people read is marked
+//!   `serde(skip)`.
+
+mod acceptance;
+mod archive;
+mod log;
+mod run;
+mod spent;
+mod status;
+mod summary;
+mod tail;
+mod why;
+
+pub use acceptance::{CommandView, TestsView};
+pub use archive::{
+    Landed, LineCount, RunArchive, RunFiles, Stage, interrupted, is_own, landed, never_began,
+    nothing, require_own, stage, state,
+};
+pub use log::describe;
+pub use run::{
+    ChangeKind, ChangedFile, EarlierAttemptView, GateView, LogFile, QuestionView, ReviewView,
+    RunView, SandboxView, SecretsView, Surroundings, changed_tests, is_approved, short_branch,
+};
+pub use status::{DiffView, StatusView};
+pub use summary::{LandingSummary, RunStatus, RunSummary, summaries};
+pub use tail::Tail;
+pub use why::{ContractLines, WhyView};

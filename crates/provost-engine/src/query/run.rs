@@ -1,0 +1,539 @@
+//! Everything about one run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use provost_core::agent::event::Usage;
+use provost_core::approval::{Approval, Widening};
+use provost_core::bundle::after::Landing;
+use provost_core::bundle::attempts;
+use provost_core::bundle::report::ReviewVerdict;
+use provost_core::code::Code;
+use provost_core::contract::Contract;
+use provost_core::exit::Exit;
+use provost_core::gate::command;
+use provost_core::net::model_traffic::ModelTraffic;
+use provost_core::net::traffic::Traffic;
+use provost_core::object::Oid;
+use provost_core::path::RawPath;
+use provost_core::review::Remark;
+use provost_core::run::cross_tests::ChangedTests;
+use provost_core::run::fact::{
+    AgentRun, Capture, Layered, Left, Salvage, Side, Stream, TestRun, Withheld,
+};
+use provost_core::run::fix::EarlierAttempt;
+use provost_core::run::spent::Spent;
+use provost_core::run::{Gate, Round, State};
+use provost_core::tier::Tier;
+use provost_core::verdict::Verdict;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::acceptance::TestsView;
+use super::archive::{self, Landed, LineCount, RunArchive, RunFiles, Stage};
+use super::spent;
+use super::summary::{LandingSummary, RunStatus};
+use super::tail::{self, Tail};
+
+/// Facts about a run that are not in its own ledger.
+#[derive(Debug, Default)]
+pub struct Surroundings {
+    pub stage: Stage,
+    /// Whether another user began it.
+    pub foreign: bool,
+    pub landed: Option<Landed>,
+    /// Why it cannot land alone, if it is a part of a chain whose parts were not accepted together.
+    pub part: Option<String>,
+    /// The traffic between the active agent and its model so far.
+    pub live: Option<ModelTraffic>,
+    /// When these facts were read, in milliseconds since 1970.
+    pub now: i64,
+    /// How many lines each path gained and lost, if they were counted.
+    pub lines: Option<BTreeMap<RawPath, Option<LineCount>>>,
+}
+
+impl Surroundings {
+    /// The facts about a run that this process has just driven as far as it goes.
+    pub fn driven(state: &State) -> Self {
+        let waits = state.is_waiting();
+        Self {
+            stage: if waits { Stage::Waiting } else { Stage::Sealed },
+            ..Self::default()
+        }
+    }
+
+    pub fn read(archive: &dyn RunArchive, state: &State, now: i64) -> Self {
+        let run_id = &state.names.run_id;
+        let tree = state.captured.as_ref().map(|captured| &captured.tree);
+        let lines = tree.map(|tree| archive.line_counts(&state.opened.base_tree, tree));
+        let stage = archive::stage(archive, run_id);
+        let live = (stage == Stage::Running).then(|| archive.live(run_id, state.attempt));
+        Self {
+            stage,
+            foreign: !archive::is_own(archive, run_id),
+            landed: archive::landed(archive, &[run_id.as_str()]).remove(run_id),
+            part: None,
+            live: live.flatten(),
+            now,
+            lines: Some(lines.unwrap_or_default()),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub struct RunView {
+    pub run_id: String,
+    /// The answer; for a run that waits for approval, the refusal until then.
+    pub verdict: Option<Verdict>,
+    pub status: RunStatus,
+    /// Whether this user began it on this machine.
+    pub own: bool,
+    pub objective: String,
+    /// The run that this one retries.
+    pub parent: Option<String>,
+    pub approval: Option<Approval>,
+    pub base: Oid,
+    pub tree: Option<Oid>,
+    pub commit: Option<Oid>,
+    pub branch: Option<String>,
+    #[serde(flatten)]
+    pub landing: LandingSummary,
+    pub began: String,
+    pub took_ms: Option<u64>,
+    /// What the agents of all attempts spent.
+    pub usage: Option<Spent>,
+    /// Milliseconds that the agents of all attempts worked.
+    pub agent_ms: Option<u64>,
+    pub changed_files: Vec<ChangedFile>,
+    #[serde(serialize_with = "by_name")]
+    pub gates: Vec<GateView>,
+    /// `None` if the run has no reviewer.
+    pub review: Option<ReviewView>,
+    pub tests: Option<TestsView>,
+    /// The test files that an accepted change touches, and the outcome of the base's tests on it.
+    pub tests_changed: Option<ChangedTests>,
+    /// The prepared layers, of the candidate if they differ from those of the base.
+    pub layers: Vec<Layered>,
+    /// The requests of the last agent, refused ones too.
+    pub network: Vec<Traffic>,
+    pub lines: Option<Vec<ChangedLines>>,
+    /// The logs that are not empty.
+    pub logs: Vec<LogFile>,
+    /// The ends of the logs of what failed.
+    pub output: Vec<Tail>,
+    pub secrets: SecretsView,
+    pub sandbox: Option<SandboxView>,
+    /// The name before 0.2.
+    #[serde(rename = "box")]
+    former_sandbox: Option<SandboxView>,
+    pub loopback: bool,
+    pub attempts: u32,
+    pub refused_before: Vec<EarlierAttemptView>,
+    pub salvaged: Vec<Salvage>,
+    pub left: Vec<Left>,
+    pub bundle: PathBuf,
+
+    #[serde(skip)]
+    pub stage: Stage,
+    /// Whether the verdict is the last word, and not a question.
+    #[serde(skip)]
+    pub is_finished: bool,
+    /// What a person has to approve, or has approved; `None` if nothing.
+    #[serde(skip)]
+    pub question: Option<QuestionView>,
+    /// Notes that decide nothing.
+    #[serde(skip)]
+    pub notes: Vec<String>,
+    /// Why it cannot land alone, if it is a part of a chain.
+    #[serde(skip)]
+    pub part: Option<String>,
+    /// Whether there is work to restore that did not land.
+    #[serde(skip)]
+    pub has_work: bool,
+    /// When the facts were read, in milliseconds since 1970.
+    #[serde(skip)]
+    pub now: i64,
+}
+
+#[derive(Debug)]
+pub struct ChangedFile {
+    pub path: RawPath,
+    pub kind: ChangeKind,
+}
+
+impl Serialize for ChangedFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.path)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    Added,
+    Removed,
+    Modified,
+}
+
+/// How many lines a path gained and lost; neither if it is not text.
+#[derive(Debug, Serialize)]
+pub struct ChangedLines {
+    pub path: RawPath,
+    pub added: Option<u64>,
+    pub removed: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct GateView {
+    #[serde(skip)]
+    pub gate: Gate,
+    pub allow: bool,
+    pub code: Code,
+    pub reason: String,
+    #[serde(skip)]
+    pub details: Option<Value>,
+}
+
+/// The gates as an object; the sandbox also has its name before 0.2.
+fn by_name<S: Serializer>(gates: &[GateView], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    for gate in gates {
+        map.serialize_entry(gate.gate.name(), gate)?;
+        if gate.gate == Gate::Sandbox {
+            map.serialize_entry("box", gate)?;
+        }
+    }
+    map.end()
+}
+
+#[derive(Debug, Serialize)]
+pub struct ReviewView {
+    pub reviewer: String,
+    /// `None` if there is no report that counts.
+    pub verdict: Option<ReviewVerdict>,
+    pub summary: Option<String>,
+    pub tree: Option<Oid>,
+    pub wall_ms: Option<u64>,
+    pub usage: Option<Usage>,
+    pub network: Vec<Traffic>,
+    #[serde(skip)]
+    pub findings: Vec<Remark>,
+}
+
+#[derive(Debug)]
+pub struct LogFile {
+    pub file: String,
+    pub bytes: u64,
+}
+
+impl Serialize for LogFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.file)
+    }
+}
+
+/// What of a run is not in its bundle, because it is secret.
+#[derive(Debug, Serialize)]
+pub struct SecretsView {
+    pub removed: Vec<RemovedSecrets>,
+    /// What is left out of the bundle altogether.
+    pub withheld: Option<Withheld>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RemovedSecrets {
+    /// The file, or another place in words.
+    pub from: String,
+    pub removed: u64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct SandboxView {
+    pub tier: String,
+    /// What the tier does not stop.
+    pub holes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct EarlierAttemptView {
+    pub attempt: u32,
+    pub task_id: String,
+    pub code: Code,
+    pub reason: String,
+    /// The file in the bundle with its work, if there is one.
+    pub patch: Option<String>,
+    pub tree: Option<Oid>,
+}
+
+/// Everything that the digest of a question covers.
+#[derive(Debug)]
+pub struct QuestionView {
+    pub run_id: String,
+    pub objective: String,
+    pub contract_sha256: String,
+    pub base_commit: Oid,
+    pub target: Option<String>,
+    /// The command line of the agent.
+    pub agent: String,
+    pub reviewer: Option<String>,
+    /// How the contract exceeds what the policy permits without approval.
+    pub widenings: Vec<Widening>,
+    pub digest: String,
+}
+
+impl QuestionView {
+    /// The question of a run; `None` if its contract needs no approval.
+    pub fn of(state: &State) -> Option<Self> {
+        let question = state.question()?;
+        Some(Self {
+            run_id: question.run_id.to_owned(),
+            objective: state.opened.contract.inputs.spec.clone(),
+            contract_sha256: question.contract_sha256.to_owned(),
+            base_commit: question.base_commit.clone(),
+            target: question.target.map(str::to_owned),
+            agent: command::line(question.agent),
+            reviewer: question.review.map(command::line),
+            widenings: question.widenings.to_vec(),
+            digest: question.digest(),
+        })
+    }
+}
+
+impl RunView {
+    /// The view of the run of `state`, whose files lie in `bundle`.
+    pub fn of(state: &State, bundle: &Path, files: &dyn RunFiles, around: Surroundings) -> Self {
+        let captured = state.captured.as_ref();
+        let published = state.published.as_ref();
+        let finished = state.finished.as_ref();
+        let sandbox = state.tested.as_ref().map(|test| SandboxView {
+            tier: test.tier.clone(),
+            holes: test.holes.clone(),
+        });
+        let active_at = (around.stage == Stage::Running).then_some(around.now);
+        Self {
+            run_id: state.names.run_id.clone(),
+            verdict: finished.cloned().or_else(|| state.unanswered()),
+            status: RunStatus::of(state, around.stage),
+            own: !around.foreign,
+            objective: state.opened.contract.inputs.spec.clone(),
+            parent: state.opened.parent.clone(),
+            approval: state.approval.clone(),
+            base: state.opened.base_commit.clone(),
+            tree: captured.map(|captured| captured.tree.clone()),
+            commit: published.map(|published| published.commit.clone()),
+            branch: published.map(|published| short_branch(&published.branch).to_owned()),
+            landing: LandingSummary::of(around.landed.as_ref()),
+            began: state.began.clone(),
+            took_ms: spent::took(state, active_at),
+            usage: state.spent(around.live.as_ref()),
+            agent_ms: spent::agent_ms(state),
+            changed_files: captured.map(changed_files).unwrap_or_default(),
+            gates: state.gates.iter().map(gate).collect(),
+            review: review(state),
+            tests: TestsView::of(state),
+            tests_changed: changed_tests(state),
+            layers: layers(state),
+            network: state
+                .agent
+                .as_ref()
+                .map_or_else(Vec::new, |it| it.network.clone()),
+            lines: around.lines.map(lines),
+            logs: logs(state).map(log_file).collect(),
+            output: tail::of_failure(state, bundle, files),
+            secrets: secrets(state),
+            former_sandbox: sandbox.clone(),
+            sandbox,
+            loopback: has_loopback(state),
+            attempts: state.attempt,
+            refused_before: state.past.iter().map(|past| earlier(past, files)).collect(),
+            salvaged: state.salvaged.clone(),
+            left: state.left.clone(),
+            bundle: bundle.to_owned(),
+            stage: around.stage,
+            is_finished: finished.is_some(),
+            question: QuestionView::of(state),
+            notes: notes(state),
+            part: around.part,
+            has_work: captured.is_some_and(Capture::holds_anything)
+                || !state.salvaged.is_empty()
+                || !state.past.is_empty(),
+            now: around.now,
+        }
+    }
+
+    /// The verdict of a run that has one.
+    pub fn finished(&self) -> Option<&Verdict> {
+        self.verdict.as_ref().filter(|_| self.is_finished)
+    }
+
+    pub fn landed(&self) -> Option<&Landing> {
+        self.landing.landed.as_ref()
+    }
+
+    /// The exit status of a command that drove the run.
+    pub fn exit(&self) -> Exit {
+        self.finished().map_or(Exit::NotNow, Verdict::exit)
+    }
+}
+
+/// A branch without `refs/heads/`.
+pub fn short_branch(branch: &str) -> &str {
+    branch.strip_prefix("refs/heads/").unwrap_or(branch)
+}
+
+/// Whether a person approved the run, and nothing has begun since.
+pub fn is_approved(state: &State) -> bool {
+    let begun = state.gates.contains_key(&Gate::Policy) || !state.past.is_empty();
+    state.approval.is_some() && !begun
+}
+
+/// Whether the sandboxes of this run have a loopback, by the policy, the contract and its tier.
+fn has_loopback(state: &State) -> bool {
+    let has = |contract: &Contract| contract.loopback && contract.tier == Tier::Namespaces;
+    state.opened.loopback && state.contract.as_ref().map_or(true, has)
+}
+
+fn gate((gate, verdict): (&Gate, &Verdict)) -> GateView {
+    GateView {
+        gate: *gate,
+        allow: verdict.allow,
+        code: verdict.code,
+        reason: verdict.reason.clone(),
+        details: verdict.details.clone(),
+    }
+}
+
+/// The test files that an accepted change touches, and the outcome of the base's tests on it.
+pub fn changed_tests(state: &State) -> Option<ChangedTests> {
+    let is_accepted = state.finished.as_ref().is_some_and(|verdict| verdict.allow);
+    state.changed_tests().filter(|_| is_accepted)
+}
+
+fn changed_files(captured: &Capture) -> Vec<ChangedFile> {
+    let file = |change: &provost_core::change::Change| ChangedFile {
+        path: change.path.clone(),
+        kind: match (&change.before, &change.after) {
+            (None, _) => ChangeKind::Added,
+            (_, None) => ChangeKind::Removed,
+            (Some(_), Some(_)) => ChangeKind::Modified,
+        },
+    };
+    captured.changes.iter().map(file).collect()
+}
+
+fn lines(counted: BTreeMap<RawPath, Option<LineCount>>) -> Vec<ChangedLines> {
+    let row = |(path, lines): (RawPath, Option<LineCount>)| ChangedLines {
+        path,
+        added: lines.map(|it| it.added),
+        removed: lines.map(|it| it.removed),
+    };
+    counted.into_iter().map(row).collect()
+}
+
+fn review(state: &State) -> Option<ReviewView> {
+    let asked = state.opened.review.as_ref()?;
+    let report = state.review_report();
+    let reviewed = state.reviewed.as_ref();
+    Some(ReviewView {
+        reviewer: asked.name.clone(),
+        verdict: report.as_ref().map(|report| report.verdict),
+        summary: report.as_ref().map(|report| report.summary.clone()),
+        tree: reviewed.map(|reviewed| reviewed.tree.clone()),
+        wall_ms: reviewed.map(|reviewed| reviewed.run.wall_ms),
+        usage: reviewed.and_then(|reviewed| reviewed.run.spent()),
+        network: reviewed.map_or_else(Vec::new, |reviewed| reviewed.run.network.clone()),
+        findings: report.map_or_else(Vec::new, |report| report.findings),
+    })
+}
+
+/// The prepared layers. A layer that this run made for another of its steps was made by it.
+fn layers(state: &State) -> Vec<Layered> {
+    let own = state.tests.values().filter(|run| !run.cached);
+    let own: Vec<_> = own.map(|run| &run.layers).collect();
+    let judged = state.tests.get(&Side::Candidate).map(|run| &run.layers);
+    let mut layers = judged
+        .or(state.layers.as_ref())
+        .cloned()
+        .unwrap_or_default();
+    for layer in layers.iter_mut().filter(|layer| layer.made.is_none()) {
+        let mut all = state.layers.iter().chain(own.iter().copied()).flatten();
+        let made = all.find(|other| other.key == layer.key && other.made.is_some());
+        layer.made = made.and_then(|other| other.made.clone());
+    }
+    layers
+}
+
+/// All agents and reviewers, of all attempts.
+fn workers(state: &State) -> impl Iterator<Item = &AgentRun> {
+    let past = state.past.iter();
+    let past = past.flat_map(|past| {
+        past.agent
+            .iter()
+            .chain(past.reviewed.iter().map(|it| &it.run))
+    });
+    let agent = past.chain(&state.agent);
+    agent.chain(state.reviewed.iter().map(|reviewed| &reviewed.run))
+}
+
+/// The logs of the run that are not empty.
+fn logs(state: &State) -> impl Iterator<Item = &Stream> {
+    let agent = workers(state);
+    let agent = agent.flat_map(|agent| [&agent.stdout, &agent.stderr]);
+    let refused = state.past.iter().filter_map(|past| past.tests.as_ref());
+    let crossed = state.crossed.values().filter_map(Round::ran);
+    let commands = refused.chain(state.tests.values()).chain(crossed);
+    let commands = commands.flat_map(TestRun::everything);
+    let commands = commands.flat_map(|ran| [&ran.stdout, &ran.stderr]);
+    agent.chain(commands).filter(|stream| stream.kept > 0)
+}
+
+fn log_file(stream: &Stream) -> LogFile {
+    LogFile {
+        file: stream.file.clone(),
+        bytes: stream.kept,
+    }
+}
+
+fn secrets(state: &State) -> SecretsView {
+    let reports = workers(state).filter_map(|agent| agent.claims.as_ref());
+    let events = reports.map(|report| &report.events);
+    let some = |stream: &&Stream| stream.redacted > 0;
+    let streams = logs(state).chain(events).filter(some);
+    let streams = streams.map(|stream| (stream.file.as_str(), stream.redacted));
+    let results = workers(state).filter(|agent| agent.redacted > 0);
+    let results = results.map(|agent| ("the result that was left", agent.redacted));
+    let removed = |(from, removed): (&str, u64)| RemovedSecrets {
+        from: from.to_owned(),
+        removed,
+    };
+    let withheld = state.captured.as_ref().map(|captured| &captured.withheld);
+    SecretsView {
+        removed: streams.chain(results).map(removed).collect(),
+        withheld: withheld.filter(|it| !it.is_nothing()).cloned(),
+    }
+}
+
+fn earlier(past: &EarlierAttempt, files: &dyn RunFiles) -> EarlierAttemptView {
+    let patch = attempts::patch(&past.task_id, past.attempt);
+    EarlierAttemptView {
+        attempt: past.attempt,
+        task_id: past.task_id.clone(),
+        code: past.refusal.code,
+        reason: past.refusal.reason.clone(),
+        patch: files.has(&patch).then_some(patch),
+        tree: past.captured.as_ref().map(|captured| captured.tree.clone()),
+    }
+}
+
+fn notes(state: &State) -> Vec<String> {
+    let of_gates = state.gates.values().flat_map(Verdict::notes);
+    let mut notes: Vec<String> = of_gates.map(str::to_owned).collect();
+    let base = state.tests.get(&Side::Base).into_iter();
+    for ran in base.flat_map(|base| &base.commands) {
+        if ran.tally.as_ref().is_some_and(|tally| tally.ran() == 0) {
+            let line = command::line(&ran.argv);
+            notes.push(format!("{line} ran no test on the base"));
+        }
+    }
+    notes
+}

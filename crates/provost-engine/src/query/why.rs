@@ -1,0 +1,55 @@
+//! Why a run was refused, with the lines of its contract file.
+
+use provost_core::document::lines::Lines;
+use provost_core::run::why::{Clause, Row, Why, Widening};
+use serde::Serialize;
+
+/// The file that the contract was read from.
+#[derive(Debug, Default)]
+pub struct ContractLines {
+    pub file: String,
+    pub lines: Lines,
+}
+
+#[derive(Debug, Serialize)]
+pub struct WhyView {
+    #[serde(flatten)]
+    pub why: Why,
+    /// Everything that the contract would have to say; null if that would not suffice.
+    pub widening: Option<Vec<Widening>>,
+    /// Whether this user began the run on this machine.
+    pub own: bool,
+    /// Whether the contract was typed as flags.
+    #[serde(skip)]
+    pub typed: bool,
+}
+
+impl WhyView {
+    pub fn of(mut why: Why, source: &ContractLines, typed: bool, own: bool) -> Self {
+        let rows = why
+            .refusals
+            .iter_mut()
+            .flat_map(|refusal| &mut refusal.rows);
+        for row in rows.chain(&mut why.network) {
+            locate(row, source);
+        }
+        Self {
+            widening: why.widening(),
+            why,
+            own,
+            typed,
+        }
+    }
+}
+
+/// Adds the line in the file to the clause of the contract.
+fn locate(row: &mut Row, source: &ContractLines) {
+    let Some(clause) = &mut row.contract else {
+        return;
+    };
+    if let Some(line) = source.lines.line(&clause.pointer) {
+        let Clause { line: at, file, .. } = clause;
+        *at = Some(line);
+        *file = Some(source.file.clone());
+    }
+}
