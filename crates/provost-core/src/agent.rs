@@ -1,4 +1,4 @@
-//! Adapters: how each known agent program is started, given its task, and read.
+//! Agents: what a policy says of one, its instruction, and what it prints.
 //!
 //! # Invariants
 //!
@@ -9,14 +9,10 @@
 //! - A key never enters the sandbox: the agent speaks plain HTTP to the proxy, which adds the key
 //!   outside.
 
-pub mod background;
-mod claude;
-mod codex;
+pub mod adapter;
 pub mod event;
-mod gemini;
 pub mod instruction;
 pub mod launch;
-pub mod mcp;
 pub mod provider;
 pub mod reader;
 #[cfg(test)]
@@ -24,85 +20,14 @@ mod tests;
 pub mod written;
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use adapter::Adapter;
+
+use adapter::{Start, mcp};
 use event::Usage;
 use provider::Provider;
-
-/// A program that Provost can start and read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Adapter {
-    /// Any command; it gets the contract on its standard input.
-    #[default]
-    Exec,
-    /// Codex, by `codex exec`.
-    Codex,
-    /// Claude Code, by `claude --print`.
-    Claude,
-    /// Gemini CLI, by `gemini --output-format stream-json`.
-    Gemini,
-    /// An MCP server that takes a prompt; the policy names the command that starts it.
-    Mcp,
-}
-
-impl Adapter {
-    /// The adapters whose program has a name of its own.
-    pub const NAMED: [Self; 3] = [Self::Codex, Self::Claude, Self::Gemini];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Exec => "exec",
-            Self::Codex => "codex",
-            Self::Claude => "claude",
-            Self::Gemini => "gemini",
-            Self::Mcp => "mcp",
-        }
-    }
-
-    /// The program to look up in PATH; `None` if the policy names the command.
-    pub fn program(self) -> Option<&'static str> {
-        match self {
-            Self::Exec | Self::Mcp => None,
-            Self::Codex => Some("codex"),
-            Self::Claude => Some("claude"),
-            Self::Gemini => Some("gemini"),
-        }
-    }
-
-    /// The npm package that ships the program.
-    pub fn package(self) -> Option<&'static str> {
-        match self {
-            Self::Exec | Self::Mcp => None,
-            Self::Codex => Some("@openai/codex"),
-            Self::Claude => Some("@anthropic-ai/claude-code"),
-            Self::Gemini => Some("@google/gemini-cli"),
-        }
-    }
-
-    /// The agent for this adapter when no policy configures one.
-    pub fn plain(self) -> Option<Adapted> {
-        Some(Adapted {
-            adapter: self,
-            model: None,
-            provider: Some(Provider {
-                base_url: provider::default(self)?,
-                login: provider::Login::default(),
-            }),
-            server: None,
-            tools: BTreeMap::new(),
-            budget: Budget::default(),
-        })
-    }
-}
-
-impl fmt::Display for Adapter {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
-    }
-}
 
 /// How an agent is started and what it may spend, as a policy says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +60,25 @@ pub struct Adapted {
 impl Adapted {
     /// The program to look up in PATH; a command is looked up inside the sandbox.
     pub fn program(&self) -> Option<&'static str> {
-        self.adapter.program()
+        match self.adapter.start() {
+            Start::Program { name, .. } => Some(name),
+            Start::Command | Start::Server => None,
+        }
+    }
+
+    /// The address of the model, as configured in the program.
+    fn model_url(&self) -> String {
+        let provider = self.provider.as_ref();
+        let inside = provider.map(|it| it.base_url.inside(it.login));
+        inside.unwrap_or_default()
+    }
+
+    /// The arguments that choose the model.
+    fn model_words(&self) -> Vec<String> {
+        let model = self.model.iter();
+        model
+            .flat_map(|model| ["--model".to_owned(), model.clone()])
+            .collect()
     }
 
     /// The command that starts an MCP server.

@@ -158,7 +158,7 @@ impl TryFrom<Written> for Policy {
         }
         let mut servers = BTreeMap::new();
         for (name, server) in written.mcp {
-            if !agent::mcp::is_server(&name) {
+            if !agent::adapter::mcp::is_server(&name) {
                 return Err(Flaw(format!(
                     "mcp: `{name}` cannot be the name of a server"
                 )));

@@ -205,7 +205,7 @@ fn a_result_without_a_branch_is_refused_before_any_work() {
 /// An origin whose policy has an agent with an adapter, at this address.
 fn with_model(url: &str, login: Login) -> SimOrigin {
     let mut origin = origin();
-    let mut adapted = Adapter::Codex.plain().unwrap();
+    let mut adapted = Adapter::named("codex").and_then(Adapter::plain).unwrap();
     adapted.provider.as_mut().unwrap().base_url = BaseUrl::parse(url).unwrap();
     adapted.provider.as_mut().unwrap().login = login;
     let agent = agent::Agent::Adapted(adapted);

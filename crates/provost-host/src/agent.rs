@@ -14,6 +14,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use provost_core::agent::Adapted;
+use provost_core::agent::adapter::Start;
 use provost_core::agent::launch::{self, Answer};
 use provost_core::code::Code;
 use provost_engine::ports::PortError;
@@ -35,14 +36,13 @@ pub struct Installed {
 
 /// The program of `agent`; `None` for a command of the policy, which is looked up in the sandbox.
 pub fn find(agent: &Adapted) -> Result<Option<Installed>, PortError> {
-    let Some(program) = agent.program() else {
+    let Start::Program { name, package } = agent.adapter.start() else {
         return Ok(None);
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = find_along(program, &path).ok_or_else(|| {
+    let found = find_along(name, &path).ok_or_else(|| {
         let adapter = agent.adapter;
-        let reason = format!("the agent `{adapter}` needs the program `{program}` along your PATH");
-        let package = adapter.package().unwrap_or_default();
+        let reason = format!("the agent `{adapter}` needs the program `{name}` along your PATH");
         PortError::new(Code::NotFound, reason).hint(format!("npm install --global {package}"))
     });
     found.map(Some)
@@ -189,7 +189,7 @@ mod tests {
             program: "/srv/node_modules/tool/bin/tool.js".into(),
             package: "/srv/node_modules/tool".into(),
         };
-        let agent = Adapter::Codex.plain().unwrap();
+        let agent = Adapter::named("codex").and_then(Adapter::plain).unwrap();
         let mut profile = Profile::minimal();
         let single = Mount::ReadOnly {
             source: installed.program.clone(),

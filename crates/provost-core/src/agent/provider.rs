@@ -107,45 +107,6 @@ impl From<BaseUrl> for String {
     }
 }
 
-/// The vendor's endpoint of an adapter's program, the header field for its key, and the environment
-/// variable that users keep the key in.
-struct Home {
-    url: &'static str,
-    field: &'static str,
-    variable: &'static str,
-}
-
-fn home(adapter: Adapter) -> Option<Home> {
-    match adapter {
-        Adapter::Exec => None,
-        Adapter::Codex | Adapter::Mcp => Some(Home {
-            url: "https://api.openai.com/v1",
-            field: "Authorization: Bearer ",
-            variable: "OPENAI_API_KEY",
-        }),
-        Adapter::Claude => Some(Home {
-            url: "https://api.anthropic.com",
-            field: "X-Api-Key: ",
-            variable: "ANTHROPIC_API_KEY",
-        }),
-        Adapter::Gemini => Some(Home {
-            url: "https://generativelanguage.googleapis.com",
-            field: "X-Goog-Api-Key: ",
-            variable: "GEMINI_API_KEY",
-        }),
-    }
-}
-
-/// The environment variable that the program reads its key from.
-pub fn key_variable(adapter: Adapter) -> Option<&'static str> {
-    home(adapter).map(|home| home.variable)
-}
-
-/// The default endpoint of `adapter`.
-pub fn default(adapter: Adapter) -> Option<BaseUrl> {
-    home(adapter).and_then(|home| BaseUrl::parse(home.url).ok())
-}
-
 impl Provider {
     /// Whether the proxy can read and count the traffic between agent and model.
     pub fn is_readable(&self) -> bool {
@@ -158,21 +119,27 @@ impl Provider {
     /// Whether this is the endpoint of the program's vendor, so that choosing the agent implies the
     /// endpoint.
     pub fn is_makers_own(&self, adapter: Adapter) -> bool {
-        default(adapter).is_some_and(|own| {
+        adapter.default_url().is_some_and(|own| {
             own.endpoint == self.base_url.endpoint && own.transport == self.base_url.transport
         })
     }
 
     /// The key that the proxy adds for `adapter` at this endpoint.
     pub fn credential(&self, adapter: Adapter) -> Option<Credential> {
-        let home = home(adapter).filter(|_| self.login == Login::Brokered)?;
+        let vendor = adapter.vendor()?;
+        if self.login == Login::None {
+            return None;
+        }
         let BaseUrl {
             transport,
             endpoint,
             ..
         } = &self.base_url;
         let scheme = scheme(*transport);
-        let text = format!("{scheme}://{endpoint} {}${}", home.field, home.variable);
+        let text = format!(
+            "{scheme}://{endpoint} {}${}",
+            vendor.key_field, vendor.key_variable
+        );
         Credential::parse(&text).ok()
     }
 }

@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Adapter;
-use super::claude::{self, Tally};
-use super::codex;
+use super::Adapted;
+use super::adapter::{Breach, StreamParser};
 use super::event::{Event, Usage};
-use super::gemini::{self, Speech};
-use super::mcp::{self, Breach, Call, Dialogue};
 
 /// The longest line that is read, in bytes; a longer one is counted and skipped.
 const LONGEST_LINE: usize = 4 << 20;
@@ -18,14 +15,10 @@ const LONGEST_LINE: usize = 4 << 20;
 /// Parses the stream of one attempt.
 #[derive(Debug)]
 pub struct Reader {
-    adapter: Adapter,
+    parser: Box<dyn StreamParser>,
     line: Vec<u8>,
     /// Whether the rest of an overlong line is still to come.
     skipping: bool,
-    tally: Tally,
-    speech: Speech,
-    dialogue: Option<Dialogue>,
-    last: String,
     /// The forbidden actions of the contract, in lower case.
     forbidden: Vec<String>,
     answer: Option<Value>,
@@ -78,15 +71,13 @@ pub enum End {
 }
 
 impl Reader {
-    pub fn new(adapter: Adapter) -> Self {
+    /// Reads the output of `agent`, which works on `prompt` and may continue the conversation
+    /// `thread`.
+    pub fn new(agent: &Adapted, prompt: &str, thread: Option<&str>) -> Self {
         Self {
-            adapter,
+            parser: agent.adapter.parser(agent, prompt, thread),
             line: Vec::new(),
             skipping: false,
-            tally: Tally::default(),
-            speech: Speech::default(),
-            dialogue: None,
-            last: String::new(),
             forbidden: Vec::new(),
             answer: None,
             sum: Sum::default(),
@@ -102,23 +93,20 @@ impl Reader {
         self
     }
 
-    /// Starts a conversation with a server that is to execute `call`.
-    pub fn speaking(call: Call) -> Self {
-        Self {
-            dialogue: Some(Dialogue::begin(call)),
-            ..Self::new(Adapter::Mcp)
-        }
+    /// Whether the program gets its task, and replies, in a conversation; most do not.
+    pub fn converses(&mut self) -> bool {
+        self.parser.conversation().is_some()
     }
 
     /// The bytes to send to the program since the last call.
     pub fn take_words(&mut self) -> Vec<u8> {
-        let dialogue = self.dialogue.as_mut();
-        dialogue.map(Dialogue::take_words).unwrap_or_default()
+        let conversation = self.parser.conversation();
+        conversation.map_or_else(Vec::new, |it| it.take_words())
     }
 
-    /// Whether the conversation is complete; most programs have none.
-    pub fn is_over(&self) -> bool {
-        self.dialogue.as_ref().is_some_and(Dialogue::is_over)
+    /// Whether the conversation is complete.
+    pub fn is_over(&mut self) -> bool {
+        self.parser.conversation().is_some_and(|it| it.is_over())
     }
 
     /// Ends a conversation that cannot continue.
@@ -127,10 +115,11 @@ impl Reader {
     }
 
     fn broken(&mut self, Breach(words): Breach) -> Vec<Event> {
-        let Some(dialogue) = self.dialogue.as_mut().filter(|it| !it.is_over()) else {
+        let conversation = self.parser.conversation();
+        let Some(conversation) = conversation.filter(|it| !it.is_over()) else {
             return Vec::new();
         };
-        dialogue.close();
+        conversation.close();
         let text = format!("the server {words}");
         self.sum.end = Some(End::Broken(words));
         let event = Event::Error { text };
@@ -195,20 +184,14 @@ impl Reader {
             };
             return self.break_off(what);
         };
-        let events = match self.adapter {
-            Adapter::Exec => Vec::new(),
-            Adapter::Codex => codex::events(&line, &self.last),
-            Adapter::Claude => claude::events(&line, &mut self.tally),
-            Adapter::Gemini => gemini::events(&line, &mut self.speech),
-            Adapter::Mcp => match self.dialogue.as_mut().map(|it| it.hear(&line)) {
-                Some(Ok(events)) => events,
-                Some(Err(breach)) => return self.broken(breach),
-                None => Vec::new(),
-            },
+        let read = match self.parser.read(&line) {
+            Ok(read) => read,
+            Err(breach) => return self.broken(breach),
         };
-        self.keep_answer(&line);
-        self.keep_complaint(&line, &events);
-        if events.is_empty() && self.stirs(&line) {
+        let events = read.events;
+        self.answer = read.answer.or(self.answer.take());
+        self.keep_complaint(read.complaint, &events);
+        if events.is_empty() && read.is_progress {
             self.sum.progress += 1;
         }
         for event in &events {
@@ -217,27 +200,12 @@ impl Reader {
         events
     }
 
-    /// Whether a line that is not an event shows that the agent is working: a tool that starts, or
-    /// a thought.
-    fn stirs(&self, line: &Value) -> bool {
-        let kind = text(line, "/type");
-        match self.adapter {
-            Adapter::Exec => false,
-            Adapter::Codex => kind.starts_with("item.") && text(line, "/item/type") != "error",
-            // System lines include retries.
-            Adapter::Claude => matches!(kind, "assistant" | "user" | "stream_event"),
-            Adapter::Gemini => kind == "tool_result" || text(line, "/role") == "assistant",
-            Adapter::Mcp => mcp::stirs(line),
-        }
-    }
-
     fn note(&mut self, event: &Event) {
         let sum = &mut self.sum;
         sum.events += 1;
         sum.progress += u64::from(event.is_progress());
         match event {
             Event::Session { thread } => sum.thread = Some(thread.clone()),
-            Event::Message { text } => text.clone_into(&mut self.last),
             Event::Usage(usage) => sum.usage = *usage,
             Event::Final { ok: true, .. } => sum.end = Some(End::Done),
             Event::Final { ok: false, text } => sum.end = Some(End::GaveUp(text.clone())),
@@ -248,17 +216,12 @@ impl Reader {
                     *sum.forbidden.entry(action.clone()).or_default() += 1;
                 }
             }
-            Event::FileChange { .. } | Event::Error { .. } => {}
+            Event::Message { .. } | Event::FileChange { .. } | Event::Error { .. } => {}
         }
     }
 
     /// Keeps the error of a line about the model; progress clears it.
-    fn keep_complaint(&mut self, line: &Value, events: &[Event]) {
-        let found = match self.adapter {
-            Adapter::Codex => codex::complaint(line),
-            Adapter::Claude => claude::complaint(line),
-            Adapter::Exec | Adapter::Gemini | Adapter::Mcp => None,
-        };
+    fn keep_complaint(&mut self, found: Option<(Option<u16>, String)>, events: &[Event]) {
         if let Some((status, words)) = found {
             let times = self.complaint.take().map_or(0, |before| before.times) + 1;
             self.complaint = Some(Complaint {
@@ -270,43 +233,4 @@ impl Reader {
             self.complaint = None;
         }
     }
-
-    /// Events are truncated, so the whole answer is kept separately.
-    fn keep_answer(&mut self, line: &Value) {
-        let found = match self.adapter {
-            Adapter::Exec => None,
-            Adapter::Codex => {
-                let message = text(line, "/item/type") == "agent_message";
-                let words = text(line, "/item/text");
-                message.then(|| serde_json::from_str(words).unwrap_or(Value::from(words)))
-            }
-            Adapter::Claude => line.get("structured_output").cloned(),
-            Adapter::Gemini => (text(line, "/type") == "result").then(|| self.speech.answer()),
-            Adapter::Mcp => {
-                let words = self.dialogue.as_ref().and_then(Dialogue::answer);
-                words.map(spoken)
-            }
-        };
-        self.answer = found.or(self.answer.take());
-    }
-}
-
-/// The answer in `words`, with or without a Markdown code fence; text that is not JSON becomes a
-/// string.
-pub(super) fn spoken(words: &str) -> Value {
-    let bare = words.trim();
-    let fenced = bare.strip_prefix("```json").or(bare.strip_prefix("```"));
-    let inner = fenced.and_then(|rest| rest.strip_suffix("```"));
-    serde_json::from_str(inner.unwrap_or(bare)).unwrap_or(Value::from(words))
-}
-
-/// The string at `place`, or empty.
-pub(super) fn text<'a>(value: &'a Value, place: &str) -> &'a str {
-    let found = value.pointer(place).and_then(Value::as_str);
-    found.unwrap_or_default()
-}
-
-/// The number at `place`, or 0.
-pub(super) fn number(value: &Value, place: &str) -> u64 {
-    value.pointer(place).and_then(Value::as_u64).unwrap_or(0)
 }

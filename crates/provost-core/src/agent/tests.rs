@@ -1,32 +1,24 @@
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use super::event::{Event, Usage};
 use super::launch::{self, Answer};
-use super::provider::{self, BaseUrl, Login, Provider};
+use super::provider::{BaseUrl, Login};
 use super::reader::{End, Reader};
 use super::{Adapted, Adapter, Budget, dollars, instruction, is_model};
 use crate::gate::command::{CommandPolicy, Trust};
 use crate::{contract, review};
 
-fn agent(adapter: Adapter) -> Adapted {
-    Adapted {
-        adapter,
-        model: None,
-        provider: Some(Provider {
-            base_url: provider::default(adapter).unwrap(),
-            login: Login::Brokered,
-        }),
-        server: None,
-        tools: BTreeMap::new(),
-        budget: Budget::default(),
-    }
+fn adapter(name: &str) -> Adapter {
+    Adapter::named(name).unwrap()
+}
+
+fn agent(name: &str) -> Adapted {
+    adapter(name).plain().unwrap()
 }
 
 /// Parses a stream in pieces of `size` bytes.
-fn read(adapter: Adapter, stream: &str, size: usize) -> (Vec<Event>, Reader) {
-    let mut reader = Reader::new(adapter);
+fn read(adapter: &str, stream: &str, size: usize) -> (Vec<Event>, Reader) {
+    let mut reader = Reader::new(&agent(adapter), "", None);
     let mut events = Vec::new();
     for piece in stream.as_bytes().chunks(size) {
         events.extend(reader.push(piece));
@@ -67,7 +59,7 @@ const GEMINI: &str = r#"{"type":"init","session_id":"g-1","model":"m-1"}
 #[test]
 fn a_message_in_pieces_is_one_event() {
     for size in [1, 7, 100_000] {
-        let (events, reader) = read(Adapter::Gemini, GEMINI, size);
+        let (events, reader) = read("gemini", GEMINI, size);
         let text = |text: &str| Event::Message {
             text: text.to_owned(),
         };
@@ -98,13 +90,13 @@ fn a_message_in_pieces_is_one_event() {
     }
     let failed = r#"{"type":"result","status":"error","error":{"message":"no model"}}"#;
     let gave_up = Some(End::GaveUp("no model".to_owned()));
-    assert_eq!(read(Adapter::Gemini, failed, 9).1.sum().end, gave_up);
+    assert_eq!(read("gemini", failed, 9).1.sum().end, gave_up);
 }
 
 #[test]
 fn both_programs_tell_the_same_kinds_of_things() {
     for size in [1, 7, 100_000] {
-        let (events, reader) = read(Adapter::Codex, CODEX, size);
+        let (events, reader) = read("codex", CODEX, size);
         let kinds: Vec<_> = events
             .iter()
             .map(|event| serde_json::to_value(event).unwrap()["kind"].clone())
@@ -129,7 +121,7 @@ fn both_programs_tell_the_same_kinds_of_things() {
         assert_eq!((sum.usage.tokens(), sum.usage.input_tokens), (15, 30));
         assert_eq!(reader.answer(), Some(&json!({ "status": "SUCCESS" })));
 
-        let (events, reader) = read(Adapter::Claude, CLAUDE, size);
+        let (events, reader) = read("claude", CLAUDE, size);
         let sum = reader.sum();
         assert_eq!(sum.usage.micro_usd, 12_300);
         assert_eq!((sum.usage.input_tokens, sum.usage.tokens()), (22, 24));
@@ -147,38 +139,30 @@ fn both_programs_tell_the_same_kinds_of_things() {
 #[test]
 fn a_model_that_does_not_answer_is_no_progress_and_a_tool_that_begins_is() {
     let cases = [
+        ("codex", r#"{"type":"error","message":"retry 1/5"}"#, 0),
         (
-            Adapter::Codex,
-            r#"{"type":"error","message":"retry 1/5"}"#,
-            0,
-        ),
-        (
-            Adapter::Codex,
+            "codex",
             r#"{"type":"item.completed","item":{"type":"error","message":"x"}}"#,
             0,
         ),
-        (Adapter::Codex, r#"{"type":"turn.started"}"#, 0),
+        ("codex", r#"{"type":"turn.started"}"#, 0),
         (
-            Adapter::Codex,
+            "codex",
             r#"{"type":"item.started","item":{"type":"command_execution"}}"#,
             1,
         ),
         (
-            Adapter::Codex,
+            "codex",
             r#"{"type":"item.completed","item":{"type":"reasoning","text":"x"}}"#,
             1,
         ),
         (
-            Adapter::Claude,
+            "claude",
             r#"{"type":"system","subtype":"api_retry","attempt":3}"#,
             0,
         ),
-        (
-            Adapter::Claude,
-            r#"{"type":"user","message":{"content":[]}}"#,
-            1,
-        ),
-        (Adapter::Codex, "not JSON", 0),
+        ("claude", r#"{"type":"user","message":{"content":[]}}"#, 1),
+        ("codex", "not JSON", 0),
     ];
     for (adapter, line, progress) in cases {
         let lines = format!("{line}\n").repeat(3);
@@ -189,7 +173,7 @@ fn a_model_that_does_not_answer_is_no_progress_and_a_tool_that_begins_is() {
 
 #[test]
 fn parts_of_one_message_are_counted_once() {
-    let usages: Vec<Usage> = read(Adapter::Claude, CLAUDE, 64)
+    let usages: Vec<Usage> = read("claude", CLAUDE, 64)
         .0
         .into_iter()
         .filter_map(|event| match event {
@@ -205,17 +189,13 @@ fn parts_of_one_message_are_counted_once() {
 fn an_agent_that_gives_up_or_says_nothing_is_not_done() {
     let failed = r#"{"type":"turn.failed","error":{"message":"no model"}}"#;
     let gave_up = Some(End::GaveUp("no model".to_owned()));
-    assert_eq!(read(Adapter::Codex, failed, 9).1.sum().end, gave_up);
+    assert_eq!(read("codex", failed, 9).1.sum().end, gave_up);
     for line in [
         r#"{"type":"result","subtype":"success","is_error":true,"result":"no model"}"#,
         r#"{"type":"result","subtype":"no model","is_error":false}"#,
         r#"{"type":"result","subtype":"success","result":"no model"}"#,
     ] {
-        assert_eq!(
-            read(Adapter::Claude, line, 9).1.sum().end,
-            gave_up,
-            "{line}"
-        );
+        assert_eq!(read("claude", line, 9).1.sum().end, gave_up, "{line}");
     }
     for stream in [
         "",
@@ -224,11 +204,7 @@ fn an_agent_that_gives_up_or_says_nothing_is_not_done() {
         "[1]\n",
         "{\"type\":\"turn.started\"}\n",
     ] {
-        assert_eq!(
-            read(Adapter::Codex, stream, 9).1.sum().end,
-            None,
-            "{stream}"
-        );
+        assert_eq!(read("codex", stream, 9).1.sum().end, None, "{stream}");
     }
 }
 
@@ -236,11 +212,11 @@ fn an_agent_that_gives_up_or_says_nothing_is_not_done() {
 fn what_cannot_be_read_is_counted_and_costs_nothing_else() {
     let long = "x".repeat(5 << 20);
     let stream = format!("{long}\nno json\n\n{CODEX}[\n");
-    let (events, reader) = read(Adapter::Codex, &stream, 65_536);
+    let (events, reader) = read("codex", &stream, 65_536);
     assert_eq!((events.len(), reader.sum().unread), (8, 3));
     let line = json!({ "type": "item.completed",
         "item": { "type": "agent_message", "text": "é".repeat(10_000) } });
-    let (events, _) = read(Adapter::Codex, &line.to_string(), 4096);
+    let (events, _) = read("codex", &line.to_string(), 4096);
     let [Event::Message { text }] = &events[..] else {
         panic!("{events:?}");
     };
@@ -273,21 +249,22 @@ fn a_budget_that_is_spent_says_which() {
 
 #[test]
 fn only_the_makers_own_place_is_chosen_with_the_agent() {
-    for (adapter, want) in [
+    for (name, want) in [
         (
-            Adapter::Codex,
+            "codex",
             "https://api.openai.com:443 Authorization: Bearer $OPENAI_API_KEY",
         ),
         (
-            Adapter::Claude,
+            "claude",
             "https://api.anthropic.com:443 X-Api-Key: $ANTHROPIC_API_KEY",
         ),
         (
-            Adapter::Gemini,
+            "gemini",
             "https://generativelanguage.googleapis.com:443 X-Goog-Api-Key: $GEMINI_API_KEY",
         ),
     ] {
-        let mut provider = agent(adapter).provider.unwrap();
+        let adapter = adapter(name);
+        let mut provider = agent(name).provider.unwrap();
         let credential = provider.credential(adapter).unwrap();
         assert_eq!(credential.to_string(), want);
         assert!(provider.is_makers_own(adapter));
@@ -334,18 +311,18 @@ fn an_address_has_one_spelling_and_holds_nothing_odd() {
 
 #[test]
 fn the_programs_get_neither_a_key_nor_a_way_around_the_sandbox() {
-    for adapter in Adapter::NAMED {
-        let mut agent = agent(adapter);
+    for adapter in Adapter::programs() {
+        let mut agent = agent(adapter.name());
         agent.model = Some("m-1".to_owned());
         agent.budget.micro_usd = Some(1_500_000);
-        let words = launch::arguments(&agent, Answer::Bound).join(" ");
+        let words = launch::argv(&agent, Answer::Bound).join(" ");
         assert!(words.contains("--model m-1"), "{words}");
         let environment = launch::environment(&agent);
-        let key = provider::key_variable(adapter).unwrap();
+        let key = adapter.vendor().unwrap().key_variable;
         assert_eq!(environment[key], "kept-outside-the-box");
-        let (own, off) = match adapter {
-            Adapter::Codex => ("--output-schema /run/", "web_search=\"disabled\""),
-            Adapter::Gemini => (
+        let (own, off) = match adapter.name() {
+            "codex" => ("--output-schema /run/", "web_search=\"disabled\""),
+            "gemini" => (
                 "--approval-mode yolo",
                 "--allowed-mcp-server-names provost-none",
             ),
@@ -359,7 +336,7 @@ fn the_programs_get_neither_a_key_nor_a_way_around_the_sandbox() {
             "the sandbox speaks plainly: {all}"
         );
     }
-    let gemini = agent(Adapter::Gemini);
+    let gemini = agent("gemini");
     for (answer, writes) in [
         (Answer::Bound, true),
         (Answer::ReadOnly(review::schema()), false),
@@ -368,7 +345,7 @@ fn the_programs_get_neither_a_key_nor_a_way_around_the_sandbox() {
         let settings = &files.last().unwrap().1;
         assert_eq!(settings.contains("write_file"), writes);
         assert!(!settings.contains("web"), "{settings}");
-        assert!(launch::binding(Adapter::Gemini, answer).contains("\"required\""));
+        assert!(launch::binding(adapter("gemini"), answer).contains("\"required\""));
     }
     for name in ["", "-m", "a b", "a\"b", "a\nb"] {
         assert!(!is_model(name), "{name:?}");
@@ -412,33 +389,20 @@ fn a_known_program_continues_its_conversation() {
     let codex = words("codex exec --json -");
     let claude = words("claude --print");
     let cases = [
-        (
-            &codex,
-            Adapter::Codex,
-            "0a-1",
-            "codex exec resume --json 0a-1 -",
-        ),
-        (
-            &claude,
-            Adapter::Claude,
-            "0a-1",
-            "claude --print --resume 0a-1",
-        ),
-        (&claude, Adapter::Exec, "0a-1", "claude --print"),
-        (&claude, Adapter::Claude, "--evil", "claude --print"),
-        (&codex, Adapter::Codex, "a b", "codex exec --json -"),
-        (&codex, Adapter::Codex, "", "codex exec --json -"),
+        (&codex, "codex", "0a-1", "codex exec resume --json 0a-1 -"),
+        (&claude, "claude", "0a-1", "claude --print --resume 0a-1"),
+        (&claude, "exec", "0a-1", "claude --print"),
+        (&claude, "claude", "--evil", "claude --print"),
+        (&codex, "codex", "a b", "codex exec --json -"),
+        (&codex, "codex", "", "codex exec --json -"),
     ];
     for (start, adapter, thread, want) in cases {
-        let continued = launch::continued(start, adapter, thread);
+        let continued = launch::continued(start, Adapter::named(adapter).unwrap(), thread);
         assert_eq!(continued, words(want), "{thread}");
     }
-    for adapter in Adapter::NAMED {
+    for adapter in Adapter::programs() {
         let plain = adapter.plain().unwrap();
-        let program = adapter.program().unwrap().to_owned();
-        let start: Vec<String> = std::iter::once(program)
-            .chain(launch::arguments(&plain, launch::Answer::Free))
-            .collect();
+        let start = launch::argv(&plain, Answer::Free);
         let continued = launch::continued(&start, adapter, "0a-1");
         assert!(continued.contains(&"0a-1".to_owned()));
         assert_eq!(
@@ -452,33 +416,33 @@ fn a_known_program_continues_its_conversation() {
 fn a_complaint_about_the_model_lasts_until_the_agent_makes_progress() {
     let cases = [
         (
-            Adapter::Claude,
+            "claude",
             r#"{"type":"system","subtype":"api_retry","attempt":1,"error_status":401}"#,
             Some(401),
         ),
         (
-            Adapter::Claude,
+            "claude",
             r#"{"type":"system","subtype":"api_retry","attempt":1,"error_status":null}"#,
             None,
         ),
         (
-            Adapter::Codex,
+            "codex",
             r#"{"type":"error","message":"Reconnecting... 1/5 (unexpected status 403 Forbidden: x)"}"#,
             Some(403),
         ),
         (
-            Adapter::Codex,
+            "codex",
             r#"{"type":"error","message":"Reconnecting... waiting for network"}"#,
             None,
         ),
     ];
     for (adapter, line, status) in cases {
-        let mut reader = Reader::new(adapter);
+        let mut reader = Reader::new(&agent(adapter), "", None);
         reader.push(format!("{line}\n").repeat(2).as_bytes());
         let complaint = reader.complaint().unwrap();
         assert_eq!((complaint.status, complaint.times), (status, 2), "{line}");
         let work = match adapter {
-            Adapter::Codex => r#"{"type":"item.completed","item":{"type":"agent_message"}}"#,
+            "codex" => r#"{"type":"item.completed","item":{"type":"agent_message"}}"#,
             _ => r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text"}]}}"#,
         };
         reader.push(format!("{work}\n").as_bytes());

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::mcp::{self, Server};
-use super::provider::{self, BaseUrl, Login, Provider};
+use super::adapter::Start;
+use super::adapter::mcp::{self, Server};
+use super::provider::{BaseUrl, Login, Provider};
 use super::{Adapted, Adapter, Agent, Budget, is_model};
 use crate::gate::command;
 
@@ -30,23 +31,23 @@ pub struct Written {
 impl Written {
     /// The agent, or the invalid field and the reason.
     pub fn resolve(self) -> Result<Agent, (&'static str, String)> {
-        let adapter = match (self.adapter.unwrap_or_default(), &self.command) {
-            (Adapter::Exec, Some(text)) => return self.command_agent(text),
-            (Adapter::Exec, None) => {
+        let adapter = self.adapter.unwrap_or_default();
+        match (adapter.start(), &self.command) {
+            (Start::Command, Some(text)) => return self.command_agent(text),
+            (Start::Command, None) => {
                 let problem = "is missing; an agent is a `command`, or has an `adapter`";
                 return Err(("command", problem.to_owned()));
             }
-            (Adapter::Mcp, Some(_)) => Adapter::Mcp,
-            (Adapter::Mcp, None) => {
+            (Start::Server, None) => {
                 let problem = "is missing; it starts the server";
                 return Err(("command", problem.to_owned()));
             }
-            (adapter, Some(_)) => {
+            (Start::Program { .. }, Some(_)) => {
                 let problem = format!("cannot be chosen: the adapter `{adapter}` has its own");
                 return Err(("command", problem));
             }
-            (adapter, None) => adapter,
-        };
+            (Start::Server, Some(_)) | (Start::Program { .. }, None) => {}
+        }
         if let Some(model) = self.model.as_deref().filter(|model| !is_model(model)) {
             return Err(("model", format!("`{model}` cannot be the name of a model")));
         }
@@ -54,7 +55,7 @@ impl Written {
         let base_url = match &self.base_url {
             // A server may have a model anywhere, or none.
             None if server.is_some() => None,
-            None => provider::default(adapter),
+            None => adapter.default_url(),
             Some(text) => Some(
                 BaseUrl::parse(text).map_err(|error| ("base_url", format!("`{text}` {error}")))?,
             ),
@@ -96,14 +97,15 @@ impl Written {
         let names = [("tool", &self.tool), ("reply_tool", &self.reply_tool)];
         for (field, name) in names {
             let Some(name) = name else { continue };
-            if adapter != Adapter::Mcp {
+            if adapter.start() != Start::Server {
                 return Err((field, "is for the adapter `mcp` alone".to_owned()));
             }
             if !mcp::is_tool(name) {
                 return Err((field, format!("`{name}` cannot be the name of a tool")));
             }
         }
-        let Some(text) = self.command.as_ref().filter(|_| adapter == Adapter::Mcp) else {
+        let is_server = adapter.start() == Start::Server;
+        let Some(text) = self.command.as_ref().filter(|_| is_server) else {
             return Ok(None);
         };
         let name = |name: &Option<String>, usual: &str| name.clone().unwrap_or(usual.to_owned());

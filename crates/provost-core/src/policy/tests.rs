@@ -44,7 +44,7 @@ fn an_agent_with_an_adapter_says_what_it_may_spend() {
     assert_eq!(adapted.budget.micro_usd, Some(1_500_000));
     let url = adapted.provider.as_ref().unwrap().base_url.to_string();
     assert_eq!(url, "http://127.0.0.1:8080/v1");
-    let plain = Adapter::Codex.plain().unwrap();
+    let plain = Adapter::named("codex").and_then(Adapter::plain).unwrap();
     assert_eq!(agents["b"], Agent::Adapted(plain));
     for (line, field) in [
         ("", "command"),

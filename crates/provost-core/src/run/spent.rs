@@ -3,6 +3,7 @@
 use super::State;
 use super::fact::AgentRun;
 use crate::agent::Adapter;
+use crate::agent::adapter::ClaimedAgain;
 use crate::agent::event::Usage;
 use crate::net::model_traffic::ModelTraffic;
 use serde::Serialize;
@@ -68,8 +69,8 @@ impl State {
     }
 }
 
-/// What `run` claims for itself. A program that continues a conversation may claim all of it again:
-/// Codex its tokens, Claude Code its price.
+/// What `run` claims for itself. A program that continues a conversation may claim its tokens or its
+/// price again.
 fn claimed(adapter: Adapter, before: Option<&AgentRun>, run: &AgentRun) -> Usage {
     let Some(now) = run.claimed().copied() else {
         return Usage::default();
@@ -83,17 +84,17 @@ fn claimed(adapter: Adapter, before: Option<&AgentRun>, run: &AgentRun) -> Usage
     let Some(then) = before.filter(continues).and_then(AgentRun::claimed) else {
         return now;
     };
-    match adapter {
-        Adapter::Codex => Usage {
+    match adapter.claims_again() {
+        ClaimedAgain::Tokens => Usage {
             input_tokens: now.input_tokens.saturating_sub(then.input_tokens),
             cached_tokens: now.cached_tokens.saturating_sub(then.cached_tokens),
             output_tokens: now.output_tokens.saturating_sub(then.output_tokens),
             ..now
         },
-        Adapter::Claude => Usage {
+        ClaimedAgain::Price => Usage {
             micro_usd: now.micro_usd.saturating_sub(then.micro_usd),
             ..now
         },
-        Adapter::Exec | Adapter::Gemini | Adapter::Mcp => now,
+        ClaimedAgain::Nothing => now,
     }
 }

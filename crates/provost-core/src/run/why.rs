@@ -19,7 +19,6 @@ pub use widen::{Edit, Widening, widened};
 
 use super::fact::{CommandRun, Fact, Side, Violation};
 use super::{BadLedger, Gate, State};
-use crate::agent::background::is_background;
 use crate::code::Code;
 use crate::contract::ResultRule;
 use crate::contract::document::OutputType;
@@ -358,7 +357,7 @@ fn network(state: &State) -> Vec<Row> {
         let place = Endpoint::parse(&line.target);
         let adapter = state.opened.adapted.as_ref().map(|it| it.adapter);
         let by_itself =
-            |place: &Endpoint| adapter.is_some_and(|adapter| is_background(adapter, place));
+            |place: &Endpoint| adapter.is_some_and(|adapter| adapter.is_background(place));
         if place.as_ref().is_ok_and(by_itself) {
             row.rule = Some(BACKGROUND.to_owned());
             row.contract = None;

@@ -40,8 +40,8 @@ pub(super) fn resolve(
         Some(agent::Agent::Command(argv)) => return Ok(ResolvedAgent::command(argv.clone())),
         Some(agent::Agent::Adapted(adapted)) => Some(adapted.clone()),
         None => {
-            let known = Adapter::NAMED.iter().find(|adapter| adapter.name() == name);
-            known.and_then(|adapter| adapter.plain())
+            let known = Adapter::programs().find(|adapter| adapter.name() == name);
+            known.and_then(Adapter::plain)
         }
     };
     let mut adapted = adapted.ok_or_else(|| unknown(name, policy))?;
@@ -92,7 +92,7 @@ pub(crate) fn reading_agent(
     let typed: Vec<Credential> = typed.iter().filter(needed).cloned().collect();
     Ok(Reviewer {
         name: match agent {
-            Agent::Typed(_) => Adapter::Exec.name().to_owned(),
+            Agent::Typed(_) => Adapter::COMMAND.name().to_owned(),
             Agent::Named(name) => name.clone(),
         },
         typed: matches!(agent, Agent::Typed(_)),

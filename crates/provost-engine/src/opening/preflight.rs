@@ -35,9 +35,7 @@ pub fn foresee(
         return Ok(first);
     }
     let policy = origin.policy(&first.opened.base_tree)?;
-    let adapters = Adapter::NAMED
-        .iter()
-        .map(|adapter| adapter.name().to_owned());
+    let adapters = Adapter::programs().map(|adapter| adapter.name().to_owned());
     let mut best = first;
     for name in policy.agents.into_keys().chain(adapters) {
         // An agent that cannot be resolved says nothing about the contract.

@@ -103,23 +103,19 @@ impl AgentStream {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
         }
-        let call = launch::call(agent, &known.instruction, known.thread.as_deref());
-        let (reader, writer, stdin) = match call {
-            None => {
-                let instruction = known.instruction.clone().into_bytes();
-                (Reader::new(agent.adapter), None, Stdin::Bytes(instruction))
-            }
-            Some(call) => {
-                let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-                rustix::io::ioctl_fionbio(&write, true)?;
-                let writer = StdinWriter {
-                    pipe: Some(write),
-                    waiting: Vec::new(),
-                    since: None,
-                };
-                let stdin = Stdin::Pipe(Arc::new(read));
-                (Reader::speaking(call), Some(writer), stdin)
-            }
+        let mut reader = Reader::new(agent, &known.instruction, known.thread.as_deref());
+        let (writer, stdin) = if reader.converses() {
+            let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+            rustix::io::ioctl_fionbio(&write, true)?;
+            let writer = StdinWriter {
+                pipe: Some(write),
+                waiting: Vec::new(),
+                since: None,
+            };
+            (Some(writer), Stdin::Pipe(Arc::new(read)))
+        } else {
+            let instruction = known.instruction.clone().into_bytes();
+            (None, Stdin::Bytes(instruction))
         };
         let kept = match &writer {
             None => sandbox::Limits::default().output_bytes,
@@ -319,7 +315,7 @@ mod tests {
         let stream = bundle.path().join("stdout.log");
         fs::write(&stream, text).unwrap();
         let agent = Adaptation {
-            adapted: Adapter::Codex.plain().unwrap(),
+            adapted: Adapter::named("codex").and_then(Adapter::plain).unwrap(),
             instruction: String::new(),
             answer: launch::Answer::Free,
             task_id: "task-0001".to_owned(),

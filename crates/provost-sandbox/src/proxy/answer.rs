@@ -2,10 +2,11 @@
 
 use provost_core::code::Code;
 use provost_core::net::endpoint::Endpoint;
+use provost_core::net::model_traffic::ModelApi;
 
 use super::decide;
 use super::http::field::HeadError;
-use super::model::Api;
+use super::model;
 
 /// Why a request did not get a reply of its server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub(super) struct Refusal {
     pub(super) reason: String,
     hint: Option<String>,
     /// The API whose form of errors the client reads.
-    api: Option<Api>,
+    api: Option<ModelApi>,
 }
 
 impl Refusal {
@@ -64,7 +65,7 @@ impl Refusal {
     }
 
     /// Nothing is left of the agent's tokens, or the request cannot be counted.
-    pub(super) fn overspent(api: Option<Api>, reason: String) -> Self {
+    pub(super) fn overspent(api: Option<ModelApi>, reason: String) -> Self {
         Self {
             status: 403,
             code: Code::TokenLimit,
@@ -75,7 +76,7 @@ impl Refusal {
     }
 
     /// All of the agent's remaining tokens are reserved for another request.
-    pub(super) fn reserved(api: Api) -> Self {
+    pub(super) fn reserved(api: ModelApi) -> Self {
         let reason = "another request is under way, and what it will cost is not known yet";
         Self {
             status: 429,
@@ -113,7 +114,7 @@ impl Refusal {
         let (kind, body) = match api {
             Some(api) => (
                 "application/json",
-                api.error(*status, words.trim_end()).to_string(),
+                model::error(*api, *status, words.trim_end()).to_string(),
             ),
             None => ("text/plain; charset=utf-8", words),
         };

@@ -13,6 +13,7 @@
 mod said;
 
 use provost_core::agent::event::Usage;
+use provost_core::net::model_traffic::ModelApi;
 use serde_json::{Value, json};
 
 use said::Said;
@@ -24,48 +25,33 @@ const BYTES_A_TOKEN: u64 = 3;
 /// The longest message of a provider that is repeated.
 const LONGEST_WORDS: usize = 300;
 
-/// An API of model providers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Api {
-    /// Anthropic Messages.
-    Messages,
-    /// `OpenAI` Responses.
-    Responses,
-    /// `OpenAI` Chat Completions.
-    Chat,
-    /// Gemini `generateContent`.
-    Content,
-}
-
-impl Api {
-    /// An error in the form of this API; on status 429 clients retry.
-    pub(super) fn error(self, status: u16, message: &str) -> Value {
-        let later = status == 429;
-        let name = |again: &'static str, never: &'static str| if later { again } else { never };
-        match self {
-            Self::Messages => {
-                let kind = name("rate_limit_error", "permission_error");
-                json!({ "type": "error", "error": { "type": kind, "message": message } })
-            }
-            Self::Responses | Self::Chat => {
-                let kind = name("rate_limit_exceeded", "permission_error");
-                json!({ "error": { "message": message, "type": kind, "param": null, "code": kind } })
-            }
-            Self::Content => {
-                let kind = name("RESOURCE_EXHAUSTED", "PERMISSION_DENIED");
-                json!({ "error": { "code": status, "message": message, "status": kind } })
-            }
+/// An error in the form of `api`; on status 429 clients retry.
+pub(super) fn error(api: ModelApi, status: u16, message: &str) -> Value {
+    let later = status == 429;
+    let name = |again: &'static str, never: &'static str| if later { again } else { never };
+    match api {
+        ModelApi::Messages => {
+            let kind = name("rate_limit_error", "permission_error");
+            json!({ "type": "error", "error": { "type": kind, "message": message } })
+        }
+        ModelApi::Responses | ModelApi::Chat => {
+            let kind = name("rate_limit_exceeded", "permission_error");
+            json!({ "error": { "message": message, "type": kind, "param": null, "code": kind } })
+        }
+        ModelApi::Content => {
+            let kind = name("RESOURCE_EXHAUSTED", "PERMISSION_DENIED");
+            json!({ "error": { "code": status, "message": message, "status": kind } })
         }
     }
+}
 
-    /// How many bytes of text the model wrote in one message of a stream, or in a whole reply.
-    fn written(self, value: &Value) -> u64 {
-        match self {
-            Self::Messages => text(&value["delta"]) + text(&value["content"]),
-            Self::Responses => text(&value["delta"]) + text(&value["output"]),
-            Self::Chat => text(&value["choices"]),
-            Self::Content => text(&value["candidates"]),
-        }
+/// How many bytes of text the model wrote in one message of a stream, or in a whole reply.
+fn written(api: ModelApi, value: &Value) -> u64 {
+    match api {
+        ModelApi::Messages => text(&value["delta"]) + text(&value["content"]),
+        ModelApi::Responses => text(&value["delta"]) + text(&value["output"]),
+        ModelApi::Chat => text(&value["choices"]),
+        ModelApi::Content => text(&value["candidates"]),
     }
 }
 
@@ -83,7 +69,7 @@ fn text(value: &Value) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// It makes the model work.
-    Work(Api),
+    Work(ModelApi),
     /// It costs no tokens.
     Free,
     Unknown,
@@ -111,13 +97,13 @@ impl Purpose {
         {
             Self::Free
         } else if ends("/messages") {
-            Self::Work(Api::Messages)
+            Self::Work(ModelApi::Messages)
         } else if ends("/responses") || ends("/responses/compact") {
-            Self::Work(Api::Responses)
+            Self::Work(ModelApi::Responses)
         } else if ends("/chat/completions") {
-            Self::Work(Api::Chat)
+            Self::Work(ModelApi::Chat)
         } else if ends(":generateContent") || ends(":streamGenerateContent") {
-            Self::Work(Api::Content)
+            Self::Work(ModelApi::Content)
         } else {
             Self::Unknown
         }
@@ -131,7 +117,7 @@ impl Purpose {
     reason = "facts about a reply, which occur in any combination"
 )]
 pub(super) struct Meter {
-    api: Api,
+    api: ModelApi,
     status: u16,
     streamed: bool,
     readable: bool,
@@ -164,7 +150,7 @@ pub(super) struct Counted {
 }
 
 impl Meter {
-    pub(super) fn new(api: Api) -> Self {
+    pub(super) fn new(api: ModelApi) -> Self {
         Self {
             api,
             status: 0,
@@ -182,7 +168,7 @@ impl Meter {
     }
 
     /// For an exchange with `reserved` tokens.
-    pub(super) fn within(api: Api, reserved: u64) -> Self {
+    pub(super) fn within(api: ModelApi, reserved: u64) -> Self {
         Self {
             reserved: Some(reserved),
             ..Self::new(api)
@@ -281,7 +267,7 @@ impl Meter {
 
     /// Takes the token counts, and the length of the text, from a message of the reply.
     fn read(&mut self, value: &Value) {
-        self.written = self.written.saturating_add(self.api.written(value));
+        self.written = self.written.saturating_add(written(self.api, value));
         let error = value.pointer("/response/error").or(value.get("error"));
         self.failed |= value["type"] == "error" || error.is_some_and(|error| !error.is_null());
         let Some(said) = Said::of(self.api, value) else {

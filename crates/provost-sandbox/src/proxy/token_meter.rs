@@ -12,14 +12,14 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use provost_core::agent::Adapted;
 use provost_core::agent::reader::Complaint;
-use provost_core::agent::{Adapted, Adapter};
 use provost_core::code::Code;
 use provost_core::net::endpoint::Endpoint;
-use provost_core::net::model_traffic::{ModelTraffic, ModelTrouble};
+use provost_core::net::model_traffic::{ModelApi, ModelTraffic, ModelTrouble};
 
 use super::http::request::{Form, Request};
-use super::model::{Api, Counted, Meter, Purpose};
+use super::model::{Counted, Meter, Purpose};
 
 /// How often, and for how long, a model may fail in a row before its first answer.
 const AT_FIRST: (u32, Duration) = (2, Duration::from_secs(2));
@@ -31,7 +31,7 @@ const LATER: (u32, Duration) = (5, Duration::from_secs(15));
 pub struct TokenMeter {
     endpoint: Endpoint,
     /// The API whose form of errors the program reads.
-    api: Option<Api>,
+    api: Option<ModelApi>,
     /// The most tokens, if there is a limit.
     most: Option<u64>,
     /// The variable that holds the key.
@@ -64,10 +64,10 @@ impl Drop for Turn<'_> {
 #[derive(Debug)]
 pub(super) enum Denied {
     /// All remaining tokens are reserved for another request, for now.
-    Reserved(Api),
+    Reserved(ModelApi),
     /// No token is left, or the request cannot be counted; with the reason, and the API whose form
     /// of errors the client reads.
-    Spent(Option<Api>, String),
+    Spent(Option<ModelApi>, String),
 }
 
 #[derive(Debug, Default)]
@@ -95,12 +95,7 @@ impl TokenMeter {
         };
         Some(Self {
             endpoint: provider.base_url.endpoint.clone(),
-            api: match agent.adapter {
-                Adapter::Claude => Some(Api::Messages),
-                Adapter::Codex => Some(Api::Responses),
-                Adapter::Gemini => Some(Api::Content),
-                Adapter::Exec | Adapter::Mcp => None,
-            },
+            api: agent.adapter.vendor().and_then(|vendor| vendor.api),
             most: agent.budget.tokens,
             variable: credential.map(|credential| credential.variable),
             readable: !passed.unread,

@@ -82,7 +82,7 @@ enum Program {
 
 fn list() -> Outcome {
     let mut agents = policy()?.agents;
-    for adapter in Adapter::NAMED {
+    for adapter in Adapter::programs() {
         let plain = adapter.plain().map(PolicyAgent::Adapted);
         if let Some(plain) = plain.filter(|_| !agents.contains_key(adapter.name())) {
             agents.insert(adapter.name().to_owned(), plain);
@@ -123,7 +123,7 @@ fn row(name: String, agent: &PolicyAgent) -> Row {
             let command = Some(command::line(argv));
             return Row {
                 name,
-                adapter: Adapter::Exec,
+                adapter: Adapter::COMMAND,
                 settings: None,
                 program: Program::Command { command },
             };

@@ -66,7 +66,7 @@ pub(super) fn summary(state: &State) -> RoleBinding {
 
 fn runtime(state: &State) -> Binding {
     let agent = state.opened.adapted.as_ref();
-    let adapter = agent.map_or(Adapter::Exec, |agent| agent.adapter);
+    let adapter = agent.map_or(Adapter::COMMAND, |agent| agent.adapter);
     let provider = agent.and_then(|agent| agent.provider.as_ref());
     let provider = provider.map(|provider| provider.base_url.endpoint.to_string());
     let model = agent.and_then(|agent| agent.model.clone());

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{ComposeError, Composer, binding, render, time};
 use crate::agent::Adapter;
+use crate::agent::adapter::Start;
 use crate::bundle::layout::{CONTRACT, REVIEW_REPORT, TASK_RESULT, TEST_REPORT};
 use crate::bundle::report::{
     BadShape, Integrity, ManifestExtra, Repo, RunManifest, RunStatus, Runner, Sha256, TaskEntry,
@@ -30,7 +31,7 @@ impl Composer<'_> {
             RunStatus::Failure
         };
         let known = state.opened.adapted.as_ref();
-        let adapter = known.map_or(Adapter::Exec, |known| known.adapter);
+        let adapter = known.map_or(Adapter::COMMAND, |known| known.adapter);
         render(&RunManifest {
             run_id: state.names.run_id.clone(),
             created_at: time(&state.began)?,
@@ -44,7 +45,7 @@ impl Composer<'_> {
             diagnostic: None,
             runner: Some(Runner {
                 name: Some(adapter.name().to_owned()),
-                mcp_only: Some(adapter == Adapter::Mcp),
+                mcp_only: Some(adapter.start() == Start::Server),
                 profile: None,
             }),
             policy_pack: state.opened.contract.policy_pack,

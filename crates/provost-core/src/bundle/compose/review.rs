@@ -3,11 +3,11 @@
 use serde_json::{Map, json};
 
 use super::{ComposeError, Composer, time};
-use crate::agent::Adapter;
 use crate::bundle::layout::PATCH;
 use crate::bundle::report::{
     GateResult, Judged, ReviewReport, ReviewVerdict, Reviewer, ReviewerRole, ScopeCheck,
 };
+use crate::contract::role::RunnerKind;
 use crate::review::{Remark, Report};
 use crate::run::fact::ReviewRun;
 use crate::run::{Gate, State};
@@ -105,7 +105,7 @@ fn looked_at(reviewed: &ReviewRun) -> Vec<&str> {
 fn thread(state: &State, reviewed: &ReviewRun) -> Option<String> {
     let known = state.opened.review.as_ref()?.adapted.as_ref()?;
     let thread = reviewed.run.claims.as_ref()?.sum.thread.clone();
-    thread.filter(|_| known.adapter == Adapter::Codex)
+    thread.filter(|_| known.adapter.runner() == Some(RunnerKind::Codex))
 }
 
 /// Exactly which tree was reviewed, and the facts beside the verdict.

@@ -16,7 +16,7 @@ impl Opened {
             problems.push(Problem::new(code, path, problem));
         };
         let agent = self.adapted.as_ref();
-        let name = agent.map_or(Adapter::Exec, |agent| agent.adapter).name();
+        let name = agent.map_or(Adapter::COMMAND, |agent| agent.adapter).name();
         if let Some(options) = &document.runtime_options {
             if options.runner.is_some_and(|runner| !runs(agent, runner)) {
                 let problem = format!("is not what runs the agent, which is `{name}`");
@@ -76,14 +76,8 @@ impl Opened {
 
 /// Whether `runner` is what runs the agent.
 fn runs(agent: Option<&Adapted>, runner: RunnerKind) -> bool {
-    let Some(agent) = agent.filter(|agent| agent.own_command().is_none()) else {
-        return false;
-    };
-    match runner {
-        RunnerKind::Codex => agent.adapter == Adapter::Codex,
-        RunnerKind::Claude => agent.adapter == Adapter::Claude,
-        RunnerKind::Agents | RunnerKind::AppServer | RunnerKind::AppServerOld => false,
-    }
+    let agent = agent.filter(|agent| agent.own_command().is_none());
+    agent.is_some_and(|agent| agent.adapter.runner() == Some(runner))
 }
 
 /// Whether `provider` answers for the model: the makers of the program, or the host by its name.
@@ -92,12 +86,8 @@ fn answers(agent: Option<&Adapted>, provider: &str) -> bool {
     let Some(place) = &agent.provider else {
         return false;
     };
-    let makers = match agent.adapter {
-        Adapter::Exec => "",
-        Adapter::Codex | Adapter::Mcp => "openai",
-        Adapter::Claude => "anthropic",
-        Adapter::Gemini => "google",
-    };
-    let own = place.is_makers_own(agent.adapter) && provider == makers;
+    let vendor = agent.adapter.vendor();
+    let own =
+        place.is_makers_own(agent.adapter) && vendor.is_some_and(|vendor| vendor.name == provider);
     own || place.base_url.endpoint.host.to_string() == provider
 }

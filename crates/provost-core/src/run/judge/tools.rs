@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use crate::agent::Adapted;
-use crate::agent::mcp::{NONE, SAMPLING};
+use crate::agent::adapter::mcp::{NONE, SAMPLING};
 use crate::agent_registry;
 use crate::code::Code;
 use crate::contract::Problem;

@@ -50,8 +50,8 @@ fn used(input: u64, output: u64, micro_usd: u64) -> Usage {
     }
 }
 
-fn adapted(adapter: Adapter, most: Option<u64>) -> Adapted {
-    let mut plain = adapter.plain().unwrap();
+fn adapted(adapter: &str, most: Option<u64>) -> Adapted {
+    let mut plain = Adapter::named(adapter).and_then(Adapter::plain).unwrap();
     plain.budget.tokens = most;
     plain
 }
@@ -94,7 +94,7 @@ fn the_cause_is_said_and_not_how_the_program_ended() {
     ];
     for (ending, model, code) in cases {
         let mut state = state(&[]);
-        state.opened.adapted = Some(adapted(Adapter::Claude, Some(10)));
+        state.opened.adapted = Some(adapted("claude", Some(10)));
         state.agent = Some(run(ending, model, Usage::default(), "t"));
         let verdict = state.judge(Gate::Agent);
         assert_eq!((verdict.allow, verdict.code), (false, code), "{ending:?}");
@@ -111,33 +111,15 @@ fn attempts_are_added_up_and_no_claim_is_added_twice() {
     // Claude repeats the price of the conversation, Codex its tokens.
     let cases = [
         (
-            Adapter::Claude,
+            "claude",
             used(6, 2, 5),
             used(6, 2, 10),
             "t",
             used(12, 4, 10),
         ),
-        (
-            Adapter::Claude,
-            used(6, 2, 5),
-            used(6, 2, 7),
-            "u",
-            used(12, 4, 12),
-        ),
-        (
-            Adapter::Codex,
-            used(6, 2, 0),
-            used(12, 4, 0),
-            "t",
-            used(12, 4, 0),
-        ),
-        (
-            Adapter::Gemini,
-            used(6, 2, 0),
-            used(6, 2, 0),
-            "t",
-            used(12, 4, 0),
-        ),
+        ("claude", used(6, 2, 5), used(6, 2, 7), "u", used(12, 4, 12)),
+        ("codex", used(6, 2, 0), used(12, 4, 0), "t", used(12, 4, 0)),
+        ("gemini", used(6, 2, 0), used(6, 2, 0), "t", used(12, 4, 0)),
     ];
     for (adapter, first, second, thread, claimed) in cases {
         let mut state = state(&[]);

@@ -5,24 +5,24 @@ use serde_json::Value;
 
 use super::*;
 use crate::agent::Adapter;
-use crate::agent::mcp::Server;
+use crate::agent::adapter::mcp::Server;
 use crate::contract::document::{Artifact, RollbackStrategy};
 use crate::run::effect::Effect;
 
 /// A run with a contract that has `changes` at these places, by an agent of `adapter` that gets the
 /// servers `pear` and `search`, if possible.
-fn run(adapter: Adapter, changes: &[(&str, Value)]) -> Opened {
+fn run(adapter: &str, changes: &[(&str, Value)]) -> Opened {
     let Fact::Opened(mut opened) = opened() else {
         unreachable!("it is the first fact");
     };
-    opened.adapted = adapter.plain();
+    opened.adapted = Adapter::named(adapter).and_then(Adapter::plain);
     if let Some(agent) = &mut opened.adapted {
         let servers = ["pear", "search"];
         agent.tools = servers
             .map(|name| (name.to_owned(), vec![name.to_owned()]))
             .into();
         agent.model = Some("m-1".to_owned());
-        agent.server = (adapter == Adapter::Mcp).then(|| {
+        agent.server = (adapter == "mcp").then(|| {
             Box::new(Server {
                 command: vec!["it".to_owned()],
                 tool: "work".to_owned(),
@@ -46,7 +46,7 @@ fn folded(opened: Opened) -> State {
 }
 
 /// The findings of the policy gate: codes and places.
-fn found(adapter: Adapter, changes: &[(&str, Value)]) -> Vec<String> {
+fn found(adapter: &str, changes: &[(&str, Value)]) -> Vec<String> {
     let verdict = folded(run(adapter, changes)).judge(Gate::Policy);
     let details = verdict.details.unwrap_or_default();
     let findings = details["findings"].as_array().cloned().unwrap_or_default();
@@ -66,54 +66,46 @@ fn an_agent_gets_exactly_the_servers_of_its_contract() {
     };
     let refused = |place: &str| vec![format!("TOOL_REFUSED {place}")];
     let cases = [
-        (Adapter::Exec, set(json!(["none"]), json!([])), vec![]),
+        ("exec", set(json!(["none"]), json!([])), vec![]),
+        ("codex", set(json!(["none"]), json!(["none"])), vec![]),
+        ("codex", set(json!(["pear"]), json!(["pear"])), vec![]),
         (
-            Adapter::Codex,
-            set(json!(["none"]), json!(["none"])),
-            vec![],
-        ),
-        (
-            Adapter::Codex,
-            set(json!(["pear"]), json!(["pear"])),
-            vec![],
-        ),
-        (
-            Adapter::Mcp,
+            "mcp",
             set(json!(["pear"]), json!(["pear"])),
             refused("/mcp_tool_set/0"),
         ),
         (
-            Adapter::Exec,
+            "exec",
             set(json!(["pear"]), json!(["pear"])),
             refused("/mcp_tool_set/0"),
         ),
         (
-            Adapter::Claude,
+            "claude",
             set(json!(["apple"]), json!(["apple"])),
             refused("/mcp_tool_set/0"),
         ),
         (
-            Adapter::Claude,
+            "claude",
             set(json!(["sampling"]), json!(["sampling"])),
             refused("/mcp_tool_set/0"),
         ),
         (
-            Adapter::Claude,
+            "claude",
             set(json!(["pear", "none"]), json!(["pear"])),
             refused("/mcp_tool_set/1"),
         ),
         (
-            Adapter::Gemini,
+            "gemini",
             set(json!(["pear"]), json!([])),
             refused("/mcp_tool_set/0"),
         ),
         (
-            Adapter::Gemini,
+            "gemini",
             set(json!(["none"]), json!(["pear"])),
             refused("/tool_permissions/mcp_tools/0"),
         ),
         (
-            Adapter::Gemini,
+            "gemini",
             set(json!(["pear", "pear"]), json!(["pear"])),
             refused("/mcp_tool_set"),
         ),
@@ -140,9 +132,9 @@ fn a_search_needs_something_to_search_with() {
             changes.push(own.clone());
         }
         let want = [format!("SEARCH_UNAVAILABLE {lacking}")];
-        assert_eq!(found(Adapter::Codex, &changes), want);
+        assert_eq!(found("codex", &changes), want);
         changes.extend(given.clone());
-        assert_eq!(found(Adapter::Codex, &changes), [""; 0]);
+        assert_eq!(found("codex", &changes), [""; 0]);
     }
 }
 
@@ -154,43 +146,23 @@ fn the_runtime_is_what_the_contract_says_or_nothing_runs() {
     let provider = "/runtime_options/provider";
     let first = "/runtime_options/execution/mcp_first";
     let cases = [
-        (Adapter::Codex, json!({ "runner": "codex" }), vec![]),
-        (Adapter::Mcp, json!({ "runner": "codex" }), invalid(runner)),
-        (Adapter::Claude, json!({ "runner": "claude" }), vec![]),
+        ("codex", json!({ "runner": "codex" }), vec![]),
+        ("mcp", json!({ "runner": "codex" }), invalid(runner)),
+        ("claude", json!({ "runner": "claude" }), vec![]),
+        ("claude", json!({ "runner": "codex" }), invalid(runner)),
+        ("exec", json!({ "runner": "codex" }), invalid(runner)),
+        ("codex", json!({ "runner": "agents" }), invalid(runner)),
+        ("codex", json!({ "provider": "openai" }), vec![]),
+        ("codex", json!({ "provider": "api.openai.com" }), vec![]),
+        ("codex", json!({ "provider": "google" }), invalid(provider)),
+        ("mcp", json!({ "execution": { "mcp_first": true } }), vec![]),
         (
-            Adapter::Claude,
-            json!({ "runner": "codex" }),
-            invalid(runner),
-        ),
-        (Adapter::Exec, json!({ "runner": "codex" }), invalid(runner)),
-        (
-            Adapter::Codex,
-            json!({ "runner": "agents" }),
-            invalid(runner),
-        ),
-        (Adapter::Codex, json!({ "provider": "openai" }), vec![]),
-        (
-            Adapter::Codex,
-            json!({ "provider": "api.openai.com" }),
-            vec![],
-        ),
-        (
-            Adapter::Codex,
-            json!({ "provider": "google" }),
-            invalid(provider),
-        ),
-        (
-            Adapter::Mcp,
-            json!({ "execution": { "mcp_first": true } }),
-            vec![],
-        ),
-        (
-            Adapter::Codex,
+            "codex",
             json!({ "execution": { "mcp_first": true } }),
             invalid(first),
         ),
         (
-            Adapter::Codex,
+            "codex",
             json!({ "execution": { "mcp_first": false }, "strict_acceptance": true }),
             vec![],
         ),
@@ -212,7 +184,7 @@ fn a_file_that_a_contract_refers_to_is_the_one_of_the_base() {
             uri: uri.to_owned(),
             sha256: sha256(text),
         });
-        found(Adapter::Exec, &[("/inputs/artifacts", json!(artifacts))])
+        found("exec", &[("/inputs/artifacts", json!(artifacts))])
     };
     assert_eq!(with("docs/a.md", b"a"), [""; 0]);
     let place = "CONTRACT_INVALID /inputs/artifacts/1";
@@ -223,7 +195,7 @@ fn a_file_that_a_contract_refers_to_is_the_one_of_the_base() {
 
 #[test]
 fn what_cannot_be_undone_as_the_contract_says_is_refused() {
-    let strategy = |word: &str| found(Adapter::Exec, &[("/rollback/strategy", json!(word))]);
+    let strategy = |word: &str| found("exec", &[("/rollback/strategy", json!(word))]);
     for kept in ["worktree_drop", "git_reset_hard"] {
         assert_eq!(strategy(kept), [""; 0]);
     }
@@ -237,11 +209,11 @@ fn an_audit_changes_nothing_and_publishes_nothing() {
         ("/audit_only", json!(true)),
         ("/tool_permissions/filesystem", json!("read-only")),
     ];
-    assert_eq!(found(Adapter::Exec, &audit), [""; 0]);
+    assert_eq!(found("exec", &audit), [""; 0]);
     let want = ["CONTRACT_INVALID /tool_permissions/filesystem"];
-    assert_eq!(found(Adapter::Exec, &audit[1..]), want);
+    assert_eq!(found("exec", &audit[1..]), want);
     for (paths, want) in [(&[][..], Code::Ok), (&["app/a"], Code::DiffRefused)] {
-        let opened = Fact::Opened(Box::new(run(Adapter::Exec, &audit)));
+        let opened = Fact::Opened(Box::new(run("exec", &audit)));
         let facts = [&[opened][..], &captured(paths)].concat();
         let state = State::fold(&ledger(&facts)).unwrap();
         assert_eq!(state.judge(Gate::Diff).code, want);
@@ -254,7 +226,7 @@ fn after_a_reset_an_attempt_begins_at_the_base() {
         (RollbackStrategy::WorktreeDrop, "tree"),
         (RollbackStrategy::GitResetHard, "base tree"),
     ] {
-        let mut state = folded(run(Adapter::Exec, &[]));
+        let mut state = folded(run("exec", &[]));
         state.opened.contract.rollback.strategy = strategy;
         let [_, Fact::Captured(capture)] = &captured(&["app/a"])[..] else {
             unreachable!("it is the second fact");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::agent::Adapter;
 use crate::run::fact::{ReviewRun, Reviewer};
 
 pub(super) fn reviewed_opening() -> Fact {
@@ -169,7 +170,7 @@ fn a_known_program_has_to_report_that_it_finished() {
         unreachable!("it is the first fact");
     };
     if let Some(reviewer) = &mut opened.review {
-        reviewer.adapted = crate::agent::Adapter::Claude.plain();
+        reviewer.adapted = Adapter::named("claude").and_then(Adapter::plain);
     }
     let mut facts = vec![Fact::Opened(opened)];
     facts.extend(captured(&["app/a"]));

@@ -50,7 +50,7 @@ fn what_a_tier_cannot_hold_is_refused_by_the_policy_gate() {
         ),
         (
             "a model",
-            |opened| opened.adapted = Adapter::Codex.plain(),
+            |opened| opened.adapted = Adapter::named("codex").and_then(Adapter::plain),
             "the agent `codex`",
         ),
     ];

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Api;
+use provost_core::net::model_traffic::ModelApi;
 
 /// Tokens, as far as a provider has reported them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -18,12 +18,12 @@ pub(super) struct Said {
 
 impl Said {
     /// What a message of a reply reports, if it reports anything.
-    pub(super) fn of(api: Api, value: &Value) -> Option<Self> {
+    pub(super) fn of(api: ModelApi, value: &Value) -> Option<Self> {
         match api {
-            Api::Messages => messages(value),
-            Api::Responses => responses(value),
-            Api::Chat => chat(value),
-            Api::Content => content(value),
+            ModelApi::Messages => messages(value),
+            ModelApi::Responses => responses(value),
+            ModelApi::Chat => chat(value),
+            ModelApi::Content => content(value),
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 
 /// The count of a reply: tokens read, cached, written, and whether it is an estimate.
-fn counted(api: Api, kind: &str, body: &str) -> (u64, u64, u64, bool) {
+fn counted(api: ModelApi, kind: &str, body: &str) -> (u64, u64, u64, bool) {
     // With pieces of all sizes: the result must not depend on them.
     let mut all = Vec::new();
     for size in [1, 7, body.len().max(1)] {
@@ -38,15 +38,20 @@ fn every_interface_says_its_tokens_in_its_own_way() {
         \"output_tokens\":1}}}\r\n\n";
     let delta = "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":50}}\n\n";
     let cases = [
-        (Api::Messages, SSE, format!("{start}{delta}"), (12, 4, 50)),
         (
-            Api::Messages,
+            ModelApi::Messages,
+            SSE,
+            format!("{start}{delta}"),
+            (12, 4, 50),
+        ),
+        (
+            ModelApi::Messages,
             JSON,
             "{\"type\":\"message\",\"usage\":{\"input_tokens\":6,\"output_tokens\":5}}".to_owned(),
             (6, 0, 5),
         ),
         (
-            Api::Responses,
+            ModelApi::Responses,
             SSE,
             "data: {\"type\":\"response.created\",\"response\":{\"usage\":null}}\n\n\
              data: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"input_tokens\":10,\
@@ -55,13 +60,13 @@ fn every_interface_says_its_tokens_in_its_own_way() {
             (10, 4, 5),
         ),
         (
-            Api::Responses,
+            ModelApi::Responses,
             JSON,
             "{\"usage\":{\"input_tokens\":10,\"output_tokens\":5}}".to_owned(),
             (10, 0, 5),
         ),
         (
-            Api::Chat,
+            ModelApi::Chat,
             SSE,
             "data: {\"choices\":[],\"usage\":null}\n\ndata: {\"usage\":{\"prompt_tokens\":7,\
              \"prompt_tokens_details\":{\"cached_tokens\":3},\"completion_tokens\":9}}\n\n\
@@ -70,7 +75,7 @@ fn every_interface_says_its_tokens_in_its_own_way() {
             (7, 3, 9),
         ),
         (
-            Api::Content,
+            ModelApi::Content,
             SSE,
             "data: {\"usageMetadata\":{\"promptTokenCount\":10,\"candidatesTokenCount\":1}}\n\n\
              data: {\"candidates\":[{\"finishReason\":\"STOP\"}],\"usageMetadata\":{\
@@ -80,7 +85,7 @@ fn every_interface_says_its_tokens_in_its_own_way() {
             (10, 4, 8),
         ),
         (
-            Api::Content,
+            ModelApi::Content,
             JSON,
             "[{\"usageMetadata\":{\"promptTokenCount\":10,\"candidatesTokenCount\":1}},\
              {\"candidates\":[{\"finishReason\":\"STOP\"}],\"usageMetadata\":{\
@@ -101,24 +106,27 @@ fn what_ends_without_its_count_is_estimated_and_never_free() {
         \"output_tokens\":1}}}\n\n";
     let length = start.len() as u64;
     assert_eq!(
-        counted(Api::Messages, SSE, start),
+        counted(ModelApi::Messages, SSE, start),
         (6, 0, length.div_ceil(3), true)
     );
     assert_eq!(
-        counted(Api::Responses, SSE, "data: {}\n\n"),
+        counted(ModelApi::Responses, SSE, "data: {}\n\n"),
         (10, 0, 4, true)
     );
-    assert_eq!(counted(Api::Chat, JSON, "{\"id\":1}"), (10, 0, 3, true));
-    assert_eq!(counted(Api::Chat, JSON, "no json"), (10, 0, 3, true));
-    assert_eq!(counted(Api::Content, JSON, ""), (10, 0, 0, true));
+    assert_eq!(
+        counted(ModelApi::Chat, JSON, "{\"id\":1}"),
+        (10, 0, 3, true)
+    );
+    assert_eq!(counted(ModelApi::Chat, JSON, "no json"), (10, 0, 3, true));
+    assert_eq!(counted(ModelApi::Content, JSON, ""), (10, 0, 0, true));
     let encoded = |encoding: &[u8]| {
-        let mut meter = Meter::new(Api::Chat);
+        let mut meter = Meter::new(ModelApi::Chat);
         meter.head(200, JSON.as_bytes(), Some(encoding));
         meter.push(b"{\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":9}}");
         meter.finish(30).estimated
     };
     assert!(encoded(b"gzip") && !encoded(b"identity"));
-    let mut long = Meter::new(Api::Chat);
+    let mut long = Meter::new(ModelApi::Chat);
     long.head(200, JSON.as_bytes(), None);
     for _ in 0..17 {
         long.push(&vec![b' '; 1 << 20]);
@@ -129,7 +137,7 @@ fn what_ends_without_its_count_is_estimated_and_never_free() {
 
 #[test]
 fn a_refused_request_costs_nothing_and_says_why() {
-    let mut meter = Meter::new(Api::Messages);
+    let mut meter = Meter::new(ModelApi::Messages);
     meter.head(401, JSON.as_bytes(), None);
     meter.push(b"{\"type\":\"error\",\"error\":{\"message\":\"invalid \\u001bx-api-key\"}}");
     let counted = meter.finish(3000);
@@ -146,22 +154,30 @@ fn requests_are_classified_by_method_and_path() {
         (
             "POST",
             "/v1/messages?beta=true",
-            Purpose::Work(Api::Messages),
+            Purpose::Work(ModelApi::Messages),
         ),
-        ("POST", "/proxy/v1/messages/", Purpose::Work(Api::Messages)),
+        (
+            "POST",
+            "/proxy/v1/messages/",
+            Purpose::Work(ModelApi::Messages),
+        ),
         ("POST", "/v1/messages/count_tokens", Purpose::Free),
         ("POST", "/v1/messages/batches", Purpose::Unknown),
-        ("POST", "/v1/responses", Purpose::Work(Api::Responses)),
-        ("POST", "/v1/chat/completions", Purpose::Work(Api::Chat)),
+        ("POST", "/v1/responses", Purpose::Work(ModelApi::Responses)),
+        (
+            "POST",
+            "/v1/chat/completions",
+            Purpose::Work(ModelApi::Chat),
+        ),
         (
             "POST",
             "/v1beta/models/m:generateContent",
-            Purpose::Work(Api::Content),
+            Purpose::Work(ModelApi::Content),
         ),
         (
             "POST",
             "/v1beta/models/m:streamGenerateContent?alt=sse",
-            Purpose::Work(Api::Content),
+            Purpose::Work(ModelApi::Content),
         ),
         ("POST", "/v1beta/models/m:countTokens", Purpose::Free),
         ("POST", "/v1/files", Purpose::Unknown),
@@ -181,7 +197,7 @@ fn requests_are_classified_by_method_and_path() {
         (
             "POST",
             "/backend-api/codex/responses",
-            Purpose::Work(Api::Responses),
+            Purpose::Work(ModelApi::Responses),
         ),
         ("GET", "/v1/responses/resp_1?stream=true", Purpose::Unknown),
         ("GET", "/v1/messages/batches/b_1/results", Purpose::Unknown),
@@ -211,10 +227,10 @@ fn no_tokens_for_text_that_was_written_is_no_count() {
          \"output_tokens\":0}}}}"
     );
     let cases = [
-        (Api::Messages, SSE, delta),
-        (Api::Messages, JSON, whole),
-        (Api::Responses, JSON, output),
-        (Api::Chat, JSON, chat),
+        (ModelApi::Messages, SSE, delta),
+        (ModelApi::Messages, JSON, whole),
+        (ModelApi::Responses, JSON, output),
+        (ModelApi::Chat, JSON, chat),
     ];
     for (api, kind, body) in cases {
         assert_eq!(
@@ -224,7 +240,7 @@ fn no_tokens_for_text_that_was_written_is_no_count() {
         );
     }
     let none = "{\"usage\":{\"prompt_tokens\":6,\"completion_tokens\":0}}";
-    assert_eq!(counted(Api::Chat, JSON, none), (6, 0, 0, false));
+    assert_eq!(counted(ModelApi::Chat, JSON, none), (6, 0, 0, false));
 }
 
 #[test]
@@ -233,18 +249,18 @@ fn a_count_before_the_end_of_a_stream_is_not_its_last() {
         \"usage\":{\"prompt_tokens\":6,\"completion_tokens\":1}}\n\n";
     let bytes = early.len() as u64;
     assert_eq!(
-        counted(Api::Chat, SSE, early),
+        counted(ModelApi::Chat, SSE, early),
         (6, 0, bytes.div_ceil(3), true)
     );
     let last = early.replace("null", "\"stop\"");
-    assert_eq!(counted(Api::Chat, SSE, &last), (6, 0, 1, false));
+    assert_eq!(counted(ModelApi::Chat, SSE, &last), (6, 0, 1, false));
 }
 
 #[test]
 fn a_reply_is_cut_by_its_bytes_unless_its_length_was_announced() {
     let body = "{\"text\":\"the words of the reply\",\"usage\":{\"prompt_tokens\":7,";
     for announced in [true, false] {
-        let mut meter = Meter::within(Api::Chat, 14);
+        let mut meter = Meter::within(ModelApi::Chat, 14);
         meter.head(200, JSON.as_bytes(), None);
         if announced {
             meter.announce_length();
@@ -253,7 +269,7 @@ fn a_reply_is_cut_by_its_bytes_unless_its_length_was_announced() {
         assert_eq!(meter.is_beyond(), !announced);
     }
     // What cannot be read is cut in any case.
-    let mut meter = Meter::within(Api::Chat, 14);
+    let mut meter = Meter::within(ModelApi::Chat, 14);
     meter.head(200, JSON.as_bytes(), Some(b"gzip"));
     meter.announce_length();
     meter.push(body.as_bytes());

@@ -13,7 +13,7 @@ use crate::proxy::TokenMeter;
 const REPLY: &str = r#"{"usage":{"prompt_tokens":7,"completion_tokens":9}}"#;
 
 fn gauge(place: &str, most: Option<u64>) -> Arc<TokenMeter> {
-    let mut agent = Adapter::Codex.plain().unwrap();
+    let mut agent = Adapter::named("codex").and_then(Adapter::plain).unwrap();
     agent.provider.as_mut().unwrap().base_url = BaseUrl::parse(&format!("http://{place}")).unwrap();
     agent.budget.tokens = most;
     Arc::new(TokenMeter::of(&agent).unwrap())

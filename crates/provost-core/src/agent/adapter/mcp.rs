@@ -1,4 +1,4 @@
-//! The client side of a conversation with an MCP server that takes a prompt.
+//! An MCP server that takes a prompt, and the client side of the conversation with it.
 //!
 //! # Invariants
 //!
@@ -13,8 +13,12 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::event::{Event, Usage, brief};
-use super::reader::{number, text};
+use super::codex::VENDOR;
+use super::{
+    AgentAdapter, Breach, Conversation, Line, Start, StreamParser, Vendor, number, spoken, text,
+};
+use crate::agent::Adapted;
+use crate::agent::event::{Event, Usage, brief};
 
 /// The supported protocol versions; the client asks for the first one.
 const VERSIONS: [&str; 4] = ["2025-06-18", "2025-11-25", "2025-03-26", "2024-11-05"];
@@ -64,15 +68,94 @@ pub fn is_server(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(plain) && !reserved
 }
 
+pub(super) struct Mcp;
+
+impl AgentAdapter for Mcp {
+    fn name(&self) -> &'static str {
+        "mcp"
+    }
+
+    fn start(&self) -> Start {
+        Start::Server
+    }
+
+    /// That of Codex; a policy may name another place, or none.
+    fn vendor(&self) -> Option<Vendor> {
+        Some(Vendor {
+            api: None,
+            ..VENDOR
+        })
+    }
+
+    fn binds_answer(&self) -> bool {
+        false
+    }
+
+    fn parser(&self, agent: &Adapted, prompt: &str, thread: Option<&str>) -> Box<dyn StreamParser> {
+        let mut arguments = Map::new();
+        if let Some(model) = &agent.model {
+            arguments.insert("model".to_owned(), json!(model));
+        }
+        let call = agent.server.as_deref().map(|server| Call {
+            server: server.clone(),
+            prompt: prompt.to_owned(),
+            arguments,
+            thread: thread.map(str::to_owned),
+        });
+        Box::new(McpStream(call.map(Dialogue::begin)))
+    }
+}
+
+/// Without a server there is no conversation.
+#[derive(Debug)]
+struct McpStream(Option<Dialogue>);
+
+impl StreamParser for McpStream {
+    fn read(&mut self, line: &Value) -> Result<Line, Breach> {
+        let Some(dialogue) = &mut self.0 else {
+            return Ok(Line {
+                is_progress: shows_progress(line),
+                ..Line::default()
+            });
+        };
+        Ok(Line {
+            events: dialogue.hear(line)?,
+            is_progress: shows_progress(line),
+            complaint: None,
+            answer: dialogue.answer.as_deref().map(spoken),
+        })
+    }
+
+    fn conversation(&mut self) -> Option<&mut dyn Conversation> {
+        let dialogue = self.0.as_mut()?;
+        Some(dialogue)
+    }
+}
+
+impl Conversation for Dialogue {
+    fn take_words(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    fn is_over(&self) -> bool {
+        self.stage == Stage::Over
+    }
+
+    fn close(&mut self) {
+        self.stage = Stage::Over;
+        self.out.clear();
+    }
+}
+
 /// The call of a server's tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
-    pub server: Server,
-    pub prompt: String,
+struct Call {
+    server: Server,
+    prompt: String,
     /// Further arguments of the tool.
-    pub arguments: Map<String, Value>,
+    arguments: Map<String, Value>,
     /// The thread to continue.
-    pub thread: Option<String>,
+    thread: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +171,7 @@ enum Stage {
 
 /// A conversation with a server.
 #[derive(Debug)]
-pub(super) struct Dialogue {
+struct Dialogue {
     call: Call,
     stage: Stage,
     /// The id of the last request.
@@ -99,17 +182,13 @@ pub(super) struct Dialogue {
     answer: Option<String>,
 }
 
-/// A violation of the protocol by the server, as text.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Breach(pub(super) String);
-
 fn breach<T>(words: impl Into<String>) -> Result<T, Breach> {
     Err(Breach(words.into()))
 }
 
 impl Dialogue {
     /// Starts a conversation; the first request is ready to be sent.
-    pub(super) fn begin(call: Call) -> Self {
+    fn begin(call: Call) -> Self {
         let mut dialogue = Self {
             call,
             stage: Stage::Greeting,
@@ -127,27 +206,8 @@ impl Dialogue {
         dialogue
     }
 
-    /// The bytes to send to the server since the last call.
-    pub(super) fn take_words(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.out)
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.stage == Stage::Over
-    }
-
-    pub(super) fn close(&mut self) {
-        self.stage = Stage::Over;
-        self.out.clear();
-    }
-
-    /// The final message of the tool.
-    pub(super) fn answer(&self) -> Option<&str> {
-        self.answer.as_deref()
-    }
-
     /// Processes one message and returns its events.
-    pub(super) fn hear(&mut self, message: &Value) -> Result<Vec<Event>, Breach> {
+    fn hear(&mut self, message: &Value) -> Result<Vec<Event>, Breach> {
         if self.is_over() {
             return Ok(Vec::new());
         }
@@ -382,7 +442,7 @@ fn notified(method: &str, params: &Value) -> Vec<Event> {
 }
 
 /// Whether a message that is not an event shows that the agent is working.
-pub(super) fn stirs(message: &Value) -> bool {
+fn shows_progress(message: &Value) -> bool {
     match text(message, "/method") {
         "notifications/progress" => true,
         "codex/event" => {

@@ -1,20 +1,19 @@
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Call, MOST_REQUESTS, REPLY_TOOL, Server, TOOL};
+use super::{MOST_REQUESTS, REPLY_TOOL, Server, TOOL};
+use crate::agent::Adapter;
 use crate::agent::event::Event;
 use crate::agent::reader::{End, Reader};
 
-fn call(thread: Option<&str>) -> Call {
-    Call {
-        server: Server {
-            command: vec!["it".to_owned()],
-            tool: TOOL.to_owned(),
-            reply_tool: REPLY_TOOL.to_owned(),
-        },
-        prompt: "do it".to_owned(),
-        arguments: Map::from_iter([("model".to_owned(), json!("m-1"))]),
-        thread: thread.map(str::to_owned),
-    }
+fn client(thread: Option<&str>) -> Reader {
+    let mut agent = Adapter::named("mcp").and_then(Adapter::plain).unwrap();
+    agent.model = Some("m-1".to_owned());
+    agent.server = Some(Box::new(Server {
+        command: vec!["it".to_owned()],
+        tool: TOOL.to_owned(),
+        reply_tool: REPLY_TOOL.to_owned(),
+    }));
+    Reader::new(&agent, "do it", thread)
 }
 
 fn answer(id: u64, result: &Value) -> Value {
@@ -37,7 +36,7 @@ fn event(message: &Value) -> Value {
 
 /// Feeds these messages of the server; returns what the client sent and the events.
 fn talk(thread: Option<&str>, messages: &[Value]) -> (Vec<Value>, Vec<Event>, Reader) {
-    let mut reader = Reader::speaking(call(thread));
+    let mut reader = client(thread);
     let mut events = Vec::new();
     let mut said = reader.take_words();
     for message in messages {
@@ -55,7 +54,7 @@ fn a_server_is_greeted_asked_for_its_tools_and_called() {
     let result = json!({ "content": [{ "type": "text", "text": "{\"status\":\"SUCCESS\"}" }],
         "structuredContent": { "threadId": "t-1" } });
     let usage = json!({ "input_tokens": 30, "cached_input_tokens": 20, "output_tokens": 5 });
-    let (said, events, reader) = talk(
+    let (said, events, mut reader) = talk(
         None,
         &[
             greeting(),
@@ -182,7 +181,7 @@ fn a_server_that_breaks_the_protocol_is_not_spoken_to_any_more() {
         assert!(matches!(events.last(), Some(Event::Error { .. })));
         assert!(reader.is_over() && reader.take_words().is_empty());
     }
-    let mut reader = Reader::speaking(call(None));
+    let mut reader = client(None);
     reader.push(&vec![b'x'; 5 << 20]);
     reader.push(b"\n");
     let long = Some(End::Broken("printed a line of more than 4 MiB".to_owned()));
