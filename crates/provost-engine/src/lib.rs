@@ -18,6 +18,7 @@ pub mod query;
 pub mod refused;
 pub mod release;
 pub mod replay;
+pub mod retention;
 mod seal;
 #[cfg(feature = "sim")]
 pub mod sim;

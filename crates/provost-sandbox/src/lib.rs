@@ -23,6 +23,7 @@ mod driver;
 mod error;
 mod file_count;
 mod fork_server;
+mod inactivity;
 mod init;
 mod kernel_features;
 mod kernel_memory;

@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use provost_core::progress::Inactivity;
 use provost_core::tier::Tier;
 
 use super::cgroup::Group;
 use super::error::SandboxError;
 use super::file_count;
+use super::inactivity::Inactivity;
 use super::memory_use::MemoryUse;
 use super::process_memory::ProcessList;
 use super::profile::{Limits, Mount, Profile};

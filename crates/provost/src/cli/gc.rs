@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //!
-//! - `core::retention` decides for each run, while this process holds the lock of the run.
+//! - `engine::retention` decides for each run, while this process holds the lock of the run.
 //! - A ref is removed only at the commit it was seen at; a branch that has moved stays.
 //! - A directory is renamed before it is emptied, so that no process sees half of one.
 
@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use provost_core::object::Oid;
-use provost_core::retention::{self, Candidate, Fate, Reason, RetentionRequest, Standing};
 use provost_core::run::State;
 use provost_core::run::refs::{BRANCHES, KEPT};
 use provost_core::wording::counted;
 use provost_core::{size, time};
 use provost_engine::query::{self, Landed, RunArchive as _};
+use provost_engine::retention::{self, Candidate, Fate, Reason, RetentionRequest, Standing};
 use provost_host::clock;
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The activity of a sandbox, seen from outside. All times are since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Inactivity {
+pub(super) struct Inactivity {
     said: u64,
     files: Option<u64>,
     /// When a sign last changed.
@@ -21,7 +21,7 @@ pub struct Inactivity {
 impl Inactivity {
     /// Records the output until `now`: bytes, or events of an agent whose stream distinguishes work
     /// from waiting.
-    pub fn hear(&mut self, now: Duration, said: u64) {
+    pub(super) fn hear(&mut self, now: Duration, said: u64) {
         if self.said != said {
             self.said = said;
             self.stirred = self.stirred.max(now);
@@ -30,7 +30,7 @@ impl Inactivity {
 
     /// Records the state of the files: a number that differs if any of them does, from a scan that
     /// began at `at`.
-    pub fn look(&mut self, at: Duration, files: u64) {
+    pub(super) fn look(&mut self, at: Duration, files: u64) {
         // The first scan has nothing to compare with.
         if self.files.is_some_and(|before| before != files) {
             self.stirred = self.stirred.max(at);
@@ -40,7 +40,7 @@ impl Inactivity {
     }
 
     /// For how long no sign has changed, as far as that is known.
-    pub fn lasting(&self) -> Duration {
+    pub(super) fn lasting(&self) -> Duration {
         self.known.saturating_sub(self.stirred)
     }
 }
