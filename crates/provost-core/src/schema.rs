@@ -62,6 +62,10 @@ pub const FORMATS: &[Format] = &[
     Format::of::<WorkReport>("work_report.v1"),
 ];
 
+pub fn formats() -> impl Iterator<Item = &'static Format> {
+    FORMATS.iter()
+}
+
 /// Finds a format by its name, with or without the version.
 pub fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.is_called(name))

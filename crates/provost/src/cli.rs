@@ -3,6 +3,7 @@
 mod agent;
 mod analyze;
 mod approve;
+#[cfg(feature = "formats")]
 mod board;
 mod cancel;
 mod chain;
@@ -10,6 +11,7 @@ mod change;
 mod check;
 mod completions;
 mod contract;
+#[cfg(feature = "formats")]
 mod convert;
 mod demo;
 mod doctor;
@@ -26,6 +28,7 @@ mod limits;
 mod log;
 mod net;
 mod package;
+#[cfg(feature = "formats")]
 mod packet;
 mod plan;
 mod prepare;
@@ -104,6 +107,7 @@ enum Command {
     /// Land an accepted result on its target branch.
     Land(land::Land),
     /// Make a control packet from measured results.
+    #[cfg(feature = "formats")]
     #[command(subcommand)]
     Packet(packet::Packet),
     /// Resume runs whose driver died.
@@ -128,6 +132,7 @@ enum Command {
     #[command(subcommand)]
     Agent(agent::Agent),
     /// Keep a board of tasks, locks and logs for a planner and its workers.
+    #[cfg(feature = "formats")]
     #[command(subcommand)]
     Board(board::Board),
     /// Make controlled changes in a checkout that several agents share.
@@ -146,6 +151,7 @@ enum Command {
     #[command(subcommand)]
     Package(package::Package),
     /// Convert a task from one format to another.
+    #[cfg(feature = "formats")]
     Convert(convert::Convert),
     /// Print the JSON Schema of a format, or list all schemas.
     Schema(schema::Schema),
@@ -196,11 +202,14 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Judge and run by hand",
         &["check", "snapshot", "sandbox", "shell"],
     ),
-    (
-        "Formats of others",
-        &["board", "packet", "package", "convert", "schema"],
-    ),
+    ("Formats of others", OTHERS),
 ];
+
+#[cfg(feature = "formats")]
+const OTHERS: &[&str] = &["board", "packet", "package", "convert", "schema"];
+
+#[cfg(not(feature = "formats"))]
+const OTHERS: &[&str] = &["package", "schema"];
 
 const TEMPLATE: &str = "\
 {about-with-newline}
@@ -293,6 +302,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Why(asked) => why::run(&asked),
         Command::Analyze(analyze) => analyze::run(&analyze, reader),
         Command::Land(land) => land::run(&land, reader),
+        #[cfg(feature = "formats")]
         Command::Packet(packet) => packet::run(&packet),
         Command::Resume(resume) => resume::run(&resume, reader),
         Command::Cancel(ended) => cancel::run(&ended, reader),
@@ -302,6 +312,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Salvage(salvage) => salvage::run(&salvage),
         Command::Lease(lease) => lease::run(&lease),
         Command::Agent(agent) => agent::run(&agent, reader),
+        #[cfg(feature = "formats")]
         Command::Board(board) => board::run(&board),
         Command::Change(change) => change::run(&change),
         Command::Mcp => crate::mcp::serve().map(|()| crate::answer::Answer::silent()),
@@ -310,6 +321,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Shell(shell) => shell::run(&shell, reader),
         Command::Check(check) => check::run(check),
         Command::Package(package) => package::run(&package),
+        #[cfg(feature = "formats")]
         Command::Convert(convert) => convert::run(&convert, reader),
         Command::Schema(schema) => schema::run(&schema),
         Command::Explain(explain) => explain::run(&explain),

@@ -12,6 +12,7 @@ use provost_core::contract::document::Document;
 use provost_core::document::{self, Format};
 use provost_core::path::RepoPath;
 use provost_engine::drive::Source;
+#[cfg(feature = "formats")]
 use provost_fs::beneath;
 use rustix::fs::OFlags;
 use serde_json::Value;
@@ -43,6 +44,7 @@ pub(crate) fn read_front(path: &Path, limit: usize) -> Result<(Vec<u8>, Option<F
 
 /// The same for a file that a payload names: no symbolic link is followed, and a relative path does
 /// not leave the current directory. `None` if there is no such file.
+#[cfg(feature = "formats")]
 pub(crate) fn read_named(path: &Path, limit: usize) -> Result<Option<Vec<u8>>, Failure> {
     let file = match beneath::open_file(path) {
         Ok(file) => file,

@@ -19,6 +19,7 @@ mod lens;
 mod mcp;
 mod origin;
 mod output;
+#[cfg(feature = "formats")]
 mod packet_directory;
 mod parts;
 mod places;

@@ -207,11 +207,13 @@ impl Places {
     }
 
     /// The directory of boards, one directory for each run of a planner.
+    #[cfg(feature = "formats")]
     pub(crate) fn boards(&self) -> PathBuf {
         self.root.join("boards")
     }
 
     /// Creates the directory of boards, and excludes it from git.
+    #[cfg(feature = "formats")]
     pub(crate) fn prepare_boards(&self) -> Result<(), Failure> {
         make(&self.boards())?;
         self.settle()

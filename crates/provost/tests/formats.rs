@@ -30,6 +30,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "formats")]
     #[test]
     fn every_check_without_a_schema_has_an_example_that_holds() {
         let mut kinds = Vec::new();
@@ -80,6 +81,7 @@ mod tests {
         );
     }
 
+    #[cfg(feature = "formats")]
     #[test]
     fn every_example_of_a_format_of_others_passes_its_check() {
         let cases: [(&[&str], &str); 10] = [
@@ -136,6 +138,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "formats")]
     #[test]
     fn a_card_becomes_a_contract_that_passes_its_check() {
         let stage = Stage::empty();
@@ -179,6 +182,7 @@ mod tests {
         assert_eq!((&answer["allow"], exit), (&json!(false), 1), "{answer}");
     }
 
+    #[cfg(feature = "formats")]
     #[test]
     fn a_schema_is_found_by_its_name() {
         let (list, _) = ask(&["schema"], Path::new("review_report"));

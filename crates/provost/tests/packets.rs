@@ -1,5 +1,7 @@
 //! Makes control packets with the real program, then lies about them.
 
+#![cfg(feature = "formats")]
+
 #[cfg(test)]
 mod tests {
     use std::fs;

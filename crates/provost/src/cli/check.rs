@@ -3,8 +3,11 @@
 mod command;
 pub(super) mod contract;
 mod diff;
+#[cfg(feature = "formats")]
 mod operator;
+#[cfg(feature = "formats")]
 mod packet;
+#[cfg(feature = "formats")]
 mod packet_file;
 mod scope;
 
@@ -31,9 +34,12 @@ pub(super) enum Check {
     /// Check that a command may be an acceptance command of a contract in a file.
     Command(command::CheckCommand),
     /// Check that a control packet is valid, and whether its phase is accepted.
+    #[cfg(feature = "formats")]
     Packet(packet::CheckPacket),
+    #[cfg(feature = "formats")]
     #[command(flatten)]
     PacketFile(packet_file::PacketFile),
+    #[cfg(feature = "formats")]
     #[command(flatten)]
     Operator(operator::Operator),
 }
@@ -44,8 +50,11 @@ pub(super) fn run(check: Check) -> Outcome {
         Check::Scope(check) => scope::run(check),
         Check::Diff(check) => diff::run(&check),
         Check::Command(check) => command::run(&check),
+        #[cfg(feature = "formats")]
         Check::Packet(check) => packet::run(&check),
+        #[cfg(feature = "formats")]
         Check::PacketFile(check) => packet_file::run(&check),
+        #[cfg(feature = "formats")]
         Check::Operator(check) => operator::run(&check),
     }
 }

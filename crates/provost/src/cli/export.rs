@@ -1,25 +1,23 @@
 //! `provost export`: exports a run in formats of other tools.
 
-use std::collections::BTreeMap;
-use std::fs;
+#[cfg(feature = "formats")]
+mod packet;
+
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::layout::{ATTESTATION, LEDGER};
 use provost_core::bundle::verify::{self, Files as _};
 use provost_core::code::Code;
-use provost_core::object::{Kind, Mode, Oid, sha256};
-use provost_core::path::{RawPath, RepoPath};
+use provost_core::object::sha256;
+use provost_core::path::RawPath;
 use provost_core::record::{self, Head, Record};
 use provost_core::run::State;
 use provost_core::run::why::Why;
 use provost_engine::export::{junit, sarif};
-use provost_engine::query;
-use provost_formats::packet::{Document, Source, of_run};
 use provost_host::bundle::Directory;
-use provost_host::git::Repository;
 use serde_json::{Value, json};
 
 use super::runs::Which;
@@ -30,7 +28,17 @@ use crate::show::Reader;
 
 /// Export the result of a run in a format of other tools.
 #[derive(Args)]
-#[command(after_help = "\
+#[cfg_attr(
+    not(feature = "formats"),
+    command(after_help = "\
+The bundle is verified first: evidence that cannot be trusted is not exported.
+
+Example:
+  provost export last --as sarif --out provost.sarif")
+)]
+#[cfg_attr(
+    feature = "formats",
+    command(after_help = "\
 The bundle is verified first: evidence that cannot be trusted is not exported.
   junit        the acceptance commands on the candidate; their tests by name where they print them
   sarif        everything that was refused, SARIF 2.1.0
@@ -40,7 +48,8 @@ The bundle is verified first: evidence that cannot be trusted is not exported.
 
 Examples:
   provost export last --as sarif --out provost.sarif
-  provost export last --as packet --out packets --docs docs/guide.md")]
+  provost export last --as packet --out packets --docs docs/guide.md")
+)]
 pub(super) struct Export {
     #[command(flatten)]
     which: Which,
@@ -54,6 +63,7 @@ pub(super) struct Export {
     out: Option<PathBuf>,
 
     /// A document that the task must have updated, for a packet; repeat for more.
+    #[cfg(feature = "formats")]
     #[arg(long, value_name = "PATH")]
     docs: Vec<String>,
 }
@@ -61,6 +71,7 @@ pub(super) struct Export {
 /// The format of the export.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
+    #[cfg(feature = "formats")]
     Packet,
     Sarif,
     Junit,
@@ -70,13 +81,15 @@ enum Format {
 pub(super) fn run(export: &Export, reader: Reader) -> Outcome {
     let place = Places::look()?;
     let run_id = place.find_run(&export.which.run)?;
+    #[cfg(feature = "formats")]
     if export.format == Format::Packet {
         // A packet is signed with the key of this user.
-        query::require_own(&place, &run_id)?;
+        provost_engine::query::require_own(&place, &run_id)?;
     }
     let run = Sealed::open(&place, &run_id)?;
     let (bytes, json) = match export.format {
-        Format::Packet => return packet(export, &place, &run),
+        #[cfg(feature = "formats")]
+        Format::Packet => return packet::run(export, &place, &run),
         Format::Attestation => {
             let bytes = run.read(ATTESTATION);
             let json = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -155,98 +168,4 @@ impl Sealed {
     fn read(&self, name: &str) -> Vec<u8> {
         self.files.read(&RawPath::new(name)).unwrap_or_default()
     }
-}
-
-fn packet(export: &Export, place: &Places, run: &Sealed) -> Outcome {
-    let Some(root) = &export.out else {
-        let reason = "a packet is a directory; name it with --out";
-        return Err(Failure::new(Code::UsageError, reason));
-    };
-    let run_id = &run.state.names.run_id;
-    let accepted = run
-        .state
-        .finished
-        .as_ref()
-        .is_some_and(|verdict| verdict.allow);
-    let (Some(captured), true) = (&run.state.captured, accepted) else {
-        let reason = format!("{run_id} was not accepted, and a packet is only for accepted runs");
-        return Err(Failure::new(Code::NotAccepted, reason));
-    };
-    let directory = root.join(run_id);
-    if directory.exists() {
-        let reason = format!("`{}` exists already", directory.display());
-        return Err(Failure::new(Code::UsageError, reason));
-    }
-    let mut known = BTreeMap::new();
-    let base = digests(&place.repo, &run.state.opened.base_tree, &mut known)?;
-    let candidate = digests(&place.repo, &captured.tree, &mut known)?;
-    let tree = place.repo.read_tree(&captured.tree)?;
-    let document = |path: &String| {
-        let node = RepoPath::try_from(path.as_str()).ok();
-        let node = node.and_then(|path| tree.files.get(&RawPath::from(&path)));
-        let source = match node.map(|node| place.repo.blob(&node.oid)) {
-            None => Source::Missing,
-            Some(Ok(bytes)) => Source::Bytes(bytes),
-            Some(Err(error)) => Source::Unreadable(error.to_string()),
-        };
-        Document {
-            path: path.clone(),
-            source,
-        }
-    };
-    let material = of_run::Material {
-        state: &run.state,
-        records: &run.records,
-        trees: [base, candidate],
-        log: &|name| run.read(name),
-        docs: export.docs.iter().map(document).collect(),
-    };
-    let files = match of_run::compose(material, &super::packet::signing_key()?) {
-        Ok(files) => files,
-        Err(verdict) => return Ok(verdict.into()),
-    };
-    write(&directory, &files)?;
-    let json = json!({ "run_id": run_id, "packet": directory, "phase_id": run_id });
-    let text = format!(
-        "wrote {}\nnext: provost check packet --phase-id {run_id} --packet-root {}\n",
-        directory.display(),
-        root.display()
-    );
-    Ok(Answer::data(json, text))
-}
-
-fn write(directory: &Path, files: &BTreeMap<&'static str, String>) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::of(Code::HostFailed, &error).about(directory);
-    output::unlinked(directory)?;
-    fs::create_dir_all(directory).map_err(failed)?;
-    for (name, text) in files {
-        output::write(&directory.join(name), text.as_bytes())?;
-    }
-    Ok(())
-}
-
-/// SHA-256 of every file of `tree`; `known` has the digests of objects that were read before.
-fn digests(
-    repo: &Repository,
-    tree: &Oid,
-    known: &mut BTreeMap<Oid, String>,
-) -> Result<of_run::Digests, Failure> {
-    let mut batch = repo.batch()?;
-    let mut digests = of_run::Digests::new();
-    for (path, node) in &repo.read_tree(tree)?.files {
-        if node.mode == Mode::Gitlink {
-            continue;
-        }
-        let path = RepoPath::try_from(path).map_err(|error| {
-            let reason = format!("`{path}` {error}, so no packet can name it");
-            Failure::new(Code::PacketRefused, reason)
-        })?;
-        if !known.contains_key(&node.oid) {
-            let bytes = batch.one(&node.oid, Kind::Blob)?;
-            known.insert(node.oid.clone(), sha256(&bytes));
-        }
-        let digest = known.get(&node.oid).cloned().unwrap_or_default();
-        digests.insert(path.into(), digest);
-    }
-    Ok(digests)
 }

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use provost_core::exit::Exit;
 use provost_core::json;
 use provost_core::package::{self, Operation, Refusal};
+#[cfg(feature = "formats")]
 use provost_formats::child_package;
 use serde_json::Value;
 
@@ -40,6 +41,7 @@ pub(super) struct Payload {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Algorithm {
+    #[cfg(feature = "formats")]
     V1,
     V2,
 }
@@ -61,24 +63,33 @@ pub(super) fn run(package: &Package) -> Outcome {
     })
 }
 
-fn answer(
-    operation: Operation,
-    mut payload: Value,
-    algorithm: Algorithm,
-) -> Result<Value, Refusal> {
-    if algorithm == Algorithm::V1 {
-        return child_package::answer(operation, &payload);
+fn answer(operation: Operation, payload: Value, algorithm: Algorithm) -> Result<Value, Refusal> {
+    match algorithm {
+        #[cfg(feature = "formats")]
+        Algorithm::V1 => child_package::answer(operation, &payload),
+        Algorithm::V2 => package::answer(operation, &converted(payload)?),
     }
-    // Our rules also read packages of the other format.
+}
+
+/// Our rules also read packages of the other format.
+#[cfg(feature = "formats")]
+fn converted(mut payload: Value) -> Result<Value, Refusal> {
     if payload["parent"]["schema_version"] == 1 {
         payload["parent"] = child_package::convert(&payload)?.canonical();
     }
-    package::answer(operation, &payload)
+    Ok(payload)
+}
+
+#[cfg(not(feature = "formats"))]
+#[expect(clippy::unnecessary_wraps, reason = "the other format can be refused")]
+fn converted(payload: Value) -> Result<Value, Refusal> {
+    Ok(payload)
 }
 
 /// A payload that breaks a rule or cannot be read: the command worked, the answer is no.
 fn refused(refusal: &Refusal, algorithm: Algorithm) -> Answer {
     let json = match algorithm {
+        #[cfg(feature = "formats")]
         Algorithm::V1 => child_package::render(refusal),
         Algorithm::V2 => refusal.render(),
     };

@@ -2,10 +2,14 @@
 
 use clap::Args;
 use provost_core::code::Code;
-use provost_formats::schema;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
+
+#[cfg(not(feature = "formats"))]
+use provost_core::schema;
+#[cfg(feature = "formats")]
+use provost_formats::schema;
 
 #[derive(Args)]
 pub(super) struct Schema {

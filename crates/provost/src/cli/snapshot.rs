@@ -1,8 +1,10 @@
 //! `provost snapshot`: records the files of a workspace, or the files of a git directory that
 //! control git.
 
+#[cfg(feature = "formats")]
 mod workspace;
 
+#[cfg(feature = "formats")]
 pub(super) use workspace::of;
 
 use std::fs::OpenOptions;
@@ -28,11 +30,12 @@ use crate::output;
 )]
 pub(super) struct TakeSnapshot {
     /// The workspace to record [default: the current directory].
+    #[cfg(feature = "formats")]
     #[arg(value_name = "DIR", conflicts_with = "control")]
     directory: Option<PathBuf>,
 
     /// Record the git directory of this checkout instead.
-    #[arg(long, value_name = "DIR", requires = "out")]
+    #[arg(long, value_name = "DIR", requires = "out", required = cfg!(not(feature = "formats")))]
     control: Option<PathBuf>,
 
     /// The file to write, at a place that the agent cannot write.
@@ -40,6 +43,7 @@ pub(super) struct TakeSnapshot {
     out: Option<PathBuf>,
 
     /// An earlier snapshot of the workspace; changes since then are printed.
+    #[cfg(feature = "formats")]
     #[arg(long, value_name = "FILE", conflicts_with = "control")]
     before: Option<PathBuf>,
 }
@@ -48,8 +52,19 @@ pub(super) fn run(take: &TakeSnapshot) -> Outcome {
     if let (Some(control), Some(out)) = (&take.control, &take.out) {
         return record_control(control, out);
     }
+    workspace(take)
+}
+
+#[cfg(feature = "formats")]
+fn workspace(take: &TakeSnapshot) -> Outcome {
     let directory = take.directory.as_deref().unwrap_or(Path::new("."));
     workspace::run(directory, take.out.as_deref(), take.before.as_deref())
+}
+
+#[cfg(not(feature = "formats"))]
+fn workspace(_: &TakeSnapshot) -> Outcome {
+    let reason = "this program is built without the formats of others";
+    Err(Failure::new(Code::UsageError, reason).hint("name a checkout with --control"))
 }
 
 fn record_control(control: &Path, out: &Path) -> Outcome {

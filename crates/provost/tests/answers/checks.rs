@@ -1,10 +1,12 @@
 //! `check` of every kind, with its example and with something else.
 
+#[cfg(feature = "formats")]
 use std::path::Path;
 
 use provost_testkit::stage::Stage;
 
 /// Kinds of payloads, and the file of `docs/examples` that keeps their rules.
+#[cfg(feature = "formats")]
 const KINDS: &[(&str, &str)] = &[
     ("contract", "contract.json"),
     ("task-card", "packet_task_card.yaml"),
@@ -29,6 +31,7 @@ const KINDS: &[(&str, &str)] = &[
     ("pre-complete", "check/pre-complete.json"),
 ];
 
+#[cfg(feature = "formats")]
 #[test]
 fn every_kind_is_judged() {
     let stage = Stage::new();
@@ -77,6 +80,7 @@ fn scopes_commands_and_diffs_are_judged() {
     insta::assert_snapshot!(transcript.text());
 }
 
+#[cfg(feature = "formats")]
 #[test]
 fn formats_are_converted() {
     let stage = Stage::new();

@@ -4,15 +4,15 @@
 //! snapshot, so that a change of words or fields is a change of these files and is reviewed as one.
 //! `INSTA_UPDATE=always cargo test -p provost --test answers` writes them anew.
 
-#[cfg(test)]
+#[cfg(all(test, feature = "formats"))]
 mod boards;
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
 mod checks;
-#[cfg(test)]
+#[cfg(all(test, feature = "formats"))]
 mod evidence;
-#[cfg(test)]
+#[cfg(all(test, feature = "formats"))]
 mod help;
 #[cfg(test)]
 mod plans;

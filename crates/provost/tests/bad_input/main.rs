@@ -2,6 +2,8 @@
 //!
 //! Whatever the input is, the program ends soon, names one cause, and leaves nothing half-written.
 
+#![cfg(feature = "formats")]
+
 #[cfg(test)]
 mod contracts;
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Keeps boards with the real program: one process, many at once, and processes that die.
 
+#![cfg(feature = "formats")]
+
 #[cfg(test)]
 mod crash;
 #[cfg(test)]

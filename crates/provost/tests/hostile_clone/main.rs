@@ -2,6 +2,8 @@
 //! every command: nothing is started, reached, read, written through or signed that the user did
 //! not ask for in that very call.
 
+#![cfg(feature = "formats")]
+
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
