@@ -13,6 +13,7 @@ mod snapshot;
 mod starts;
 mod structure;
 mod table;
+mod weight;
 mod workspaces;
 
 use std::path::{Path, PathBuf};
@@ -71,6 +72,8 @@ struct Bench {
 /// Builds everything as it is installed, and measures it.
 pub fn run(length: Length) -> Result<Report> {
     measured(length, |bench| {
+        let weight = weight::describe(&bench.programs.provost())?;
+        bench.report.say(&weight);
         sandboxes(bench)?;
         appends(bench)?;
         starts::runs(bench)?;
