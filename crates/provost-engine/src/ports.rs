@@ -12,7 +12,7 @@ use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::verify::Pins;
 use provost_core::checkout::{CheckoutState, Moved};
 use provost_core::code::{Code, Coded};
-use provost_core::lease::{Acquired, LeaseRequest};
+use provost_core::lease::{Acquired, Lease, LeaseRequest};
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::record::{Event, Head, Record};
@@ -223,6 +223,12 @@ pub trait Registry {
 
     /// Gives the scope back; does nothing if it is not held.
     fn release(&mut self, run_id: &str) -> Result<(), PortError>;
+
+    /// Takes exactly this lease away; false if it is not held any more.
+    fn release_one(&mut self, run_id: &str, fence: u64) -> Result<bool, PortError>;
+
+    /// All leases, also those that have expired.
+    fn leases(&mut self) -> Result<Vec<Lease>, PortError>;
 
     /// Stores the end of a sealed chain, so that cutting the chain is detected.
     fn pin(&mut self, run_id: &str, head: &Head) -> Result<(), PortError>;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use provost_core::bundle::verify::Pins;
-use provost_core::lease::{Acquired, LeaseRequest, Owner};
+use provost_core::lease::{Acquired, Lease, LeaseRequest, Owner};
 use provost_core::record::{Event, Head, Record};
 use provost_core::user_secret::Secret;
 use provost_engine::ports::{self, PortError};
@@ -80,6 +80,14 @@ impl ports::Registry for LiveRegistry {
 
     fn release(&mut self, run_id: &str) -> Result<(), PortError> {
         self.registry.release(run_id).map_err(refuse)
+    }
+
+    fn release_one(&mut self, run_id: &str, fence: u64) -> Result<bool, PortError> {
+        self.registry.release_one(run_id, fence).map_err(refuse)
+    }
+
+    fn leases(&mut self) -> Result<Vec<Lease>, PortError> {
+        self.registry.leases().map_err(refuse)
     }
 
     fn pin(&mut self, run_id: &str, head: &Head) -> Result<(), PortError> {

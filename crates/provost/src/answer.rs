@@ -9,7 +9,6 @@ use provost_engine::ports::PortError;
 use provost_host::git::GitError;
 use provost_host::ids::NoRandomness;
 use provost_host::sandbox::SandboxError;
-use provost_store::StoreError;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -163,12 +162,6 @@ impl From<PortError> for Failure {
             Some(hint) => failure.hint(hint),
             None => failure,
         }
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        PortError::from(error).into()
     }
 }
 

@@ -14,10 +14,9 @@ use provost_engine::ports::PortError;
 use provost_engine::query::{LineCount, RunArchive};
 use provost_host::git::{GitError, Lines};
 use provost_host::{machine, process_owner};
-use provost_store::ledger;
-use provost_store::lock::DriverLock;
 
 use crate::places::Places;
+use crate::stores;
 
 impl RunArchive for Places {
     fn runs(&self) -> Result<Vec<String>, PortError> {
@@ -31,7 +30,7 @@ impl RunArchive for Places {
             let reason = format!("`{shown}`: is a symbolic link, and no run of yours");
             return Err(PortError::new(Code::RootUnsafe, reason));
         }
-        Ok(ledger::read(&directory.join(LEDGER), Head::genesis())?.records)
+        stores::read_ledger(&directory.join(LEDGER), Head::genesis())
     }
 
     fn after(&self, run_id: &str) -> Option<Vec<Record>> {
@@ -40,8 +39,7 @@ impl RunArchive for Places {
             return None;
         }
         let sealed = self.records(run_id).ok()?;
-        let after = ledger::read(&path, Head::after(&sealed.last()?.hash)).ok()?;
-        Some(after.records)
+        stores::read_ledger(&path, Head::after(&sealed.last()?.hash)).ok()
     }
 
     fn is_sealed(&self, run_id: &str) -> bool {
@@ -98,6 +96,6 @@ pub(crate) fn idle(place: &Places, run_id: &str) -> Option<Duration> {
 
 /// Whether a living process drives what `directory` holds.
 pub(crate) fn has_driver(directory: &Path) -> bool {
-    let driver = DriverLock::last_owner(&directory.join(DRIVER_LOCK));
+    let driver = stores::last_owner(&directory.join(DRIVER_LOCK));
     driver.is_some_and(|driver| process_owner::alive(&driver))
 }

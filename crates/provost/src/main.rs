@@ -10,8 +10,6 @@ mod approval_text;
 mod cancel_request;
 mod change;
 mod cli;
-#[cfg(feature = "failpoints")]
-mod crash_points;
 mod history;
 mod input;
 mod kept_work;
@@ -27,6 +25,7 @@ mod progress;
 mod report;
 mod session;
 mod show;
+mod stores;
 mod times;
 mod traffic;
 mod user_consent;

@@ -17,17 +17,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use provost_change::ports::IntentRegistry as _;
 use provost_change::tools::{self, Request};
 use provost_core::json;
 use provost_core::lease::Owner;
 use provost_host::clock;
-use provost_store::registry::Registry;
 use serde_json::{Map, Value, json};
 
 use crate::answer::Failure;
 use crate::change::{ChangeSession, Identity, Kept, Trouble};
-use crate::session;
+use crate::{session, stores};
 
 /// The longest line that is read, in bytes.
 const LONGEST: u64 = 8 << 20;
@@ -306,7 +304,7 @@ fn beat(owner: Owner, registries: Kept) {
                 .clone();
             for path in paths {
                 // A registry that cannot be reached is tried again; leases last longer.
-                if let Ok(mut registry) = Registry::open(&path) {
+                if let Ok(mut registry) = stores::intent_registry(&path) {
                     let _ = registry.renew_all(&owner, clock::now_millis());
                 }
             }

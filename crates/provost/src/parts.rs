@@ -19,11 +19,11 @@ use provost_core::run::State;
 use provost_core::run::fact::Part;
 use provost_engine::chain::{self, Document, Standing};
 use provost_engine::query::RunArchive as _;
-use provost_store::ledger;
 
 use crate::answer::Failure;
 use crate::input;
 use crate::places::Places;
+use crate::stores;
 
 pub(crate) const DOCUMENT: &str = "chain.json";
 
@@ -158,7 +158,7 @@ pub(crate) fn records(place: &Places, id: &str) -> Result<Vec<Record>, Failure> 
     if path.symlink_metadata().is_err() {
         return Ok(Vec::new());
     }
-    let records = ledger::read(&path, Head::genesis())?.records;
+    let records = stores::read_ledger(&path, Head::genesis())?;
     let secret = place.known_secret().filter(|_| !place.is_foreign());
     let of_chain = records.iter().all(|record| record.event.run_id == id);
     let is_own = |last: &Record| secret.is_some_and(|secret| of_chain && last.is_by(secret));

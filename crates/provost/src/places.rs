@@ -9,21 +9,19 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-use provost_change::ports::IntentRegistry as _;
 use provost_core::bundle::verify::Pins;
 use provost_core::code::Code;
 use provost_core::object::sha256;
 use provost_core::path::is_segment;
 use provost_core::user_secret::Secret;
 use provost_core::wording::counted;
+use provost_engine::ports::Registry;
 use provost_host::git::{GitError, Repository};
 use provost_host::keys::KeysError;
-use provost_host::process_owner;
 use provost_host::user_state::{UserState, UserStateError};
-use provost_store::driven::LiveRegistry;
-use provost_store::registry::Registry;
 
 use crate::answer::Failure;
+use crate::stores;
 pub(crate) use root::Standing;
 
 const REGISTRY: &str = "registry.db";
@@ -367,9 +365,8 @@ impl Places {
         }
         let mut open = Vec::new();
         if self.registry_path().exists() {
-            let known = Registry::glance(&self.registry_path(), |registry| {
-                Ok::<_, Failure>(registry.look(None)?.intents)
-            })?;
+            let path = self.registry_path();
+            let known = stores::look_at_intents(&path, |intents| Ok(intents.look(None)?.intents))?;
             open.extend(known.into_iter().map(|intent| intent.intent_id));
         }
         match meant(&open, text, "change")? {
@@ -384,7 +381,7 @@ impl Places {
         if self.is_foreign() || !self.root.join(REGISTRY).exists() {
             return Ok(Pins::default());
         }
-        Registry::glance(&self.registry_path(), |registry| Ok(registry.pins(run_id)?))
+        Ok(stores::pins(&self.registry_path(), run_id)?)
     }
 
     /// The end of the chain of the controlled change `intent_id`, likewise.
@@ -393,20 +390,14 @@ impl Places {
         if self.is_foreign() || !self.root.join(REGISTRY).exists() {
             return Ok(Pins::default());
         }
-        Registry::glance(&self.registry_path(), |registry| {
-            Ok(Pins {
-                ledger: registry.pinned_change(intent_id)?,
-                after: None,
-            })
+        Ok(Pins {
+            ledger: stores::pinned_change(&self.registry_path(), intent_id)?,
+            after: None,
         })
     }
 
-    pub(crate) fn registry(&self) -> Result<LiveRegistry, Failure> {
-        let registry = Registry::open(&self.root.join(REGISTRY))?;
-        Ok(LiveRegistry {
-            registry,
-            alive: process_owner::alive,
-        })
+    pub(crate) fn registry(&self) -> Result<Box<dyn Registry>, Failure> {
+        Ok(stores::run_registry(&self.registry_path())?)
     }
 }
 

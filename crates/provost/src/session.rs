@@ -16,35 +16,28 @@ use provost_core::net::credential::Credential;
 use provost_core::record::Head;
 use provost_core::run::State;
 use provost_core::run::fact::{Names, Opened};
-use provost_core::user_secret::Secret;
 use provost_engine::drive::{self, Ports, Source};
 use provost_engine::land::{self, LandPorts, Landed, Sealed};
-use provost_engine::ports::{Bundle as _, Clock, Ledger, Observer, PortError, Signer};
+use provost_engine::ports::{Bundle, Clock, Ledger, Observer, PortError, Registry, Signer};
 use provost_engine::query;
 use provost_engine::replay::{self, Reexecuted, Rehydrated, ReplayPorts};
 use provost_fs::atomic;
 use provost_host::bundle::Directory;
 use provost_host::machine::Machine;
 use provost_host::{clock, keys, process_owner};
-use provost_store::StoreError;
-use provost_store::driven::LiveRegistry;
-use provost_store::lock::DriverLock;
-#[cfg(not(feature = "failpoints"))]
-pub(crate) use provost_store::{bundle::DirBundle as RunBundle, driven::DrivenLedger as RunLedger};
 
 use crate::answer::Failure;
-#[cfg(feature = "failpoints")]
-pub(crate) use crate::crash_points::{CrashingBundle as RunBundle, CrashingLedger as RunLedger};
 use crate::parts;
 use crate::places::Places;
+use crate::stores::{self, DriverGuard, Expected};
 use crate::user_consent::Sent;
 
 /// A run that this process drives.
 pub(crate) struct Session {
-    _lock: DriverLock,
-    ledger: RunLedger,
-    registry: LiveRegistry,
-    bundle: RunBundle,
+    _lock: DriverGuard,
+    ledger: Box<dyn Ledger>,
+    registry: Box<dyn Registry>,
+    bundle: Box<dyn Bundle>,
     machine: Machine,
     signer: KeySigner,
 }
@@ -67,8 +60,8 @@ impl Session {
             })?;
         let lock = lock(&directory, &names.run_id)?;
         let secret = place.secret()?;
-        let ledger = RunLedger::create(&directory.join(LEDGER), Head::genesis());
-        let ledger = ledger.map(|ledger| ledger.marked_with(secret));
+        let path = directory.join(LEDGER);
+        let ledger = stores::open_ledger(&path, Expected::New, Head::genesis(), Some(secret));
         // No ref and no lease outlives the directory that names them.
         let holder = directory.parent().unwrap_or(&place.root);
         atomic::sync_directory(holder)
@@ -85,12 +78,12 @@ impl Session {
         let lock = lock(&directory, run_id)?;
         query::require_own(&place, run_id)?;
         let secret = place.secret()?;
-        let ledger = RunLedger::open(&directory.join(LEDGER), Head::genesis());
-        let ledger = ledger.map(|ledger| ledger.marked_with(secret));
+        let path = directory.join(LEDGER);
+        let ledger = stores::open_ledger(&path, Expected::Existing, Head::genesis(), Some(secret));
         let means = (place.registry()?, KeySigner::of(&place)?);
         let mut session = Self::of(place, run_id, lock, ledger?, means)?;
         // A ledger that cannot be folded is reported by the command that continues the run.
-        if let Ok(begun) = drive::fold(&session.ledger) {
+        if let Ok(begun) = drive::fold(session.ledger.as_ref()) {
             session.machine.know(&begun.opened.brokered());
         }
         Ok(session)
@@ -99,9 +92,9 @@ impl Session {
     fn of(
         place: Places,
         run_id: &str,
-        lock: DriverLock,
-        ledger: RunLedger,
-        (registry, signer): (LiveRegistry, KeySigner),
+        lock: DriverGuard,
+        ledger: Box<dyn Ledger>,
+        (registry, signer): (Box<dyn Registry>, KeySigner),
     ) -> Result<Self, Failure> {
         let directory = place.run(run_id);
         let cache = place.cache()?.to_owned();
@@ -109,7 +102,7 @@ impl Session {
             _lock: lock,
             ledger,
             registry,
-            bundle: RunBundle::new(&directory),
+            bundle: stores::bundle(&directory),
             machine: Machine::new(place.repo, &cache, &directory, run_id),
             signer,
         })
@@ -140,7 +133,7 @@ impl Session {
     }
 
     pub(crate) fn brokered(&self) -> Result<Vec<Credential>, Failure> {
-        let begun = drive::fold(&self.ledger)?;
+        let begun = drive::fold(self.ledger.as_ref())?;
         Ok(begun.opened.brokered().into_iter().cloned().collect())
     }
 
@@ -179,9 +172,9 @@ impl Session {
     fn ports<'a>(&'a mut self, observer: &'a mut dyn Observer) -> Ports<'a> {
         Ports {
             host: &mut self.machine,
-            ledger: &mut self.ledger,
-            registry: &mut self.registry,
-            bundle: &mut self.bundle,
+            ledger: self.ledger.as_mut(),
+            registry: self.registry.as_mut(),
+            bundle: self.bundle.as_mut(),
             signer: &self.signer,
             clock: &SystemClock,
             observer,
@@ -219,7 +212,7 @@ pub(crate) fn land(
     let mut ports = LandPorts {
         target: &mut machine,
         sealed: &mut SealedRun(directory),
-        registry: &mut registry,
+        registry: registry.as_mut(),
         signer: &signer,
         clock: &SystemClock,
         observer,
@@ -270,7 +263,7 @@ pub(crate) fn reexecute(
     let mut ports = ReplayPorts {
         target: &mut machine,
         sealed: &mut SealedRun(directory),
-        registry: &mut registry,
+        registry: registry.as_mut(),
         signer: &signer,
         clock: &SystemClock,
         observer,
@@ -289,37 +282,18 @@ impl Sealed for SealedRun {
     }
 
     fn after(&mut self, head: Head) -> Result<Box<dyn Ledger>, PortError> {
-        let ledger = ledger(&self.0.join(AFTER), head, None);
-        Ok(Box::new(ledger?))
+        stores::open_ledger(&self.0.join(AFTER), Expected::Either, head, None)
     }
 
     fn put_later(&mut self, name: &str, bytes: &[u8]) -> Result<(), PortError> {
-        RunBundle::new(&self.0).put(name, bytes)
+        stores::bundle(&self.0).put(name, bytes)
     }
 }
 
-/// The ledger at `path` that continues `head`; a new one if there is none. Its events are marked
-/// with `secret`.
-pub(crate) fn ledger(
-    path: &Path,
-    head: Head,
-    secret: Option<Secret>,
-) -> Result<RunLedger, StoreError> {
-    let ledger = if path.exists() {
-        RunLedger::open(path, head)
-    } else {
-        RunLedger::create(path, head)
-    };
-    Ok(match secret {
-        Some(secret) => ledger?.marked_with(secret),
-        None => ledger?,
-    })
-}
-
 /// Locks the run for this process, if no other process drives it.
-pub(crate) fn lock(directory: &Path, run_id: &str) -> Result<DriverLock, Failure> {
+pub(crate) fn lock(directory: &Path, run_id: &str) -> Result<DriverGuard, Failure> {
     let path: PathBuf = directory.join(DRIVER_LOCK);
-    match DriverLock::try_acquire(&path, &owner()?)? {
+    match stores::try_lock(&path, &owner()?)? {
         Some(lock) => Ok(lock),
         None => Err(
             Failure::new(Code::RunBusy, format!("another process drives {run_id}"))

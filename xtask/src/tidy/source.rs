@@ -7,6 +7,8 @@ use crate::repository::SourceFile;
 /// Where `unsafe` is permitted.
 const SANDBOX: &str = "crates/provost-sandbox/src";
 
+const PROGRAM: &str = "crates/provost/src/";
+
 /// Test cases from outside the project, which are never edited.
 const CORPUS: &str = "tests/corpus/";
 
@@ -46,6 +48,10 @@ fn banned(path: &str, code: &str) -> impl Iterator<Item = String> {
         (code.contains("todo!"), "`todo!`"),
         (code.contains("unimplemented!"), "`unimplemented!`"),
         (
+            is_surface(path) && has_word(code, "provost_store"),
+            "a concrete store; use the ports that `stores.rs` wires",
+        ),
+        (
             !sandboxed && has_word(code, "unsafe"),
             "`unsafe` outside of the sandboxes",
         ),
@@ -54,6 +60,12 @@ fn banned(path: &str, code: &str) -> impl Iterator<Item = String> {
         .into_iter()
         .filter(|(there, _)| *there)
         .map(|(_, what)| what.to_owned())
+}
+
+/// Whether `path` is a part of the program that reaches stores through ports only.
+fn is_surface(path: &str) -> bool {
+    let wiring = [".rs", "/"].map(|end| format!("{PROGRAM}stores{end}"));
+    path.starts_with(PROGRAM) && !wiring.iter().any(|wiring| path.starts_with(wiring))
 }
 
 /// Whether `line` contains `place` as the beginning of a path.
@@ -157,6 +169,20 @@ mod tests {
             ("crates/provost-sandbox/src_too.rs", 1),
             ("crates/provost-host/src/git.rs", 1),
             ("crates/provost-core/src/sandbox/sys.rs", 1),
+        ];
+        for (path, want) in cases {
+            assert_eq!(count(path, line), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn stores_are_named_by_the_wiring_only() {
+        let line = "use provost_store::ledger;";
+        let cases = [
+            ("crates/provost/src/stores.rs", 0),
+            ("crates/provost/src/stores/crash_points.rs", 0),
+            ("crates/provost/src/cli/runs.rs", 1),
+            ("crates/provost-store/tests/processes.rs", 0),
         ];
         for (path, want) in cases {
             assert_eq!(count(path, line), want, "{path}");

@@ -101,7 +101,7 @@ impl Reader {
     /// The bytes to send to the program since the last call.
     pub fn take_words(&mut self) -> Vec<u8> {
         let conversation = self.parser.conversation();
-        conversation.map_or_else(Vec::new, |it| it.take_words())
+        conversation.map_or_else(Vec::new, super::adapter::Conversation::take_words)
     }
 
     /// Whether the conversation is complete.

@@ -67,10 +67,10 @@ impl Surroundings {
         let run_id = &state.names.run_id;
         let tree = state.captured.as_ref().map(|captured| &captured.tree);
         let lines = tree.map(|tree| archive.line_counts(&state.opened.base_tree, tree));
-        let stage = archive::stage(archive, run_id);
-        let live = (stage == Stage::Running).then(|| archive.live(run_id, state.attempt));
+        let reached = archive::stage(archive, run_id);
+        let live = (reached == Stage::Running).then(|| archive.live(run_id, state.attempt));
         Self {
-            stage,
+            stage: reached,
             foreign: !archive::is_own(archive, run_id),
             landed: archive::landed(archive, &[run_id.as_str()]).remove(run_id),
             part: None,
@@ -82,6 +82,10 @@ impl Surroundings {
 }
 
 #[derive(Debug, Serialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, most of them on the wire"
+)]
 pub struct RunView {
     pub run_id: String,
     /// The answer; for a run that waits for approval, the refusal until then.

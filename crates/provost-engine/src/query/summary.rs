@@ -29,8 +29,8 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    pub fn of(state: &State, stage: Stage) -> Self {
-        match (stage, &state.finished) {
+    pub fn of(state: &State, reached: Stage) -> Self {
+        match (reached, &state.finished) {
             (Stage::Running, _) => Self::Running,
             (Stage::Waiting, _) => Self::Waiting,
             (Stage::Interrupted, None) if is_approved(state) => Self::Approved,

@@ -152,6 +152,20 @@ impl Registry for SimRegistry {
         power.call(|| leases.retain(|lease| lease.run_id != run_id))
     }
 
+    fn release_one(&mut self, run_id: &str, fence: u64) -> Result<bool, PortError> {
+        let Self { power, leases, .. } = self;
+        power.call(|| {
+            let before = leases.len();
+            leases.retain(|lease| lease.run_id != run_id || lease.fence != fence);
+            leases.len() < before
+        })
+    }
+
+    fn leases(&mut self) -> Result<Vec<Lease>, PortError> {
+        let Self { power, leases, .. } = self;
+        power.call(|| leases.clone())
+    }
+
     fn pin(&mut self, run_id: &str, head: &Head) -> Result<(), PortError> {
         let Self { power, pins, .. } = self;
         power.call(|| {

@@ -11,8 +11,6 @@ use provost_engine::ports::Signer as _;
 use provost_host::bundle::Directory;
 use provost_host::process_owner;
 use provost_host::shared_checkout::{RandomNames, SharedCheckout};
-use provost_store::changes::{AnalysisFiles, ChangeFiles};
-use provost_store::registry::Registry;
 use serde_json::Value;
 
 use super::Trouble;
@@ -20,11 +18,12 @@ use crate::answer::Failure;
 use crate::lens::ChangeLens;
 use crate::places::Places;
 use crate::session::{KeySigner, SystemClock};
+use crate::stores::{self, AnalysisFiles, ChangeFiles};
 
 pub(crate) struct ChangeService {
     place: Places,
     checkout: SharedCheckout,
-    registry: Registry,
+    registry: Box<dyn IntentRegistry + Send>,
     analyses: AnalysisFiles,
     files: ChangeFiles,
     lens: ChangeLens,
@@ -47,7 +46,7 @@ impl ChangeService {
             Some(name) => AnalysisFiles::of_session(files.clone(), name),
             None => AnalysisFiles::of_process(files.clone()),
         };
-        let registry = Registry::open(&place.registry_path()).map_err(Failure::from)?;
+        let registry = stores::intent_registry(&place.registry_path()).map_err(Failure::from)?;
         let lens = ChangeLens(crate::lens::of(&place));
         Ok(Self {
             place,
@@ -115,7 +114,7 @@ impl ChangeService {
             return Err(Trouble::Request("there is no key".to_owned()));
         };
         let mut ports = Ports {
-            registry: &mut self.registry,
+            registry: self.registry.as_mut(),
             checkout: &self.checkout,
             lens: &self.lens,
             analyses: &mut self.analyses,

@@ -23,7 +23,6 @@ use provost_engine::chain::{
 };
 use provost_engine::drive;
 use provost_engine::opening::{self, Agent, Origin as _};
-use provost_engine::ports::Bundle as _;
 use provost_host::machine;
 use serde_json::json;
 
@@ -34,8 +33,9 @@ use crate::input;
 use crate::origin::GitOrigin;
 use crate::parts;
 use crate::places::Places;
-use crate::session::{self, KeySigner, RunBundle, SystemClock, lock};
+use crate::session::{KeySigner, SystemClock, lock};
 use crate::show::{Reader, neutralise};
+use crate::stores::{self, Expected};
 use part_runner::PartThreads;
 
 /// Run several contracts, some of which start from the results of others.
@@ -115,8 +115,10 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     parts::records(&place, &id)?;
     place.prepare_with(&directory)?;
     let _lock = lock(&directory, &id)?;
-    let mut bundle = RunBundle::new(&directory);
+    let mut bundle = stores::bundle(&directory);
     bundle.put(parts::DOCUMENT, &text)?;
+    let path = directory.join(LEDGER);
+    let mut ledger = stores::open_ledger(&path, Expected::Either, Head::genesis(), Some(secret))?;
     let signer = KeySigner::of(&place)?;
     let task = Task {
         id: &id,
@@ -131,8 +133,8 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let state = provost_engine::chain::drive(
         &mut Ports {
             runner: &mut runner,
-            ledger: &mut session::ledger(&directory.join(LEDGER), Head::genesis(), Some(secret))?,
-            bundle: &mut bundle,
+            ledger: ledger.as_mut(),
+            bundle: bundle.as_mut(),
             signer: &signer,
             clock: &SystemClock,
         },

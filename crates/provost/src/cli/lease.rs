@@ -11,12 +11,12 @@ use provost_core::record::Head;
 use provost_core::verdict::Verdict;
 use provost_engine::release::{LeaseRelease, release};
 use provost_host::{clock, process_owner};
-use provost_store::lock::DriverLock;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
 use crate::session::{self, SystemClock};
+use crate::stores::{self, Expected};
 use crate::times;
 
 /// How long a release waits for other processes that take a lease away.
@@ -75,7 +75,7 @@ fn live(place: &Places) -> Result<Vec<Held>, Failure> {
     if !place.registry_path().exists() {
         return Ok(Vec::new());
     }
-    let mut leases = place.registry()?.registry.leases()?;
+    let mut leases = place.registry()?.leases()?;
     let now = clock::now_millis();
     leases.retain(|lease| lease.is_live(now, &process_owner::alive));
     Ok(leases)
@@ -115,18 +115,18 @@ fn take(place: &Places, live: &[Held], order: &Release) -> Outcome {
     };
     let by = session::person()?;
     let lock = place.root.join("releases.lock");
-    let _lock = DriverLock::acquire(&lock, &session::owner()?, PATIENCE)?;
+    let _lock = stores::wait_for_lock(&lock, &session::owner()?, PATIENCE)?;
     let chain = place.root.join("releases.jsonl");
-    let mut ledger = session::ledger(&chain, Head::genesis(), None)?;
-    let mut registry = place.registry()?.registry;
+    let mut ledger = stores::open_ledger(&chain, Expected::Either, Head::genesis(), None)?;
+    let mut registry = place.registry()?;
     let wanted = LeaseRelease {
         release: question,
         seen,
         by: &by,
         reason: &order.reason,
     };
-    let was_there = release(&mut ledger, &SystemClock, &wanted, |run_id, fence| {
-        Ok(registry.release_one(run_id, fence)?)
+    let was_there = release(ledger.as_mut(), &SystemClock, &wanted, |run_id, fence| {
+        registry.release_one(run_id, fence)
     })?;
     let run = &lease.run_id;
     let text = if was_there {

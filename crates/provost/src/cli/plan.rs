@@ -21,7 +21,6 @@ use provost_engine::ports::{Control, Observer as _, ObserverChoice, Progress, Wa
 use provost_fs::atomic;
 use provost_host::machine::{self, Machine};
 use provost_host::{agent, cache, clock, ids, process_owner, workspace as host};
-use provost_store::lock::DriverLock;
 use serde_json::json;
 
 use super::contract::{Written, look, write};
@@ -34,8 +33,9 @@ use crate::origin::GitOrigin;
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
-use crate::session::{KeySigner, RunBundle, SystemClock, lock};
+use crate::session::{KeySigner, SystemClock, lock};
 use crate::show::{Reader, neutralise, print_message};
+use crate::stores;
 use crate::user_consent;
 
 /// Have an agent write a contract for a request; nothing is run.
@@ -240,7 +240,7 @@ fn sealed(
     let planned = plan::plan(
         &mut plan::Ports {
             host: &mut machine,
-            bundle: &mut RunBundle::new(record),
+            bundle: stores::bundle(record).as_mut(),
             signer: &signer,
             clock: &SystemClock,
             watch: &mut progress,
@@ -259,7 +259,7 @@ fn sweep(place: &Places) -> Result<(), Failure> {
     };
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let driver = DriverLock::last_owner(&place.plans().join(&name).join(DRIVER_LOCK));
+        let driver = stores::last_owner(&place.plans().join(&name).join(DRIVER_LOCK));
         if name.starts_with("plan_") && !driver.is_some_and(|driver| process_owner::alive(&driver))
         {
             // A directory that cannot be removed now is removed by the next plan.

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use provost_change::intent::{Intent, Ownership, Viewer};
-use provost_change::ports::IntentRegistry as _;
 use provost_change::tools::answers as payload;
 use provost_core::bundle::layout::PATCH;
 use provost_core::code::Code;
@@ -12,7 +11,6 @@ use provost_engine::query::{
     self, DiffView, RunStatus, RunSummary, Stage, StatusView, Surroundings,
 };
 use provost_host::{clock, process_owner};
-use provost_store::registry::Registry;
 use serde_json::json;
 
 use super::change;
@@ -21,7 +19,7 @@ use super::run::refused;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
 use crate::show::{headline, neutralise};
-use crate::{input, parts, report, session, times};
+use crate::{input, parts, report, session, stores, times};
 
 // Names a run.
 #[derive(Args)]
@@ -206,9 +204,7 @@ fn changes(place: &Places) -> Result<Vec<(Intent, Ownership)>, Failure> {
         now: clock::now_millis(),
         alive: &process_owner::alive,
     };
-    let known = Registry::glance(&path, |registry| {
-        Ok::<_, Failure>(registry.look(None)?.intents)
-    })?;
+    let known = stores::look_at_intents(&path, |intents| Ok(intents.look(None)?.intents))?;
     let reported = known.into_iter().filter_map(|intent| {
         let ownership = intent.ownership(&viewer);
         let is_active = intent.state.is_open() && ownership != Ownership::Expired;

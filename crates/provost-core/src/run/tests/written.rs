@@ -288,7 +288,9 @@ proptest! {
     ) {
         let taken = &all()[which];
         let mut document = taken.valid.clone();
-        changes.iter().for_each(|change| change.apply(&mut document));
+        for change in &changes {
+            change.apply(&mut document);
+        }
         let text = spelled(&document, how);
         if (taken.takes)(&text) {
             let read = text::parse(text.as_bytes());

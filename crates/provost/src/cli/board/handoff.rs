@@ -3,15 +3,14 @@
 use std::path::Path;
 
 use provost_core::code::Code;
-use provost_engine::ports::{Bundle as _, PortError};
+use provost_engine::ports::PortError;
 use provost_formats::operator::bundle::{self, HandoffBundle};
-use provost_store::board as store;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure};
 use crate::output;
-use crate::session::RunBundle;
 use crate::show::neutralise;
+use crate::stores::{self, board as store};
 
 use super::Handoff;
 use super::session::{BoardSession, Stop};
@@ -55,7 +54,7 @@ pub(super) fn run(handoff: &Handoff) -> Result<Answer, Stop> {
 fn write(target: &Path, bundle: &HandoffBundle) -> Result<(), Failure> {
     output::unlinked(target)?;
     let beside = store::unfinished(target)?;
-    let mut directory = RunBundle::new(&beside);
+    let mut directory = stores::bundle(&beside);
     for (name, bytes) in &bundle.files {
         directory.put(name, bytes)?;
     }
@@ -64,7 +63,7 @@ fn write(target: &Path, bundle: &HandoffBundle) -> Result<(), Failure> {
 
 /// Whether every file of the hand-off is in `target`, unchanged.
 fn holds(target: &Path, bundle: &HandoffBundle) -> Result<bool, PortError> {
-    let directory = RunBundle::new(target);
+    let directory = stores::bundle(target);
     for (name, bytes) in &bundle.files {
         if directory.get(name)?.as_ref() != Some(bytes) {
             return Ok(false);

@@ -6,18 +6,17 @@ use std::path::{Path, PathBuf};
 use provost_core::code::Code;
 use provost_core::record::{GENESIS, Head, Record};
 use provost_core::verdict::Verdict;
-use provost_engine::ports::{Clock as _, Ledger as _};
+use provost_engine::ports::Clock as _;
 use provost_formats::board::ask::ask;
 use provost_formats::board::decide::Request;
 use provost_formats::board::state::Board;
 use provost_formats::operator::{self, board as payload};
-use provost_store::board::RECORDS;
-use provost_store::lock::DriverLock;
 
 use crate::answer::{Answer, Failure};
 use crate::input;
 use crate::places::Places;
 use crate::session::{self, SystemClock};
+use crate::stores::{self, DriverGuard, Expected, board};
 
 use super::Which;
 
@@ -126,7 +125,7 @@ impl BoardSession {
 
     /// The current board, and the hash of its last event.
     pub(super) fn board(&self) -> Result<(Board, String), Failure> {
-        let records = provost_store::board::records(&self.directory)?;
+        let records = board::records(&self.directory)?;
         let head = records.last().map_or(GENESIS, |record| &record.hash);
         Ok((self.fold(&records)?, head.to_owned()))
     }
@@ -143,8 +142,9 @@ impl BoardSession {
         order: impl FnOnce(&Board) -> Result<Request, Verdict>,
     ) -> Result<Answer, Stop> {
         let _turn = self.enter()?;
-        let path = self.directory.join(RECORDS);
-        let mut ledger = session::ledger(&path, Head::genesis(), None).map_err(Failure::from)?;
+        let path = self.directory.join(board::RECORDS);
+        let mut ledger = stores::open_ledger(&path, Expected::Either, Head::genesis(), None)
+            .map_err(Failure::from)?;
         let board = self.fold(ledger.records())?;
         let (verdict, fact) = ask(&board, order(&board)?, now);
         if let Some(fact) = fact {
@@ -155,10 +155,10 @@ impl BoardSession {
     }
 
     /// Waits for the lock of the board.
-    pub(super) fn enter(&self) -> Result<DriverLock, Failure> {
+    pub(super) fn enter(&self) -> Result<DriverGuard, Failure> {
         self.place.prepare_boards()?;
         let owner = session::owner()?;
-        Ok(provost_store::board::enter(&self.directory, &owner)?)
+        Ok(board::enter(&self.directory, &owner)?)
     }
 
     /// The default directory of hand-offs.
@@ -189,6 +189,6 @@ fn begun(place: &Places) -> Result<Vec<String>, Failure> {
 
 /// Whether the board in `directory` has an event; a refused request leaves an empty file.
 fn is_begun(directory: &Path) -> bool {
-    fs::symlink_metadata(directory.join(RECORDS))
+    fs::symlink_metadata(directory.join(board::RECORDS))
         .is_ok_and(|entry| !entry.is_file() || entry.len() > 0)
 }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use provost_host::git::{Git, Version};
 use provost_host::keys::Keys;
-use provost_store::remote_file_system;
 use rustix::fs::{Access, FsWord};
 
 use super::Row;
 use crate::places::{self, Places};
+use crate::stores::remote_file_system;
 
 /// The row of a directory that is in no repository.
 pub(super) const NO_REPOSITORY: &str = "no repository";

@@ -19,12 +19,12 @@ use provost_core::{json, time};
 use provost_engine::chain::{self, State};
 use provost_engine::plan::{Asked, layout};
 use provost_engine::retention::{self, Candidate, Standing};
-use provost_store::ledger;
 
 use super::unchanged::Mark;
 use crate::answer::Failure;
 use crate::history;
 use crate::places::{Places, named};
+use crate::stores;
 
 /// A record, and the facts that decide whether it stays.
 pub(super) struct Kept {
@@ -64,8 +64,7 @@ pub(super) fn chains(
 ) -> Result<Vec<Kept>, Failure> {
     let of = |id: String, directory: PathBuf| {
         let mark = Mark::of(&directory);
-        let read = ledger::read(&directory.join(LEDGER), Head::genesis());
-        let records = read.map(|chain| chain.records);
+        let records = stores::read_ledger(&directory.join(LEDGER), Head::genesis());
         let began = records.as_ref().ok().and_then(|records| records.first());
         let began = began.and_then(|first| time::parse(&first.event.ts).ok());
         let standing = match records.map(|records| State::fold(&records)) {

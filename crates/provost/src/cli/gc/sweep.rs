@@ -18,7 +18,6 @@ use provost_host::cache;
 use provost_host::git::{Checkout, GitError};
 use provost_host::machine::layer_keys;
 use provost_host::workspace::{self, Collected, Layers, Lowers, ROOM, Wanted, WorkspaceError};
-use provost_store::lock::DriverLock;
 
 use super::records::{self, Kept};
 use super::unchanged::Mark;
@@ -28,6 +27,7 @@ use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session;
+use crate::stores::DriverGuard;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
@@ -92,7 +92,7 @@ pub(super) struct Sweep<'a> {
 }
 
 /// The lock on something while it is removed; a dry run needs none.
-struct Hold(#[expect(dead_code, reason = "it is held, not read")] Option<DriverLock>);
+struct Hold(#[expect(dead_code, reason = "it is held, not read")] Option<DriverGuard>);
 
 /// The directory of directories that wait for their removal, in the runtime root and in the cache.
 const ASIDE: &str = cache::REMOVED;

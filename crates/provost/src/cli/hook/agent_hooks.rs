@@ -18,7 +18,6 @@ use std::time::Duration;
 use provost_change::hook::guard::{self, Denied};
 use provost_change::hook::tool_call::{self, Call, Event, What};
 use provost_change::intent::{Intent, Viewer};
-use provost_change::ports::IntentRegistry as _;
 use provost_core::code::Code;
 use provost_core::gate::diff::Rules;
 use provost_core::hook::{Decision, Unbound};
@@ -26,12 +25,12 @@ use provost_core::json;
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::protect;
 use provost_host::{clock, process_owner};
-use provost_store::registry::Registry;
 
 use super::Stop;
 use super::after_call::{self, LastCall};
 use crate::answer::Failure;
 use crate::places::Places;
+use crate::stores;
 use crate::{session, show};
 
 /// The exit status that both programs take as a refusal.
@@ -211,9 +210,7 @@ impl HookRules {
             .map_err(|error| Failure::of(Code::HookDenied, &error))?;
         let path = place.registry_path();
         let known = if path.symlink_metadata().is_ok() {
-            Registry::glance(&path, |registry| {
-                Ok::<_, Failure>(registry.look(None)?.intents)
-            })?
+            stores::look_at_intents(&path, |intents| Ok(intents.look(None)?.intents))?
         } else {
             Vec::new()
         };
@@ -231,7 +228,7 @@ impl HookRules {
         let intents: Vec<Intent> = active.into_iter().cloned().collect();
         let mut expired = None;
         if intents.is_empty() && path.symlink_metadata().is_ok() {
-            let past = Registry::glance(&path, |registry| Ok::<_, Failure>(registry.past()?))?;
+            let past = stores::look_at_intents(&path, |intents| intents.past())?;
             let over = guard::expired(&past, viewer.now, name);
             expired = over.map(|intent| intent.intent_id.clone());
         }

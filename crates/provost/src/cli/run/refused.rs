@@ -18,15 +18,15 @@ use provost_engine::query::{RunStatus, RunSummary};
 use provost_engine::refused::{self, Ports, REQUEST, Refused};
 use provost_host::bundle::Directory;
 use provost_host::{ids, machine};
-use provost_store::ledger;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::cli::verify::trusted;
 use crate::places::Places;
-use crate::session::{KeySigner, RunBundle, SystemClock};
+use crate::session::{KeySigner, SystemClock};
 use crate::show::{findings, neutralise, print_message};
+use crate::stores;
 
 /// The most characters that are shown of another user's text.
 const LONGEST: usize = 200;
@@ -72,8 +72,9 @@ fn kept(place: &Places, run_id: &str, document: &[u8], verdict: Verdict) -> Resu
     let record = place.refused().join(run_id);
     let made = DirBuilder::new().mode(0o700).create(&record);
     made.map_err(|error| Failure::of(Code::HostFailed, &error).about(&record))?;
+    let mut bundle = stores::bundle(&record);
     let mut ports = Ports {
-        bundle: &mut RunBundle::new(&record),
+        bundle: bundle.as_mut(),
         signer: &signer,
         clock: &SystemClock,
         secret: &place.secret()?,
@@ -123,7 +124,7 @@ fn is_own(place: &Places, run_id: &str) -> bool {
         return false;
     };
     let path = place.refused().join(run_id).join(LEDGER);
-    let records = ledger::read(&path, Head::genesis()).map(|read| read.records);
+    let records = stores::read_ledger(&path, Head::genesis());
     let records = records.unwrap_or_default();
     matches!(records.as_slice(), [one] if one.event.run_id == run_id && one.is_by(secret))
 }

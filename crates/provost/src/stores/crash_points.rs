@@ -14,21 +14,21 @@ use provost_store::driven::DrivenLedger;
 use rustix::process::{Signal, getpid, kill_process};
 
 /// A ledger whose driver may die before or after an event.
-pub(crate) struct CrashingLedger(DrivenLedger);
+pub(super) struct CrashingLedger(DrivenLedger);
 
 impl CrashingLedger {
     /// A new ledger at `path` that continues `head`.
-    pub(crate) fn create(path: &Path, head: Head) -> Result<Self, StoreError> {
+    pub(super) fn create(path: &Path, head: Head) -> Result<Self, StoreError> {
         DrivenLedger::create(path, head).map(Self)
     }
 
     /// The ledger at `path` that continues `head`.
-    pub(crate) fn open(path: &Path, head: Head) -> Result<Self, StoreError> {
+    pub(super) fn open(path: &Path, head: Head) -> Result<Self, StoreError> {
         DrivenLedger::open(path, head).map(Self)
     }
 
     /// The same ledger; every event from here on is marked with `secret`.
-    pub(crate) fn marked_with(self, secret: Secret) -> Self {
+    pub(super) fn marked_with(self, secret: Secret) -> Self {
         Self(self.0.marked_with(secret))
     }
 }
@@ -51,10 +51,10 @@ impl Ledger for CrashingLedger {
 }
 
 /// A bundle whose driver may die after a file.
-pub(crate) struct CrashingBundle(DirBundle);
+pub(super) struct CrashingBundle(DirBundle);
 
 impl CrashingBundle {
-    pub(crate) fn new(directory: &Path) -> Self {
+    pub(super) fn new(directory: &Path) -> Self {
         Self(DirBundle::new(directory))
     }
 }
