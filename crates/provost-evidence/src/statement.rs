@@ -44,6 +44,9 @@ pub enum PredicateType {
     /// The files of a sealed record that is not a bundle.
     #[serde(rename = "https://provost.dev/record/v1")]
     Record,
+    /// The files of a control packet.
+    #[serde(rename = "https://provost.dev/packet/v1")]
+    Packet,
     /// The state of a controlled change.
     #[serde(rename = "https://provost.dev/change/v1")]
     Change,

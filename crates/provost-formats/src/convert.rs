@@ -27,7 +27,6 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::operator::{self, Kind as Payload, Strictness, Surroundings};
-use crate::packet::Profile;
 use crate::packet::alone::{self, File};
 use provost_core::document::Format;
 use provost_core::document::yaml;
@@ -72,15 +71,16 @@ impl Dialect {
     }
 
     /// Judges a document by the rules of its format.
-    pub fn check(self, document: &Value, policy: &CommandPolicy, closeness: Closeness) -> Verdict {
-        let (strictness, profile) = match closeness {
-            Closeness::Letter => (Strictness::Literal, Profile::Literal),
-            Closeness::Strict => (Strictness::Strict, Profile::Strict),
-        };
+    pub fn check(
+        self,
+        document: &Value,
+        policy: &CommandPolicy,
+        strictness: Strictness,
+    ) -> Verdict {
         match self {
             Self::Card => {
                 let text = self.render(document);
-                alone::check(File::TaskCard, text.as_bytes(), profile)
+                alone::check(File::TaskCard, text.as_bytes(), strictness)
             }
             Self::Assignment => {
                 let surroundings = Surroundings {
@@ -90,9 +90,9 @@ impl Dialect {
                 operator::check(Payload::Assignment, &bytes, strictness, surroundings)
             }
             Self::Contract => {
-                let purpose = match closeness {
-                    Closeness::Letter => Purpose::Format,
-                    Closeness::Strict => Purpose::Run,
+                let purpose = match strictness {
+                    Strictness::Literal => Purpose::Format,
+                    Strictness::Strict => Purpose::Run,
                 };
                 let trust = Trust::FromFile;
                 let rules = Rules {
@@ -104,15 +104,6 @@ impl Dialect {
             }
         }
     }
-}
-
-/// How strictly a document is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closeness {
-    /// By the text of its format.
-    Letter,
-    /// Also refuses what the text permits although it cannot be intended.
-    Strict,
 }
 
 /// A remark about one place of a document.
@@ -147,7 +138,7 @@ pub fn convert(
         let reason = format!("the source is {} already", to.words());
         return Err(Verdict::deny(Code::UsageError, reason));
     }
-    let verdict = from.check(source, policy, Closeness::Letter);
+    let verdict = from.check(source, policy, Strictness::Literal);
     if !verdict.allow {
         return Err(about(
             verdict,
@@ -166,7 +157,7 @@ pub fn convert(
     work.set(settings)?;
     work.carry(from, source, settings);
     work.fill();
-    let verdict = to.check(&work.document, policy, Closeness::Strict);
+    let verdict = to.check(&work.document, policy, Strictness::Strict);
     if !verdict.allow {
         let words = format!(
             "it does not make {} yet (`--set FIELD=VALUE` gives a field)",

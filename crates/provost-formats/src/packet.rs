@@ -15,25 +15,27 @@
 //!   strict profile and a warning otherwise.
 
 pub mod alone;
-mod card;
+pub mod card;
 pub mod compose;
 mod evidence;
-mod executor;
-mod fields;
+pub mod executor;
 mod finding;
 mod gate;
+pub mod log;
 pub mod of_run;
 mod rule;
 pub mod seal;
-mod snapshot;
+pub mod snapshot;
 #[cfg(test)]
 mod tests;
-mod validator;
+mod text;
+pub mod validator;
 
 use std::collections::BTreeSet;
 
 use provost_core::code::Code;
 use provost_core::path::RepoPath;
+pub use provost_core::schema::Strictness;
 use provost_core::verdict::Verdict;
 use serde_json::{Value, json};
 
@@ -41,8 +43,7 @@ use card::{Card, Policy};
 use finding::Findings;
 pub use gate::{Document, Gate};
 use rule::Effort;
-pub use snapshot::{Difference, Snapshot, render as render_snapshot};
-pub(crate) use validator::CHECKS;
+pub use snapshot::{Difference, Snapshot};
 
 /// The task card; required.
 pub const TASK_CARD: &str = "task_card.yaml";
@@ -62,15 +63,6 @@ pub enum Source {
     Missing,
     /// The file exists, but cannot be read, for this reason.
     Unreadable(String),
-}
-
-/// How strictly the rules are applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Profile {
-    /// As the text of the format has them.
-    Literal,
-    /// As they must be intended if evidence is to prove something.
-    Strict,
 }
 
 /// A piece of hardened evidence, by its key in the task card.
@@ -93,6 +85,20 @@ impl Evidence {
             Self::After => "workspace_after",
             Self::Log => "acceptance_log",
         }
+    }
+
+    /// Its file, in packets that Provost makes.
+    fn file(self) -> &'static str {
+        match self {
+            Self::Before => seal::BEFORE,
+            Self::After => seal::AFTER,
+            Self::Log => seal::LOG,
+        }
+    }
+
+    /// Its name in findings about the task card.
+    fn field(self) -> String {
+        format!("evidence_files.{}", self.key())
     }
 }
 
@@ -155,12 +161,12 @@ pub fn directory(phase_id: &str) -> Result<RepoPath, Verdict> {
         let mut findings = Findings::default();
         let problem = format!("{why}, so the packet would not lie in the packet root");
         findings.add("--phase-id", "phase_id", problem);
-        refuse(&findings, Profile::Literal, json!({}))
+        refuse(&findings, Strictness::Literal, json!({}))
     })
 }
 
 /// Judges a packet, and with `gate` whether its phase is accepted.
-pub fn judge(packet: &Packet<'_>, profile: Profile, gate: Option<&Gate>) -> Verdict {
+pub fn judge(packet: &Packet<'_>, profile: Strictness, gate: Option<&Gate>) -> Verdict {
     let mut findings = Findings::default();
     let mut effort = Effort::default();
     let phase_id = packet.phase_id.trim();
@@ -278,7 +284,7 @@ struct Accepted {
 
 fn verdict(
     mut findings: Findings,
-    profile: Profile,
+    profile: Strictness,
     (card, failed): (&Card, Option<&str>),
     actual: Option<&evidence::Changes>,
     accepted: Option<Accepted>,
@@ -332,7 +338,7 @@ fn describe(row: &Value) -> String {
     format!("{}: {}", text("path"), text("problem"))
 }
 
-fn refuse(findings: &Findings, profile: Profile, mut details: Value) -> Verdict {
+fn refuse(findings: &Findings, profile: Strictness, mut details: Value) -> Verdict {
     let rows = findings.rows(profile);
     let first = rows.first().map(describe).unwrap_or_default();
     let reason = match findings.count(profile) {
@@ -340,7 +346,7 @@ fn refuse(findings: &Findings, profile: Profile, mut details: Value) -> Verdict 
         count => format!("{count} rules are broken; {first}"),
     };
     details["findings"] = json!(rows);
-    if profile == Profile::Literal && !findings.warnings().is_empty() {
+    if profile == Strictness::Literal && !findings.warnings().is_empty() {
         details["warnings"] = json!(findings.warnings());
     }
     Verdict::deny(Code::PacketRefused, reason).with(details)

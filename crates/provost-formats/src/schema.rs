@@ -1,15 +1,13 @@
 //! Gives JSON Schemas of the formats that others fixed.
 //!
-//! Names, enumerations and limits come from the readers. The schemas describe what the readers
-//! accept in strict mode; only the readers check rules between fields.
+//! Each is the strict mode of the type that its reader deserializes; rules between fields are only
+//! the readers'.
 //!
 //! # Invariants
 //!
 //! - What a schema refuses, its reader refuses. What a reader refuses for its shape, the schema
 //!   refuses. A test changes every value of every example and compares.
 
-mod build;
-mod packet;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +21,12 @@ use crate::operator::envelope::Envelope;
 use crate::operator::handoff::Handoff;
 use crate::operator::result::TaskResult;
 use crate::operator::{Kind, Strictness, Surroundings, check, lines};
-use crate::packet::Profile;
 use crate::packet::alone::{self, File};
+use crate::packet::card::TaskCard;
+use crate::packet::executor::ExecutorReport;
+use crate::packet::log::LogRow;
+use crate::packet::snapshot::WorkspaceSnapshot;
+use crate::packet::validator::ValidatorReport;
 use provost_core::document::yaml;
 
 /// A format that others fixed: its schema, its reader and an example.
@@ -65,27 +67,27 @@ pub const FOREIGN: &[Foreign] = &[
         judge: |value| lines(line(value).as_bytes(), Some("blocked"), Strictness::Strict),
     },
     Foreign {
-        format: Format::made("packet_acceptance_log_row.v1", packet::log_row),
+        format: Format::foreign::<LogRow>("packet_acceptance_log_row.v1"),
         example: "packet_acceptance_log.jsonl",
         judge: |value| file(File::AcceptanceLog, &line(value)),
     },
     Foreign {
-        format: Format::made("packet_executor_report.v1", packet::executor_report),
+        format: Format::foreign::<ExecutorReport>("packet_executor_report.v1"),
         example: "packet_executor_report.yaml",
         judge: |value| file(File::ExecutorReport, &yaml::render(value)),
     },
     Foreign {
-        format: Format::made("packet_task_card.v1", packet::task_card),
+        format: Format::foreign::<TaskCard>("packet_task_card.v1"),
         example: "packet_task_card.yaml",
         judge: |value| file(File::TaskCard, &yaml::render(value)),
     },
     Foreign {
-        format: Format::made("packet_validator_report.v1", packet::validator_report),
+        format: Format::foreign::<ValidatorReport>("packet_validator_report.v1"),
         example: "packet_validator_report.yaml",
         judge: |value| file(File::ValidatorReport, &yaml::render(value)),
     },
     Foreign {
-        format: Format::made("packet_workspace_snapshot.v1", packet::snapshot),
+        format: Format::foreign::<WorkspaceSnapshot<'_>>("packet_workspace_snapshot.v1"),
         example: "packet_workspace_snapshot.json",
         judge: |value| file(File::Snapshot, &line(value)),
     },
@@ -115,7 +117,7 @@ fn payload(kind: Kind, value: &Value) -> Verdict {
 }
 
 fn file(file: File, text: &str) -> Verdict {
-    alone::check(file, text.as_bytes(), Profile::Strict)
+    alone::check(file, text.as_bytes(), Strictness::Strict)
 }
 
 fn line(value: &Value) -> String {

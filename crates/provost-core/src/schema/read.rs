@@ -79,14 +79,37 @@ impl<T: JsonSchema + DeserializeOwned> FormatReader<T> {
         }
     }
 
-    /// Reads `node`. If its version is unknown, that is the only problem.
-    pub fn read(&self, node: &Node<'_>, strictness: Strictness) -> Result<T, Vec<Misfit>> {
+    fn rules(&self, strictness: Strictness) -> &Rules {
         let rules = match strictness {
             Strictness::Literal => &self.lenient,
             Strictness::Strict => &self.strict,
         };
-        let rules = rules.get_or_init(|| Rules::new(&foreign::<T>(strictness)));
-        let mut misfits = rules.validate(node);
+        rules.get_or_init(|| Rules::new(&foreign::<T>(strictness)))
+    }
+
+    /// Reads as much of `node` as its text permits: what does not match is left out and listed.
+    pub fn read_partly(&self, node: &Node<'_>) -> Partly<T> {
+        let broken = self.rules(Strictness::Literal).validate(node);
+        let read = if broken.is_empty() {
+            T::deserialize(node).ok()
+        } else {
+            let mut rest = node.clone().into_value();
+            // From the end, so that positions in lists stay what they are.
+            broken.iter().rev().for_each(|one| remove(&mut rest, one));
+            T::deserialize(&Node::from(rest)).ok()
+        };
+        let mut doubtful = self.rules(Strictness::Strict).validate(node);
+        doubtful.retain(|doubt| !broken.iter().any(|one| one.path == doubt.path));
+        Partly {
+            read,
+            broken,
+            doubtful,
+        }
+    }
+
+    /// Reads `node`. If its version is unknown, that is the only problem.
+    pub fn read(&self, node: &Node<'_>, strictness: Strictness) -> Result<T, Vec<Misfit>> {
+        let mut misfits = self.rules(strictness).validate(node);
         match misfits.first() {
             None => json::from_node(node)
                 .map_err(|error| vec![Misfit::new("", format!("cannot be read: {error}"))]),
@@ -97,5 +120,35 @@ impl<T: JsonSchema + DeserializeOwned> FormatReader<T> {
                 Err(misfits)
             }
         }
+    }
+}
+
+/// A document, as far as it can be read.
+#[derive(Debug)]
+pub struct Partly<T> {
+    /// What is left without the places that do not match; `None` if nothing is.
+    pub read: Option<T>,
+    /// What the text of the format refuses.
+    pub broken: Vec<Misfit>,
+    /// What only strict mode refuses.
+    pub doubtful: Vec<Misfit>,
+}
+
+/// Removes the place of `misfit` from `document`.
+fn remove(document: &mut Value, misfit: &Misfit) {
+    let Some((above, name)) = misfit.path.rsplit_once('/') else {
+        *document = Value::Null;
+        return;
+    };
+    match document.pointer_mut(above) {
+        Some(Value::Object(fields)) => {
+            fields.remove(&name.replace("~1", "/").replace("~0", "~"));
+        }
+        Some(Value::Array(items)) => {
+            if let Some(at) = name.parse().ok().filter(|at| *at < items.len()) {
+                items.remove(at);
+            }
+        }
+        _ => {}
     }
 }

@@ -155,10 +155,21 @@ impl<'a> Check<'a> {
             if all.iter().any(Vec::is_empty) {
                 continue;
             }
-            // The first choice is the intended one; the others are ways to leave it out.
-            let first = all.into_iter().next().unwrap_or_default();
-            self.problems.extend(first);
+            // The intended choice is the first of the value's type, or else the first: the others
+            // are ways to leave it out.
+            let of_type = choices
+                .iter()
+                .position(|choice| self.is_of_type(choice, node));
+            let intended = all.into_iter().nth(of_type.unwrap_or(0));
+            self.problems.extend(intended.unwrap_or_default());
         }
+    }
+
+    fn is_of_type(&self, rule: &Rule, node: &Node<'_>) -> bool {
+        let part = rule.reference.as_ref();
+        let part = part.and_then(|name| self.rules.parts.get(name));
+        let kinds = &part.unwrap_or(rule).kinds;
+        kinds.iter().any(|kind| kind.has(node))
     }
 
     fn object(&mut self, rule: &'a Rule, members: &Fields<'_>, place: Place<'_>) {
@@ -190,7 +201,11 @@ impl<'a> Check<'a> {
 
     fn array(&mut self, rule: &'a Rule, items: &[Node<'_>], place: Place<'_>) {
         if (items.len() as u64) < rule.least_items {
-            self.add(place, Cause::Absent, "is an empty list");
+            let problem = match items {
+                [] => "is an empty list".to_owned(),
+                _ => format!("has fewer than {} items", rule.least_items),
+            };
+            self.add(place, Cause::Absent, problem);
         }
         if let Some(most) = rule.most_items.filter(|most| items.len() as u64 > *most) {
             self.wrong(place, format_args!("has more than {most} items"));

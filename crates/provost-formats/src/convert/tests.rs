@@ -117,7 +117,7 @@ fn every_direction_gives_a_document_that_its_own_check_allows() {
     for (from, to) in directions() {
         let made = convert((from, to), &example(from), &gifts(from, to), policy());
         let made = made.unwrap_or_else(|refusal| panic!("{from:?} {to:?}: {refusal:?}"));
-        let verdict = to.check(&made.document, policy(), Closeness::Strict);
+        let verdict = to.check(&made.document, policy(), Strictness::Strict);
         assert!(verdict.allow, "{from:?} {to:?}: {verdict:?}");
         // The text that is printed is the document that was judged.
         let text = to.render(&made.document);
@@ -309,7 +309,7 @@ proptest! {
         for (from, to) in directions() {
             let source = source(from, number, &objective, &paths, timeout);
             let there = convert((from, to), &source, &gifts(from, to), policy()).unwrap();
-            prop_assert!(to.check(&there.document, policy(), Closeness::Strict).allow);
+            prop_assert!(to.check(&there.document, policy(), Strictness::Strict).allow);
             let mut settings = gifts(to, from);
             // Only what the way back cannot know is given.
             settings.retain(|name, _| {
@@ -317,7 +317,7 @@ proptest! {
                 !both.any(|same| same.place(from).is_some_and(|at| table::name(at) == *name))
             });
             let back = convert((to, from), &there.document, &settings, policy()).unwrap();
-            prop_assert!(from.check(&back.document, policy(), Closeness::Strict).allow);
+            prop_assert!(from.check(&back.document, policy(), Strictness::Strict).allow);
             for same in table::SAME {
                 if let (Some(at), Some(_)) = (same.place(from), same.place(to)) {
                     let (was, is) = (place::read(&source, at), place::read(&back.document, at));
@@ -339,7 +339,7 @@ proptest! {
             let at = places[pick.index(places.len())].0.clone();
             *source.pointer_mut(&at).unwrap() = wrong.clone();
             if let Ok(made) = convert((from, to), &source, &gifts(from, to), policy()) {
-                prop_assert!(to.check(&made.document, policy(), Closeness::Strict).allow);
+                prop_assert!(to.check(&made.document, policy(), Strictness::Strict).allow);
             }
         }
     }

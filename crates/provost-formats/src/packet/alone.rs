@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::finding::Findings;
 use super::{
-    EXECUTOR_REPORT, Profile, Source, TASK_CARD, VALIDATOR_REPORT, card, evidence, executor,
-    refuse, rule, seal, snapshot, validator,
+    EXECUTOR_REPORT, Source, Strictness, TASK_CARD, VALIDATOR_REPORT, card, executor, log, refuse,
+    rule, seal, snapshot, validator,
 };
 use provost_core::document::yaml;
 
@@ -45,7 +45,7 @@ impl File {
 }
 
 /// Judges the bytes of one file. The phase is the one that the file names itself.
-pub fn check(file: File, bytes: &[u8], profile: Profile) -> Verdict {
+pub fn check(file: File, bytes: &[u8], profile: Strictness) -> Verdict {
     let mut findings = Findings::default();
     let name = file.name();
     match file {
@@ -60,8 +60,8 @@ pub fn check(file: File, bytes: &[u8], profile: Profile) -> Verdict {
         }
         File::Snapshot => drop(snapshot::read(name, bytes, &mut findings)),
         File::AcceptanceLog => {
-            let rows = evidence::rows(name, bytes, None, &mut findings);
-            if rows.is_empty() && findings.holds(Profile::Strict) {
+            let rows = log::rows(name, bytes, None, &mut findings);
+            if rows.is_empty() && findings.holds(Strictness::Strict) {
                 findings.add(name, "", "has no row, so it shows no result");
             }
         }
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_log_without_a_row_shows_no_result() {
         for text in ["", "\n\n"] {
-            let verdict = check(File::AcceptanceLog, text.as_bytes(), Profile::Literal);
+            let verdict = check(File::AcceptanceLog, text.as_bytes(), Strictness::Literal);
             assert!(!verdict.allow, "{verdict:?}");
             assert!(verdict.reason.contains("no row"), "{verdict:?}");
         }

@@ -1,14 +1,118 @@
-//! Reads the task card: the planner's permissions.
+//! The task card: the planner's permissions.
 
+use provost_core::bundle::report::Nullable;
+use provost_core::json::Node;
 use provost_core::path::RepoPath;
+use provost_core::schema::leaf::{Filled, FilledStrictly, Strictly};
+use provost_core::schema::read::FormatReader;
+use provost_core::text_schema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::fields::{self, Fields};
-use super::finding::Findings;
+use super::finding::{FileFindings, Findings};
 use super::rule::{self, Rule};
+use super::text::{ExecutorRole, Moment, trimmed};
 use super::{Evidence, Source, TASK_CARD};
 
 const MOST: usize = 10_000;
+
+/// `task_card.yaml`.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+pub struct TaskCard {
+    #[schemars(with = "CardVersion")]
+    pub schema_version: Option<CardVersion>,
+    #[schemars(with = "Filled")]
+    pub phase_id: Option<String>,
+    /// Ids such as `G15`.
+    #[schemars(with = "Vec<FilledStrictly>", length(min = 1))]
+    pub goal_ids: Option<Vec<String>>,
+    #[schemars(with = "ExecutorRole")]
+    pub executor_required: Option<ExecutorRole>,
+    /// Paths, and globs over whole paths.
+    #[schemars(with = "Vec<FilledStrictly>", length(min = 1))]
+    pub allowed_paths: Option<Vec<String>>,
+    #[schemars(with = "Vec<Filled>", length(min = 1))]
+    pub acceptance_commands: Option<Vec<String>>,
+    #[schemars(with = "Moment")]
+    pub published_at: Option<Moment>,
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub published_by: Option<&'static str>,
+    /// `legacy` if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Nullable<PolicyName>")]
+    pub evidence_policy: Option<String>,
+    /// Needed in a hardened packet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Strictly<EvidenceFiles>")]
+    pub evidence_files: Option<Value>,
+    /// Globs of files that change by themselves and are not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Nullable<Vec<Filled>>")]
+    pub external_noise_paths: Option<Vec<String>>,
+    /// Whether Provost made it, so that a seal is required.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "given"
+    )]
+    #[schemars(skip)]
+    pub x_provost: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum CardVersion {
+    #[serde(rename = "subagent_task_card_v1")]
+    V1,
+}
+
+enum PolicyName {}
+
+text_schema!(PolicyName, {
+    "type": "string",
+    "x-strict": { "enum": [Policy::Legacy.name(), Policy::Hardened.name()] }
+});
+
+/// The files of a hardened packet, each from the root of the repository or of the packet.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+pub struct EvidenceFiles {
+    #[schemars(with = "Filled")]
+    pub workspace_before: Option<String>,
+    #[schemars(with = "Filled")]
+    pub workspace_after: Option<String>,
+    #[schemars(with = "Filled")]
+    pub acceptance_log: Option<String>,
+}
+
+impl EvidenceFiles {
+    /// The files, each at the place that `of` gives it.
+    pub(super) fn all(of: impl Fn(Evidence) -> String) -> Self {
+        Self {
+            workspace_before: Some(of(Evidence::Before)),
+            workspace_after: Some(of(Evidence::After)),
+            acceptance_log: Some(of(Evidence::Log)),
+        }
+    }
+
+    fn get(&self, evidence: Evidence) -> Option<&str> {
+        let text = match evidence {
+            Evidence::Before => &self.workspace_before,
+            Evidence::After => &self.workspace_after,
+            Evidence::Log => &self.acceptance_log,
+        };
+        text.as_deref()
+    }
+}
+
+/// Also `null` counts as given.
+fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
+
+static CARD: FormatReader<TaskCard> = FormatReader::new();
+static FILES: FormatReader<EvidenceFiles> = FormatReader::new();
 
 /// How much evidence a packet must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +132,7 @@ impl Policy {
     }
 }
 
-/// The content of a task card, as far as it can be read.
+/// What a task card permits, as far as it can be read.
 #[derive(Debug, Default)]
 pub(super) struct Card {
     pub(super) goals: Vec<String>,
@@ -46,56 +150,43 @@ pub(super) struct Card {
 }
 
 pub(super) fn read(source: &Source, phase_id: &str, findings: &mut Findings) -> Option<Card> {
-    let entries = fields::mapping(source, TASK_CARD, findings)?;
-    let mut fields = Fields {
-        file: TASK_CARD,
-        prefix: "",
-        entries: &entries,
-        findings,
-    };
-    fields.one_of("schema_version", &["subagent_task_card_v1"]);
-    fields.phase(phase_id);
-    fields.one_of("executor_required", &["codex_cli_subagent"]);
-    let published_at = fields.time("published_at").map(str::to_owned);
-    let goals = goals(&mut fields);
-    let allowed = rules(&mut fields, "allowed_paths").unwrap_or_default();
+    let mut found = findings.of(TASK_CARD);
+    let card: TaskCard = found.read_yaml(source, &CARD)?;
+    found.phase(card.phase_id.as_deref(), phase_id);
+    let sealed = card.x_provost.is_some();
+    // Only what cannot be read was left out of the card, and that is refused already.
+    let allowed = rules(card.allowed_paths, "allowed_paths", &mut found);
     if let Some(everything) = allowed.iter().position(Rule::is_everything) {
         let name = format!("allowed_paths[{everything}]");
-        fields.doubt(&name, "allows the whole tree");
+        found.doubt(&name, "allows the whole tree");
     }
-    let noise = match entries.get("external_noise_paths") {
-        None | Some(Value::Null) => Vec::new(),
-        Some(_) => noise(&mut fields),
-    };
-    let commands = commands(&mut fields);
-    let policy = policy(&mut fields);
+    let noise = card.external_noise_paths.filter(|noise| !noise.is_empty());
+    let policy = policy(card.evidence_policy.as_deref(), &mut found);
     let evidence = match policy {
-        Some(Policy::Hardened) => evidence(&mut fields),
+        Some(Policy::Hardened) => evidence(card.evidence_files, &mut found),
         _ => Vec::new(),
     };
     Some(Card {
-        goals,
+        goals: goals(card.goal_ids, sealed, &mut found),
         allowed,
-        noise,
-        commands,
-        published_at,
+        noise: rules(noise, "external_noise_paths", &mut found),
+        commands: trimmed(card.acceptance_commands),
+        published_at: card.published_at.and_then(|at| Some(at.text()?.to_owned())),
         policy,
         evidence,
-        sealed: entries.contains_key("x_provost"),
+        sealed,
     })
 }
 
-fn goals(fields: &mut Fields<'_, '_>) -> Vec<String> {
-    let goals = fields.texts("goal_ids");
-    if goals.as_ref().is_some_and(Vec::is_empty) {
-        fields.refuse("goal_ids", "names no goal");
+/// The goals; a sealed card may have the id of a contract as its goal.
+fn goals(ids: Option<Vec<String>>, sealed: bool, found: &mut FileFindings<'_>) -> Vec<String> {
+    let is_given = ids.is_some();
+    let goals = trimmed(ids);
+    if is_given && goals.is_empty() {
+        found.add("goal_ids", "names no goal");
     }
-    let goals = goals.unwrap_or_default().into_iter();
-    let goals: Vec<String> = goals.map(|goal| goal.trim().to_owned()).collect();
-    // Provost may publish the id of a contract as the goal, and seals the card.
-    let ours = fields.entries.contains_key("x_provost");
-    for goal in goals.iter().filter(|goal| !ours && !is_goal(goal)) {
-        fields.doubt("goal_ids", format!("`{goal}` is no goal id such as G15"));
+    for goal in goals.iter().filter(|goal| !sealed && !is_goal(goal)) {
+        found.doubt("goal_ids", format!("`{goal}` is no goal id such as G15"));
     }
     goals
 }
@@ -106,12 +197,18 @@ fn is_goal(text: &str) -> bool {
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A list of rules with at least one that is not blank.
-fn rules(fields: &mut Fields<'_, '_>, name: &str) -> Option<Vec<Rule>> {
-    let texts = fields.texts(name)?;
+/// Rules, of which at least one is not blank.
+fn rules(texts: Option<Vec<String>>, name: &str, found: &mut FileFindings<'_>) -> Vec<Rule> {
+    let Some(mut texts) = texts else {
+        return Vec::new();
+    };
+    texts.retain(|text| !text.trim().is_empty());
     if texts.len() > MOST {
-        fields.refuse(name, format!("has more than {MOST} rules"));
-        return None;
+        found.add(name, format!("has more than {MOST} rules"));
+        return Vec::new();
+    }
+    if texts.is_empty() {
+        found.add(name, "has no rule");
     }
     let mut rules = Vec::new();
     for text in &texts {
@@ -119,92 +216,43 @@ fn rules(fields: &mut Fields<'_, '_>, name: &str) -> Option<Vec<Rule>> {
             Ok(Some(path)) => rules.push(Rule::of(&path)),
             // An empty rule covers nothing.
             Ok(None) => {}
-            Err(why) => fields.refuse(name, format!("`{text}` {why}")),
+            Err(why) => found.add(name, format!("`{text}` {why}")),
         }
     }
-    if texts.is_empty() {
-        fields.refuse(name, "has no rule");
-    }
-    Some(rules)
+    rules
 }
 
-/// The noise paths; a blank entry is refused, an empty list is accepted.
-fn noise(fields: &mut Fields<'_, '_>) -> Vec<Rule> {
-    let name = "external_noise_paths";
-    let Some(Value::Array(items)) = fields.entries.get(name) else {
-        fields.refuse(name, "is not a list");
-        return Vec::new();
-    };
-    for (at, item) in items.iter().enumerate() {
-        if item.as_str().is_some_and(|text| text.trim().is_empty()) {
-            fields.refuse(&format!("{name}[{at}]"), "is blank");
-        }
-    }
-    if items.is_empty() {
-        return Vec::new();
-    }
-    rules(fields, name).unwrap_or_default()
-}
-
-fn commands(fields: &mut Fields<'_, '_>) -> Vec<String> {
-    let name = "acceptance_commands";
-    if let Some(Value::Array(items)) = fields.entries.get(name) {
-        for (at, item) in items.iter().enumerate() {
-            if item.as_str().is_some_and(|text| text.trim().is_empty()) {
-                fields.refuse(&format!("{name}[{at}]"), "is blank");
-            }
-        }
-        if items.is_empty() {
-            fields.refuse(name, "names no command");
-        }
-    }
-    let commands = fields.texts(name).unwrap_or_default().into_iter();
-    commands.map(|command| command.trim().to_owned()).collect()
-}
-
-fn policy(fields: &mut Fields<'_, '_>) -> Option<Policy> {
-    let name = "evidence_policy";
-    match fields.entries.get(name) {
-        None | Some(Value::Null) => Some(Policy::Legacy),
-        Some(Value::String(text)) => match text.trim() {
-            "" | "legacy" => Some(Policy::Legacy),
-            "hardened" => Some(Policy::Hardened),
-            other => {
-                fields.refuse(name, format!("is `{other}`, not legacy or hardened"));
-                None
-            }
-        },
-        Some(_) => {
-            fields.refuse(name, "is not text");
+fn policy(text: Option<&str>, found: &mut FileFindings<'_>) -> Option<Policy> {
+    match text.unwrap_or_default().trim() {
+        "" | "legacy" => Some(Policy::Legacy),
+        "hardened" => Some(Policy::Hardened),
+        other => {
+            let problem = format!("is `{other}`, not legacy or hardened");
+            found.add("evidence_policy", problem);
             None
         }
     }
 }
 
-fn evidence(fields: &mut Fields<'_, '_>) -> Vec<(Evidence, RepoPath)> {
-    let Some(value) = fields.required("evidence_files") else {
+fn evidence(files: Option<Value>, found: &mut FileFindings<'_>) -> Vec<(Evidence, RepoPath)> {
+    let name = "evidence_files";
+    let Some(files) = files else {
+        found.add(name, "is missing");
         return Vec::new();
     };
-    let Value::Object(entries) = value else {
-        fields.refuse("evidence_files", "is not a mapping");
+    let Some(files) = found.read(&Node::from(files), &FILES, "evidence_files.") else {
         return Vec::new();
     };
-    let mut inner = Fields {
-        file: fields.file,
-        prefix: "evidence_files.",
-        entries,
-        findings: &mut *fields.findings,
-    };
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for evidence in Evidence::ALL {
-        let Some(text) = inner.text(evidence.key()) else {
+        let Some(text) = files.get(evidence) else {
             continue;
         };
         match rule::normal(text) {
-            Ok(Some(path)) => found.push((evidence, path)),
-            Ok(None) => inner.refuse(evidence.key(), "names no file"),
-            Err(why) => inner.refuse(evidence.key(), format!("`{text}` {why}")),
+            Ok(Some(path)) => paths.push((evidence, path)),
+            Ok(None) => found.add(&evidence.field(), "names no file"),
+            Err(why) => found.add(&evidence.field(), format!("`{text}` {why}")),
         }
     }
-    found
+    paths
 }

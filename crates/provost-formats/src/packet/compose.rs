@@ -1,18 +1,23 @@
 //! Writes the files of a packet from the task, the measurements and the checks.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use provost_core::path::{RepoPath, is_portable_name};
 use provost_core::verdict::Verdict;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use super::card::{self, Policy};
+use super::card::{self, CardVersion, EvidenceFiles, Policy, TaskCard};
 use super::evidence::{self, Bench};
+use super::executor::{self, Executor, ExecutorReport, ExecutorStatus, ReportVersion, Runtime};
 use super::finding::Findings;
+use super::log::{ExitCode, LogRow};
 use super::rule::Effort;
-use super::seal::{AFTER, BEFORE, LOG};
-use super::validator::CHECKS;
-use super::{Document, Packet, Profile, Source, describe, executor, gate, refuse};
+use super::text::ExecutorRole;
+use super::validator::{
+    CHECKS, Check, CheckRow, Checks, ConclusionVersion, Validator, ValidatorReport, ValidatorRole,
+    ValidatorStatus,
+};
+use super::{Document, Evidence, Packet, Source, Strictness, describe, gate};
 use provost_core::document::yaml;
 
 /// The task that a planner publishes.
@@ -49,31 +54,25 @@ pub struct Ran {
 /// The task card of a hardened packet; refused if its own reader would refuse it.
 pub fn task_card(task: &Task) -> Result<String, Verdict> {
     let phase_id = task.phase_id.trim();
-    let place = |name: &str| match &task.directory {
-        Some(directory) => format!("{directory}/{name}"),
-        None => name.to_owned(),
+    let place = |evidence: Evidence| match &task.directory {
+        Some(directory) => format!("{directory}/{}", evidence.file()),
+        None => evidence.file().to_owned(),
     };
-    let mut card = json!({
-        "schema_version": "subagent_task_card_v1",
-        "phase_id": phase_id,
-        "goal_ids": task.goals,
-        "published_at": task.published_at,
-        "published_by": "provost",
-        "executor_required": "codex_cli_subagent",
-        "allowed_paths": task.allowed,
-        "acceptance_commands": task.commands,
-        "evidence_policy": Policy::Hardened.name(),
-        "evidence_files": {
-            "workspace_before": place(BEFORE),
-            "workspace_after": place(AFTER),
-            "acceptance_log": place(LOG),
-        },
-        "x_provost": { "sealed": true },
-    });
-    if !task.noise.is_empty() {
-        card["external_noise_paths"] = json!(task.noise);
-    }
-    let text = yaml::render(&card);
+    let card = TaskCard {
+        schema_version: Some(CardVersion::V1),
+        phase_id: Some(phase_id.to_owned()),
+        goal_ids: Some(task.goals.clone()),
+        executor_required: Some(ExecutorRole::CodexCliSubagent),
+        allowed_paths: Some(task.allowed.clone()),
+        acceptance_commands: Some(task.commands.clone()),
+        published_at: Some(task.published_at.as_str().into()),
+        published_by: Some("provost"),
+        evidence_policy: Some(Policy::Hardened.name().to_owned()),
+        evidence_files: Some(json!(EvidenceFiles::all(place))),
+        external_noise_paths: Some(task.noise.clone()).filter(|noise| !noise.is_empty()),
+        x_provost: Some(json!({ "sealed": true })),
+    };
+    let text = yaml::render(&json!(card));
     let mut findings = Findings::default();
     if !is_portable_name(phase_id) {
         let problem = "names no plain file on every system; write letters, digits, `.`, `_` and \
@@ -89,38 +88,25 @@ pub fn task_card(task: &Task) -> Result<String, Verdict> {
         phase_id,
         &mut findings,
     );
-    if findings.holds(Profile::Strict) {
-        Ok(text)
-    } else {
-        Err(refuse(
-            &findings,
-            Profile::Strict,
-            Value::Object(Map::new()),
-        ))
-    }
+    findings.settle(Some(text), Strictness::Strict)
 }
 
 pub fn commands(task_card: &Source, phase_id: &str) -> Result<Vec<String>, Verdict> {
     let mut findings = Findings::default();
-    match card::read(task_card, phase_id.trim(), &mut findings) {
-        Some(card) if findings.holds(Profile::Literal) => Ok(card.commands),
-        _ => Err(refuse(
-            &findings,
-            Profile::Literal,
-            Value::Object(Map::new()),
-        )),
-    }
+    let card = card::read(task_card, phase_id.trim(), &mut findings);
+    let card = findings.settle(card, Strictness::Literal)?;
+    Ok(card.commands)
 }
 
 pub fn log(rows: &[Ran]) -> String {
     let line = |row: &Ran| {
-        let row = json!({
-            "command": row.command,
-            "exit_code": row.exit_code,
-            "started_at": row.started_at,
-            "ended_at": row.ended_at,
-            "stdout_tail": row.stdout_tail,
-            "stderr_tail": row.stderr_tail,
+        let row = json!(LogRow {
+            command: Some(row.command.clone()),
+            exit_code: Some(ExitCode::Integer(row.exit_code.into())),
+            started_at: Some(row.started_at.as_str().into()),
+            ended_at: Some(row.ended_at.as_str().into()),
+            stdout_tail: Some(json!(row.stdout_tail)),
+            stderr_tail: Some(json!(row.stderr_tail)),
         });
         format!("{row}\n")
     };
@@ -140,14 +126,9 @@ pub fn changed_files(packet: &Packet<'_>) -> Result<BTreeSet<String>, Verdict> {
         ephemeral: &evidence::ephemeral(),
         measured: true,
     };
-    match bench.snapshots() {
-        Some(changes) if findings.holds(Profile::Literal) => Ok(changes.counted),
-        _ => Err(refuse(
-            &findings,
-            Profile::Literal,
-            Value::Object(Map::new()),
-        )),
-    }
+    let changes = bench.snapshots();
+    let changes = findings.settle(changes, Strictness::Literal)?;
+    Ok(changes.counted)
 }
 
 /// Those of the `changed` files that the task card does not allow.
@@ -171,28 +152,34 @@ pub fn executor_report(
     rows: &[Ran],
     reported_at: &str,
 ) -> String {
-    let commands: Vec<&str> = rows.iter().map(|row| row.command.as_str()).collect();
     let passed = rows.iter().all(|row| row.exit_code == 0);
     let evidence = super::wanted(task_card).into_iter();
-    let summary: Map<String, Value> = evidence
-        .map(|(evidence, path)| (evidence.key().to_owned(), json!(path.as_str())))
+    let summary: BTreeMap<&str, RepoPath> = evidence
+        .map(|(evidence, path)| (evidence.key(), path))
         .collect();
-    yaml::render(&json!({
-        "schema_version": "subagent_executor_report_v1",
-        "phase_id": phase_id.trim(),
-        "executor": { "role": "codex_cli_subagent", "runtime": "codex_cli" },
-        "status": if passed { "completed" } else { "failed" },
-        "changed_files": changed,
-        "commands_run": commands,
-        "evidence_summary": summary,
-        "reported_at": reported_at,
-        "notes": "changed_files and commands_run were measured by provost, not reported",
+    yaml::render(&json!(ExecutorReport {
+        schema_version: Some(ReportVersion::V1),
+        phase_id: Some(phase_id.trim().to_owned()),
+        executor: Some(Executor {
+            role: Some(ExecutorRole::CodexCliSubagent),
+            runtime: Some(Runtime::CodexCli),
+        }),
+        status: Some(if passed {
+            ExecutorStatus::Completed
+        } else {
+            ExecutorStatus::Failed
+        }),
+        changed_files: Some(changed.iter().cloned().collect()),
+        commands_run: Some(rows.iter().map(|row| row.command.clone()).collect()),
+        evidence_summary: Some(json!(summary)),
+        reported_at: Some(reported_at.into()),
+        notes: Some("changed_files and commands_run were measured by provost, not reported"),
     }))
 }
 
 /// Whether the report is readable and names the executor; a failed command says nothing about that.
 fn identity(executor: &Findings) -> Result<(), String> {
-    let rows = executor.rows(Profile::Strict);
+    let rows = executor.rows(Strictness::Strict);
     let of_identity = rows.iter().find(|row| row["field"] != "status");
     of_identity.map_or(Ok(()), |row| Err(describe(row)))
 }
@@ -232,13 +219,13 @@ pub fn validator_report(packet: &Packet<'_>, docs: &[Document], reported_at: &st
         Ok(_) => Ok(()),
         Err(problem) => Err(problem),
     };
-    let held = |findings: &Findings| match findings.rows(Profile::Strict).first() {
+    let held = |findings: &Findings| match findings.rows(Strictness::Strict).first() {
         None => Ok(()),
         Some(row) => Err(describe(row)),
     };
     let identity = identity(&executor);
     let results = [held(&all), identity, held(&scope), held(&log), ssot];
-    let passed = results.iter().all(Result::is_ok) && executor.holds(Profile::Strict);
+    let passed = results.iter().all(Result::is_ok) && executor.holds(Strictness::Strict);
     let check = |(name, result): (&&str, &Result<(), String>)| {
         let seen = match *name {
             // Provost did not observe the work, and the report must not claim that it did.
@@ -246,15 +233,27 @@ pub fn validator_report(packet: &Packet<'_>, docs: &[Document], reported_at: &st
             _ => "checked by provost",
         };
         let detail = result.as_ref().err().map_or(seen, String::as_str);
-        json!({ "name": name, "pass": result.is_ok(), "detail": detail })
+        Check {
+            name: Some((*name).to_owned()),
+            result: CheckRow {
+                pass: Some(result.is_ok()),
+                detail: Some(json!(detail)),
+            },
+        }
     };
-    let checks: Vec<Value> = CHECKS.iter().zip(&results).map(check).collect();
-    yaml::render(&json!({
-        "schema_version": "subagent_validator_report_v1",
-        "phase_id": phase_id,
-        "validator": { "role": "orchestrator_codex" },
-        "status": if passed { "pass" } else { "fail" },
-        "checks": checks,
-        "reported_at": reported_at,
+    let checks = CHECKS.iter().zip(&results).map(check).collect();
+    yaml::render(&json!(ValidatorReport {
+        schema_version: Some(ConclusionVersion::V1),
+        phase_id: Some(phase_id.to_owned()),
+        validator: Some(Validator {
+            role: Some(ValidatorRole::OrchestratorCodex),
+        }),
+        status: Some(if passed {
+            ValidatorStatus::Pass
+        } else {
+            ValidatorStatus::Fail
+        }),
+        checks: Some(Checks::List(checks)),
+        reported_at: Some(reported_at.into()),
     }))
 }

@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use provost_core::json;
 use provost_core::path::RepoPath;
 use provost_core::time;
-use serde_json::Value;
 
 use super::card::Card;
-use super::fields::{self, Fields};
 use super::finding::Findings;
+use super::log;
 use super::rule::{Effort, Rule};
 use super::snapshot::{self, Snapshot};
 use super::{EXECUTOR_REPORT, Evidence, Found, Packet, Source, TASK_CARD};
@@ -30,11 +28,6 @@ pub(super) struct Changes {
     pub(super) ignored: BTreeSet<String>,
     /// The digests of all files before the work.
     pub(super) before: BTreeMap<String, String>,
-}
-
-pub(super) struct Row {
-    command: String,
-    exit_code: i64,
 }
 
 /// The input for judging a hardened packet.
@@ -92,9 +85,9 @@ impl Bench<'_> {
         let before = self.found(Evidence::Before).map(place);
         let after = self.found(Evidence::After).map(place);
         if before.is_some() && before == after {
-            let field = "evidence_files.workspace_after";
-            let problem = "is the same file as workspace_before";
-            self.findings.add(TASK_CARD, field, problem);
+            let problem = format!("is the same file as {}", Evidence::Before.key());
+            let field = Evidence::After.field();
+            self.findings.add(TASK_CARD, &field, problem);
         }
     }
 
@@ -103,7 +96,6 @@ impl Bench<'_> {
         // Evidence without a name was refused with the card.
         let found = self.found(evidence)?.clone();
         let name = found.path.name().to_owned();
-        let key = evidence.key();
         let inside = match &self.packet.directory {
             Some(directory) => found.path.is_within(directory),
             None => false,
@@ -112,9 +104,8 @@ impl Bench<'_> {
             (Source::Missing, source) => source,
             (source, Source::Missing) => {
                 if !inside {
-                    let field = format!("evidence_files.{key}");
                     let problem = "lies outside the packet";
-                    self.findings.add(TASK_CARD, &field, problem);
+                    self.findings.add(TASK_CARD, &evidence.field(), problem);
                 }
                 source
             }
@@ -123,12 +114,11 @@ impl Bench<'_> {
                     "`{}` is in the repository and in the packet; one of them hides the other",
                     found.path
                 );
-                self.findings
-                    .add(TASK_CARD, &format!("evidence_files.{key}"), problem);
+                self.findings.add(TASK_CARD, &evidence.field(), problem);
                 return None;
             }
         };
-        let bytes = fields::bytes(source, &name, key, self.findings)?;
+        let bytes = self.findings.of(&name).bytes(source, evidence.key())?;
         Some((name, bytes.to_vec()))
     }
 
@@ -145,8 +135,8 @@ impl Bench<'_> {
         let (first, last) = (time(&before.captured_at), time(&after.captured_at));
         let unreadable = [
             (TASK_CARD, "published_at", published),
-            ("workspace_before", "captured_at", first),
-            ("workspace_after", "captured_at", last),
+            (Evidence::Before.key(), "captured_at", first),
+            (Evidence::After.key(), "captured_at", last),
         ];
         for (file, field, time) in unreadable {
             if time.is_none() {
@@ -156,9 +146,9 @@ impl Bench<'_> {
         if let (Some(first), Some(last)) = (first, last)
             && last < first
         {
-            let problem = "is earlier than that of workspace_before";
-            self.findings
-                .doubt("workspace_after", "captured_at", problem);
+            let problem = format!("is earlier than that of {}", Evidence::Before.key());
+            let file = Evidence::After.key();
+            self.findings.doubt(file, "captured_at", problem);
         }
     }
 
@@ -182,7 +172,8 @@ impl Bench<'_> {
         }
         if witnesses == 0 && !self.measured {
             let problem = "holds no file beside those that changed, so it can show nothing";
-            self.findings.doubt("workspace_before", "files", problem);
+            self.findings
+                .doubt(Evidence::Before.key(), "files", problem);
         }
         changes.before = before.files;
         changes
@@ -218,7 +209,7 @@ impl Bench<'_> {
     pub(super) fn compare(&mut self, changes: &Changes, reported: Option<&BTreeSet<String>>) {
         let field = "changed_files";
         for path in &changes.counted {
-            let place = ("workspace_after", "files");
+            let place = (Evidence::After.key(), "files");
             super::in_scope(self.card, path, place, self.findings, self.effort);
         }
         let Some(reported) = reported else {
@@ -250,7 +241,7 @@ impl Bench<'_> {
         };
         let published = self.card.published_at.as_deref();
         let published = published.and_then(read_time);
-        let rows = rows(&name, &bytes, published, self.findings);
+        let rows = log::rows(&name, &bytes, published, self.findings);
         for command in &self.card.commands {
             let mut codes = rows.iter().filter(|row| row.command == *command);
             let last = codes.next_back().map(|row| row.exit_code);
@@ -265,93 +256,7 @@ impl Bench<'_> {
     }
 }
 
-/// The rows of a log, as far as they can be read.
-pub(super) fn rows(
-    name: &str,
-    bytes: &[u8],
-    published: Option<i64>,
-    findings: &mut Findings,
-) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let prefix = format!("line {}", at + 1);
-        match json::parse(line) {
-            Ok(Value::Object(entries)) => {
-                let prefix = format!("{prefix}: ");
-                let mut fields = Fields {
-                    file: name,
-                    prefix: &prefix,
-                    entries: &entries,
-                    findings,
-                };
-                rows.extend(row(&mut fields, published));
-            }
-            Ok(_) => findings.add(name, &prefix, "the row is not an object"),
-            Err(error) => {
-                let problem = format!("is not JSON without duplicate keys: {error}");
-                findings.add(name, &prefix, problem);
-            }
-        }
-    }
-    rows
-}
-
 /// A time in milliseconds; `None` for a text that is no time.
 fn read_time(text: &str) -> Option<i64> {
     time::parse(text).ok()
-}
-
-fn row(fields: &mut Fields<'_, '_>, published: Option<i64>) -> Option<Row> {
-    let command = fields.text("command").map(|text| text.trim().to_owned());
-    let exit_code = exit_code(fields);
-    let started = fields.time("started_at").map(read_time);
-    let ended = fields.time("ended_at").map(read_time);
-    for (name, time) in [("started_at", started), ("ended_at", ended)] {
-        if time == Some(None) {
-            fields.doubt(name, "is not a time");
-        }
-    }
-    for name in ["stdout_tail", "stderr_tail"] {
-        let value = fields.entries.get(name);
-        if value.is_some_and(|value| !value.is_string() && !value.is_null()) {
-            fields.doubt(name, "is not text");
-        }
-    }
-    let (started, ended) = (started.flatten(), ended.flatten());
-    if started.zip(ended).is_some_and(|(start, end)| end < start) {
-        fields.doubt("ended_at", "is earlier than started_at");
-    }
-    if started
-        .zip(published)
-        .is_some_and(|(start, card)| start < card)
-    {
-        fields.doubt("started_at", "is earlier than the task card");
-    }
-    Some(Row {
-        command: command?,
-        exit_code: exit_code?,
-    })
-}
-
-/// An integer, also if it is written as a float or as text.
-fn exit_code(fields: &mut Fields<'_, '_>) -> Option<i64> {
-    let name = "exit_code";
-    let value = fields.required(name)?;
-    let code = match value {
-        Value::Number(number) if number.is_i64() => return number.as_i64(),
-        Value::Number(number) => number
-            .as_f64()
-            .filter(|float| float.fract() == 0.0 && float.abs() < 1e9)
-            .and_then(|float| format!("{float:.0}").parse().ok()),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    };
-    match code {
-        Some(_) => fields.doubt(name, "is not written as an integer"),
-        None => fields.refuse(name, "is not an integer"),
-    }
-    code
 }

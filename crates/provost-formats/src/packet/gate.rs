@@ -1,20 +1,22 @@
 //! Decides whether a phase is accepted: its packet holds, its docs were updated, and the
 //! black-box checks of its goals pass.
 //!
-//! The black-box file is a document like those of the packet: `phase_id`, and `checks`, a list of
-//! mappings with `goal_id`, `pass` and optional fields. Every goal of the task card needs one.
+//! The black-box file is a document like those of the packet. Every goal of the task card needs a
+//! check in it.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
-use serde_json::Value;
-use sha2::{Digest as _, Sha256};
+use provost_core::json::Node;
+use provost_core::object::sha256;
+use provost_core::schema::leaf::Filled;
+use provost_core::schema::read::FormatReader;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::card::{Card, Policy};
 use super::evidence::Changes;
-use super::fields::{self, Fields};
 use super::finding::Findings;
-use super::{Accepted, EXECUTOR_REPORT, Source, VALIDATOR_REPORT, rule};
+use super::{Accepted, EXECUTOR_REPORT, Evidence, Source, VALIDATOR_REPORT, rule};
 use provost_core::document::{self, Format};
 
 /// A file that the caller names for the gate.
@@ -24,6 +26,27 @@ pub struct Document {
     pub path: String,
     pub source: Source,
 }
+
+/// The results of the black-box checks.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+struct BlackBoxResults {
+    #[schemars(with = "Filled")]
+    phase_id: Option<String>,
+    #[schemars(with = "Vec<GoalCheck>")]
+    checks: Option<Vec<GoalCheck>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+struct GoalCheck {
+    #[schemars(with = "String")]
+    goal_id: Option<String>,
+    #[schemars(with = "bool")]
+    pass: Option<bool>,
+}
+
+static RESULTS: FormatReader<BlackBoxResults> = FormatReader::new();
 
 /// What must hold beside the packet.
 #[derive(Debug)]
@@ -66,7 +89,7 @@ impl Gate {
         let mut blackbox = Findings::default();
         self.blackbox(phase_id, card, &mut blackbox);
         let held = |part: &Findings| {
-            if part.holds(super::Profile::Strict) {
+            if part.holds(super::Strictness::Strict) {
                 "holds"
             } else {
                 "refused"
@@ -84,49 +107,40 @@ impl Gate {
 
     fn blackbox(&self, phase_id: &str, card: &Card, findings: &mut Findings) {
         let file = self.blackbox.path.as_str();
-        let Some(bytes) = fields::bytes(&self.blackbox.source, file, "", findings) else {
+        let mut found = findings.of(file);
+        let Some(bytes) = found.bytes(&self.blackbox.source, "") else {
             return;
         };
         let format = Format::of_name(file).unwrap_or(Format::Yaml);
-        let entries = match document::parse(format, bytes) {
-            Ok(Value::Object(entries)) => entries,
-            Ok(_) => return findings.add(file, "", "is not a mapping"),
-            Err(error) => return findings.add(file, "", error.to_string()),
+        let node = match document::parse(format, bytes) {
+            Ok(value) => Node::from(value),
+            Err(error) => return found.add("", error.to_string()),
         };
-        let mut fields = Fields {
-            file,
-            prefix: "",
-            entries: &entries,
-            findings,
+        let Some(results) = found.read(&node, &RESULTS, "") else {
+            return;
         };
-        fields.phase(phase_id);
-        let Some(Value::Array(rows)) = fields.required("checks") else {
-            return fields.refuse("checks", "is not a list");
-        };
+        found.phase(results.phase_id.as_deref(), phase_id);
         let mut shown = BTreeSet::new();
-        for (at, row) in rows.iter().enumerate() {
-            let goal = row.get("goal_id").and_then(Value::as_str).map(str::trim);
-            match (goal, row.get("pass")) {
-                (Some(goal), Some(Value::Bool(true))) => {
-                    shown.insert(goal);
+        for (at, row) in results.checks.iter().flatten().enumerate() {
+            match (&row.goal_id, row.pass) {
+                (Some(goal), Some(true)) => {
+                    shown.insert(goal.trim());
                 }
-                (Some(_), Some(Value::Bool(false))) => {
-                    fields.refuse(&format!("checks[{at}].pass"), "the check failed");
+                (_, Some(false)) => {
+                    found.add(&format!("checks[{at}].pass"), "the check failed");
                 }
-                _ => {
-                    let problem = "has no goal_id or no pass that is true or false";
-                    fields.refuse(&format!("checks[{at}]"), problem);
-                }
+                // What is missing is refused already.
+                (None, Some(true)) | (_, None) => {}
             }
         }
         for goal in &card.goals {
             if !shown.contains(goal.as_str()) {
                 let problem = format!("no check of the goal `{goal}` passes");
-                fields.refuse("checks", problem);
+                found.add("checks", problem);
             }
         }
         if card.goals.is_empty() {
-            fields.refuse("checks", "the task card names no goal to check");
+            found.add("checks", "the task card names no goal to check");
         }
     }
 }
@@ -154,12 +168,8 @@ pub(super) fn updated(
     match card.policy {
         Some(Policy::Hardened) => {
             let changes = actual.ok_or("cannot be compared without the snapshots")?;
-            let mut digest = String::new();
-            for byte in Sha256::digest(bytes) {
-                let _ = write!(digest, "{byte:02x}");
-            }
-            if changes.before.get(&path) == Some(&digest) {
-                return Err("is as it was in workspace_before".to_owned());
+            if changes.before.get(&path) == Some(&sha256(bytes)) {
+                return Err(format!("is as it was in {}", Evidence::Before.key()));
             }
             Ok(())
         }

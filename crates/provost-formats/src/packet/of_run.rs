@@ -12,7 +12,7 @@ use provost_core::verdict::Verdict;
 use super::compose::{self, Ran, Task};
 use super::seal::{self, AFTER, BEFORE, LOG, SEAL, Sealed, Stage};
 use super::{
-    Document, EXECUTOR_REPORT, Evidence, Found, Packet, Profile, Snapshot, Source, TASK_CARD,
+    Document, EXECUTOR_REPORT, Evidence, Found, Packet, Snapshot, Source, Strictness, TASK_CARD,
     VALIDATOR_REPORT,
 };
 
@@ -85,7 +85,11 @@ pub fn compose(
     files.insert(VALIDATOR_REPORT, conclusion);
     let sealed = seal::seal(phase_id, Stage::Sealed, &sources(&files), key);
     files.insert(SEAL, sealed.unwrap_or_default());
-    let verdict = super::judge(&packet(phase_id, &files, Some(key)), Profile::Literal, None);
+    let verdict = super::judge(
+        &packet(phase_id, &files, Some(key)),
+        Strictness::Literal,
+        None,
+    );
     if verdict.allow {
         Ok(files)
     } else {

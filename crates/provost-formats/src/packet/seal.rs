@@ -7,14 +7,13 @@ use std::collections::BTreeMap;
 
 use provost_core::bundle::dsse;
 use provost_core::bundle::key::{PublicKey, SigningKey};
-use provost_core::json;
+use provost_core::bundle::statement::{PredicateType, Statement, StatementKind, Subject};
 use provost_core::object::sha256;
 use provost_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::finding::Findings;
-use super::{EXECUTOR_REPORT, Profile, Source, TASK_CARD, VALIDATOR_REPORT, refuse};
+use super::{EXECUTOR_REPORT, Source, Strictness, TASK_CARD, VALIDATOR_REPORT};
 
 pub const SEAL: &str = "seal.dsse.json";
 /// The snapshot from before, in packets that Provost makes.
@@ -23,9 +22,6 @@ pub const BEFORE: &str = "workspace_before.json";
 pub const AFTER: &str = "workspace_after.json";
 /// The log of the acceptance commands, in packets that Provost makes.
 pub const LOG: &str = "acceptance_run_log.jsonl";
-
-const KIND: &str = "https://in-toto.io/Statement/v1";
-const PREDICATE: &str = "https://provost.dev/packet/v1";
 
 /// The stage of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -76,23 +72,8 @@ pub struct Sealed {
     pub others: Vec<String>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Statement {
-    #[serde(rename = "_type")]
-    kind: String,
-    subject: Vec<Subject>,
-    #[serde(rename = "predicateType")]
-    predicate_type: String,
-    predicate: Predicate,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Subject {
-    name: String,
-    digest: Digest,
-}
+/// What is signed.
+type PacketStatement = Statement<Digest, Predicate>;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -126,30 +107,23 @@ pub fn seal(
             },
         });
     }
-    let statement = Statement {
-        kind: KIND.to_owned(),
+    let statement = PacketStatement {
+        kind: StatementKind::V1,
         subject,
-        predicate_type: PREDICATE.to_owned(),
+        predicate_type: PredicateType::Packet,
         predicate: Predicate {
             phase_id: phase_id.trim().to_owned(),
             stage,
         },
     };
-    let payload = serde_json::to_value(statement).ok()?;
-    Some(dsse::sign(json::canonical(&payload).as_bytes(), key).render())
+    Some(statement.seal(key).render())
 }
 
 /// The stage of the seal of `phase_id`, if the seal is valid and of one of `stages`.
 pub fn verify(sealed: &Sealed, phase_id: &str, stages: &[Stage]) -> Result<Stage, Verdict> {
     let mut findings = Findings::default();
-    match sealed.check(phase_id, stages, &mut findings) {
-        Some(stage) if findings.holds(Profile::Literal) => Ok(stage),
-        _ => Err(refuse(
-            &findings,
-            Profile::Literal,
-            Value::Object(Map::new()),
-        )),
-    }
+    let stage = sealed.check(phase_id, stages, &mut findings);
+    findings.settle(stage, Strictness::Literal)
 }
 
 impl Sealed {
@@ -160,7 +134,7 @@ impl Sealed {
         stages: &[Stage],
         findings: &mut Findings,
     ) -> Option<Stage> {
-        let bytes = super::fields::bytes(&self.envelope, SEAL, "", findings)?;
+        let bytes = findings.of(SEAL).bytes(&self.envelope, "")?;
         let statement = match self.open(bytes) {
             Ok(statement) => statement,
             Err(problem) => {
@@ -206,11 +180,11 @@ impl Sealed {
         Some(*stage)
     }
 
-    fn open(&self, bytes: &[u8]) -> Result<Statement, String> {
+    fn open(&self, bytes: &[u8]) -> Result<PacketStatement, String> {
         let opened = dsse::open(bytes, &self.keys).map_err(|error| error.to_string())?;
-        let statement: Statement =
-            json::parse_as(&opened.payload).map_err(|error| error.to_string())?;
-        if statement.kind != KIND || statement.predicate_type != PREDICATE {
+        let statement =
+            PacketStatement::parse(&opened.payload).map_err(|error| error.to_string())?;
+        if statement.predicate_type != PredicateType::Packet {
             return Err("is no seal of a packet".to_owned());
         }
         Ok(statement)

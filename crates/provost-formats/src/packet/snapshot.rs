@@ -1,16 +1,45 @@
 //! Snapshots of a workspace: the digest of every file.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_core::json;
-use serde_json::{Map, Value};
-
-use super::fields::Fields;
-use super::finding::Findings;
-use super::{Profile, refuse, rule};
+use provost_core::schema::read::FormatReader;
+use provost_core::text_schema;
 use provost_core::verdict::Verdict;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-const VERSION: &str = "subagent_workspace_snapshot_v1";
+use super::finding::{FileFindings, Findings};
+use super::text::Moment;
+use super::{Strictness, rule};
+
+/// `workspace_before.json` and `workspace_after.json`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+pub struct WorkspaceSnapshot<'a> {
+    #[schemars(with = "SnapshotVersion")]
+    pub schema_version: Option<SnapshotVersion>,
+    #[schemars(with = "Moment")]
+    pub captured_at: Option<Moment>,
+    /// The SHA-256 of every file, by its path from the root of the repository.
+    #[schemars(with = "BTreeMap<String, FileDigest>")]
+    pub files: Option<BTreeMap<Cow<'a, str>, String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum SnapshotVersion {
+    #[serde(rename = "subagent_workspace_snapshot_v1")]
+    V1,
+}
+
+enum FileDigest {}
+
+text_schema!(FileDigest, {
+    "type": "string", "x-strict": { "pattern": "^[0-9A-Fa-f]{64}$" }
+});
+
+static SNAPSHOT: FormatReader<WorkspaceSnapshot<'static>> = FormatReader::new();
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
@@ -35,18 +64,15 @@ impl Snapshot {
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Self, Verdict> {
         let mut findings = Findings::default();
         let snapshot = read(file, bytes, &mut findings);
-        match snapshot {
-            Some(snapshot) if findings.holds(Profile::Literal) => Ok(snapshot),
-            _ => Err(refuse(
-                &findings,
-                Profile::Literal,
-                Value::Object(Map::new()),
-            )),
-        }
+        findings.settle(snapshot, Strictness::Literal)
     }
 
     pub fn render(&self) -> String {
-        render(self.captured_at.as_deref(), self.files.iter())
+        let files = self.files.iter();
+        render(
+            self.captured_at.as_deref(),
+            files.map(|(path, digest)| (path.as_str(), digest.clone())),
+        )
     }
 
     pub fn difference(&self, after: &Self) -> Difference {
@@ -67,88 +93,65 @@ impl Snapshot {
     }
 }
 
-/// The bytes of a snapshot file of `files`, which must be sorted by path.
-pub fn render(
+/// The bytes of a snapshot file of `files`.
+pub fn render<'a>(
     captured_at: Option<&str>,
-    files: impl Iterator<Item = (impl AsRef<str>, impl AsRef<str>)>,
+    files: impl Iterator<Item = (&'a str, String)>,
 ) -> String {
-    // Written directly: a JSON value of a hundred thousand rows would be slow.
-    let quoted = |text: &str| Value::from(text).to_string();
-    let time = captured_at.map_or("null".to_owned(), quoted);
-    let mut text = format!(
-        "{{\n  \"schema_version\": \"{VERSION}\",\n  \"captured_at\": {time},\n  \"files\": {{"
-    );
-    let mut gap = "\n";
-    // Hardly any path has a character that JSON escapes.
-    let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
-    for (path, digest) in files {
-        let (path, digest) = (path.as_ref(), digest.as_ref());
-        text.push_str(gap);
-        if path.bytes().all(is_plain) {
-            text.extend(["    \"", path, "\""]);
-        } else {
-            text.extend(["    ", &quoted(path)]);
-        }
-        text.extend([": \"", digest, "\""]);
-        gap = ",\n";
-    }
-    text + "\n  }\n}\n"
+    let own = |(path, digest): (&'a str, String)| (Cow::Borrowed(path), digest);
+    let snapshot = WorkspaceSnapshot {
+        schema_version: Some(SnapshotVersion::V1),
+        captured_at: captured_at.map(Moment::from),
+        files: Some(files.map(own).collect()),
+    };
+    // Texts in a map with texts as keys: serialising them cannot fail.
+    serde_json::to_string_pretty(&snapshot).unwrap_or_default() + "\n"
 }
 
 /// Reads a snapshot as far as it can be read.
 pub(super) fn read(file: &str, bytes: &[u8], findings: &mut Findings) -> Option<Snapshot> {
-    let entries = match json::parse(bytes) {
-        Ok(Value::Object(entries)) => entries,
-        Ok(_) => {
-            findings.add(file, "", "is not a JSON object");
-            return None;
-        }
+    let mut found = findings.of(file);
+    let node = match json::read(bytes) {
+        Ok(node) => node,
         Err(error) => {
             let problem = format!("is not JSON without duplicate keys: {error}");
-            findings.add(file, "", problem);
+            found.add("", problem);
             return None;
         }
     };
-    let mut fields = Fields {
-        file,
-        prefix: "",
-        entries: &entries,
-        findings,
-    };
-    fields.one_of("schema_version", &[VERSION]);
-    let captured_at = fields.time("captured_at").map(str::to_owned);
-    let Value::Object(files) = fields.required("files")? else {
-        fields.refuse("files", "is not an object");
-        return None;
-    };
-    let files = digests(files, &mut fields);
+    let snapshot: WorkspaceSnapshot<'_> = found.read(&node, &SNAPSHOT, "")?;
+    let captured_at = snapshot
+        .captured_at
+        .and_then(|at| Some(at.text()?.to_owned()));
+    let files = digests(snapshot.files?, &mut found);
     Some(Snapshot { captured_at, files })
 }
 
 /// The digest of every file, by the one spelling of its path.
-fn digests(files: &Map<String, Value>, fields: &mut Fields<'_, '_>) -> BTreeMap<String, String> {
+fn digests(
+    files: BTreeMap<Cow<'_, str>, String>,
+    found: &mut FileFindings<'_>,
+) -> BTreeMap<String, String> {
     let mut digests = BTreeMap::new();
-    for (key, value) in files {
-        let path = match rule::normal(key) {
+    for (key, digest) in files {
+        let path = match rule::normal(&key) {
             Ok(Some(path)) => String::from(path),
             Ok(None) => {
-                fields.refuse("files", format!("the path `{key}` is empty"));
+                found.add("files", format!("the path `{key}` is empty"));
                 continue;
             }
             Err(why) => {
-                fields.refuse("files", format!("the path `{key}` {why}"));
+                found.add("files", format!("the path `{key}` {why}"));
                 continue;
             }
         };
-        let digest = value.as_str().map(|text| text.trim().to_ascii_lowercase());
-        let is_digest =
-            |text: &String| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let Some(digest) = digest.filter(is_digest) else {
-            fields.refuse("files", format!("`{key}` has no sha256 digest"));
+        let digest = digest.trim().to_ascii_lowercase();
+        if digest.len() != 64 || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            found.add("files", format!("`{key}` has no sha256 digest"));
             continue;
-        };
+        }
         if digests.insert(path, digest).is_some() {
-            fields.refuse("files", format!("`{key}` is a duplicate of another path"));
+            found.add("files", format!("`{key}` is a duplicate of another path"));
         }
     }
     digests

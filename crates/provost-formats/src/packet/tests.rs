@@ -105,7 +105,7 @@ impl Files {
         }
     }
 
-    fn judge(&self, profile: Profile) -> Verdict {
+    fn judge(&self, profile: Strictness) -> Verdict {
         judge(&self.packet(), profile, None)
     }
 
@@ -155,7 +155,7 @@ fn kinds() -> Vec<Value> {
 
 #[test]
 fn a_good_packet_holds_in_both_profiles() {
-    for profile in [Profile::Literal, Profile::Strict] {
+    for profile in [Strictness::Literal, Strictness::Strict] {
         let verdict = Files::good().judge(profile);
         assert!(verdict.allow, "{verdict:?}");
         let details = verdict.details.unwrap();
@@ -197,7 +197,7 @@ fn no_type_in_any_place_makes_a_packet_hold() {
             for value in candidates {
                 let mut files = good.clone();
                 files.set(name, pointer, value.clone());
-                let verdict = files.judge(Profile::Literal);
+                let verdict = files.judge(Strictness::Literal);
                 let same = document.pointer(pointer) == Some(&value);
                 let long = value.as_str().is_some_and(|text| text.len() > 1000);
                 if same || long || is_harmless(name, pointer, &value) {
@@ -218,7 +218,7 @@ fn a_missing_file_or_field_is_never_forgiven() {
     for name in good.0.keys() {
         let mut files = good.clone();
         files.0.remove(name);
-        assert!(!files.judge(Profile::Literal).allow, "{name}");
+        assert!(!files.judge(Strictness::Literal).allow, "{name}");
     }
     for (name, document) in &good.0 {
         for key in document.as_object().unwrap().keys() {
@@ -228,7 +228,7 @@ fn a_missing_file_or_field_is_never_forgiven() {
             let mut files = good.clone();
             let entries = files.0.get_mut(name).unwrap().as_object_mut().unwrap();
             entries.remove(key);
-            let verdict = files.judge(Profile::Literal);
+            let verdict = files.judge(Strictness::Literal);
             assert!(!verdict.allow, "{name}: {key}");
             let text = verdict.details.unwrap().to_string();
             assert!(text.contains(key), "{name}: {key}: {text}");
@@ -248,7 +248,7 @@ fn all_violations_are_listed_at_once() {
         json!({ "./": "x", "a/../b": "y", "c": "0" }),
     );
     files.set(LOG, "/exit_code", json!(false));
-    let details = files.judge(Profile::Literal).details.unwrap();
+    let details = files.judge(Strictness::Literal).details.unwrap();
     let rows = details["findings"].as_array().unwrap();
     let named = |file: &str| {
         rows.iter()
@@ -266,7 +266,7 @@ fn a_log_of_a_million_bad_rows_gives_a_short_answer() {
     for found in log.filter(|found| found.evidence == Evidence::Log) {
         found.in_repository = Source::Bytes(b"1\n".repeat(1_000_000));
     }
-    let verdict = judge(&packet, Profile::Literal, None);
+    let verdict = judge(&packet, Strictness::Literal, None);
     assert!(!verdict.allow);
     let rows = verdict.details.unwrap()["findings"]
         .as_array()
@@ -288,7 +288,7 @@ fn the_gate_wants_docs_and_black_box_checks_too() {
             r#"{"phase_id":"p1","checks":[{"goal_id":"G1","pass":true}]}"#,
         ),
     };
-    let ask = |files: &Files, gate: &Gate| judge(&files.packet(), Profile::Literal, Some(gate));
+    let ask = |files: &Files, gate: &Gate| judge(&files.packet(), Strictness::Literal, Some(gate));
     let files = Files::good();
     let verdict = ask(&files, &good());
     assert!(verdict.allow, "{verdict:?}");
@@ -321,7 +321,7 @@ fn the_gate_wants_docs_and_black_box_checks_too() {
     assert!(!ask(&files, &missing).allow);
     let mut failed = files.clone();
     failed.set(EXECUTOR_REPORT, "/status", json!("failed"));
-    assert!(failed.judge(Profile::Literal).allow);
+    assert!(failed.judge(Strictness::Literal).allow);
     assert!(!ask(&failed, &good()).allow);
     let mut refused = files;
     refused.set(VALIDATOR_REPORT, "/status", json!("fail"));
@@ -346,17 +346,17 @@ fn what_was_sealed_and_then_edited_does_not_hold() {
         files: sources.clone(),
         others: Vec::new(),
     };
-    let judged = |sealed: Sealed, profile: Profile| {
+    let judged = |sealed: Sealed, profile: Strictness| {
         let mut packet = files.packet();
         packet.seal = Some(sealed);
         judge(&packet, profile, None)
     };
-    let ask = |sealed: Sealed| judged(sealed, Profile::Literal);
+    let ask = |sealed: Sealed| judged(sealed, Strictness::Literal);
     assert!(ask(sealed.clone()).allow);
     let mut fuller = sealed.clone();
     fuller.others.push("note.txt".to_owned());
     assert!(ask(fuller.clone()).allow);
-    let verdict = judged(fuller, Profile::Strict);
+    let verdict = judged(fuller, Strictness::Strict);
     assert!(verdict.reason.contains("note.txt"), "{verdict:?}");
     for name in Stage::Sealed.files() {
         for edited in [Source::Missing, Source::Bytes(b"{}".to_vec())] {
@@ -396,7 +396,7 @@ proptest! {
                 }
             }
         }
-        prop_assert!(!judge(&packet, Profile::Literal, None).allow);
+        prop_assert!(!judge(&packet, Strictness::Literal, None).allow);
     }
 
     /// The changes decide, whatever was reported and allowed.
@@ -413,6 +413,6 @@ proptest! {
             files.set(EXECUTOR_REPORT, "/changed_files", json!(["src/a", path]));
         }
         let inside = path.starts_with("src/");
-        prop_assert_eq!(files.judge(Profile::Literal).allow, inside && reported);
+        prop_assert_eq!(files.judge(Strictness::Literal).allow, inside && reported);
     }
 }

@@ -1,9 +1,15 @@
-//! Reads the validator report: the conclusion of the checking role.
+//! The validator report: the conclusion of the checking role.
 
+use std::collections::BTreeMap;
+
+use provost_core::schema::leaf::Filled;
+use provost_core::schema::read::FormatReader;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::fields::{self, Fields};
-use super::finding::Findings;
+use super::finding::{FileFindings, Findings};
+use super::text::Moment;
 use super::{Source, VALIDATOR_REPORT};
 
 /// The checks that every report must have.
@@ -15,6 +21,119 @@ pub(crate) const CHECKS: [&str; 5] = [
     "ssot_updated",
 ];
 
+/// `validator_report.yaml`.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+pub struct ValidatorReport {
+    #[schemars(with = "ConclusionVersion")]
+    pub schema_version: Option<ConclusionVersion>,
+    #[schemars(with = "Filled")]
+    pub phase_id: Option<String>,
+    #[schemars(with = "Validator")]
+    pub validator: Option<Validator>,
+    #[schemars(with = "ValidatorStatus")]
+    pub status: Option<ValidatorStatus>,
+    #[schemars(with = "Checks")]
+    pub checks: Option<Checks>,
+    #[schemars(with = "Moment")]
+    pub reported_at: Option<Moment>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ConclusionVersion {
+    #[serde(rename = "subagent_validator_report_v1")]
+    V1,
+}
+
+/// Who judged the work.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+pub struct Validator {
+    #[schemars(with = "ValidatorRole")]
+    pub role: Option<ValidatorRole>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ValidatorRole {
+    #[serde(rename = "orchestrator_codex")]
+    OrchestratorCodex,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ValidatorStatus {
+    Pass,
+    Fail,
+}
+
+/// The checks; the format does not say how they are written.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Checks {
+    List(#[schemars(extend("x-strict" = { "minItems": CHECKS.len() }))] Vec<Check>),
+    /// By name.
+    Mapping(#[schemars(extend("x-strict" = { "required": CHECKS }))] BTreeMap<String, CheckResult>),
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+pub struct Check {
+    #[schemars(with = "Filled")]
+    pub name: Option<String>,
+    #[serde(flatten)]
+    pub result: CheckRow,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("additionalProperties" = true))]
+pub struct CheckRow {
+    #[schemars(with = "bool")]
+    pub pass: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Value>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CheckResult {
+    Plain(bool),
+    Row(CheckRow),
+}
+
+impl CheckResult {
+    fn row(&self) -> CheckRow {
+        match self {
+            Self::Row(row) => row.clone(),
+            Self::Plain(pass) => CheckRow {
+                pass: Some(*pass),
+                detail: None,
+            },
+        }
+    }
+}
+
+impl Checks {
+    /// Each check: its place in the report, its name, its result.
+    fn rows(&self) -> Vec<(String, &str, CheckRow)> {
+        match self {
+            Self::List(list) => list
+                .iter()
+                .enumerate()
+                .map(|(at, check)| {
+                    let name = check.name.as_deref().unwrap_or_default();
+                    (format!("checks[{at}].pass"), name, check.result.clone())
+                })
+                .collect(),
+            Self::Mapping(results) => results
+                .iter()
+                .map(|(name, result)| (format!("checks.{name}"), name.as_str(), result.row()))
+                .collect(),
+        }
+    }
+}
+
+static REPORT: FormatReader<ValidatorReport> = FormatReader::new();
+
 #[derive(Debug, Default)]
 pub(super) struct Conclusion {
     /// Whether it says `pass`.
@@ -22,123 +141,43 @@ pub(super) struct Conclusion {
 }
 
 pub(super) fn read(source: &Source, phase_id: &str, findings: &mut Findings) -> Conclusion {
-    let Some(entries) = fields::mapping(source, VALIDATOR_REPORT, findings) else {
+    let mut found = findings.of(VALIDATOR_REPORT);
+    let report: Option<ValidatorReport> = found.read_yaml(source, &REPORT);
+    let Some(report) = report else {
         return Conclusion::default();
     };
-    let mut fields = Fields {
-        file: VALIDATOR_REPORT,
-        prefix: "",
-        entries: &entries,
-        findings,
-    };
-    fields.one_of("schema_version", &["subagent_validator_report_v1"]);
-    fields.phase(phase_id);
-    fields.time("reported_at");
-    match fields.required("validator") {
-        Some(Value::Object(validator)) => {
-            let mut inner = Fields {
-                file: VALIDATOR_REPORT,
-                prefix: "validator.",
-                entries: validator,
-                findings: &mut *fields.findings,
-            };
-            inner.one_of("role", &["orchestrator_codex"]);
-        }
-        Some(_) => fields.refuse("validator", "is not a mapping"),
-        None => {}
+    found.phase(report.phase_id.as_deref(), phase_id);
+    if report.status == Some(ValidatorStatus::Fail) {
+        found.doubt("status", "the validator says that it failed");
     }
-    let status = fields.one_of("status", &["pass", "fail"]);
-    if status == Some("fail") {
-        fields.doubt("status", "the validator says that it failed");
+    let passed = report.status.map(|status| status == ValidatorStatus::Pass);
+    if let Some(checks) = &report.checks {
+        judge(checks, passed == Some(true), &mut found);
     }
-    checks(&mut fields, status == Some("pass"));
-    Conclusion {
-        passed: status.map(|status| status == "pass"),
-    }
+    Conclusion { passed }
 }
 
 /// Checks that all five checks are listed and, if the report says `pass`, that none has failed.
-///
-/// The format does not say how they are written: a list of mappings with `name` and `pass`, or a
-/// mapping from each name to its result, or to a mapping with `pass`.
-fn checks(fields: &mut Fields<'_, '_>, pass: bool) {
-    let names: Vec<&str> = match fields.required("checks") {
-        None => return,
-        Some(Value::Array(rows)) => {
-            let rows = rows.iter().enumerate();
-            rows.filter_map(|(at, row)| listed(fields, at, row, pass))
-                .collect()
-        }
-        Some(Value::Object(results)) => {
-            for (name, result) in results {
-                let value = match result {
-                    Value::Object(row) => row.get("pass"),
-                    other => Some(other),
-                };
-                let detail = result.get("detail").and_then(Value::as_str);
-                let place = format!("checks.{name}");
-                passes(fields, &place, (name.trim(), value, detail), pass);
+fn judge(checks: &Checks, pass: bool, found: &mut FileFindings<'_>) {
+    let rows = checks.rows();
+    for (place, name, row) in &rows {
+        let name = name.trim();
+        let why = row.detail.as_ref().and_then(Value::as_str);
+        match row.pass {
+            Some(false) if pass => {
+                let problem = format!("status is pass with the failed check `{name}`");
+                found.add(place, problem);
             }
-            results.keys().map(|name| name.trim()).collect()
-        }
-        Some(_) => {
-            fields.refuse("checks", "is neither a list nor a mapping");
-            return;
-        }
-    };
-    for check in CHECKS {
-        if !names.contains(&check) {
-            fields.refuse("checks", format!("the check `{check}` is missing"));
+            Some(false) => {
+                let why = why.unwrap_or("no detail");
+                found.doubt(place, format!("the check `{name}` failed: {why}"));
+            }
+            Some(true) | None => {}
         }
     }
-}
-
-/// Judges one check of a list; gives its name.
-fn listed<'a>(
-    fields: &mut Fields<'a, '_>,
-    at: usize,
-    row: &'a Value,
-    pass: bool,
-) -> Option<&'a str> {
-    let Value::Object(entries) = row else {
-        fields.refuse(&format!("checks[{at}]"), "is not a mapping");
-        return None;
-    };
-    let prefix = format!("checks[{at}].");
-    let mut inner = Fields {
-        file: VALIDATOR_REPORT,
-        prefix: &prefix,
-        entries,
-        findings: &mut *fields.findings,
-    };
-    let name = inner.text("name").map(str::trim);
-    let shown = name.unwrap_or("without a name");
-    let detail = entries.get("detail").and_then(Value::as_str);
-    let result = (shown, entries.get("pass"), detail);
-    passes(&mut inner, "pass", result, pass);
-    name
-}
-
-/// Judges the result of one check: its name, its value and its detail.
-fn passes(
-    fields: &mut Fields<'_, '_>,
-    place: &str,
-    (name, value, detail): (&str, Option<&Value>, Option<&str>),
-    pass: bool,
-) {
-    match value {
-        Some(Value::Bool(false)) if pass => {
-            fields.refuse(
-                place,
-                format!("status is pass with the failed check `{name}`"),
-            );
+    for check in CHECKS {
+        if !rows.iter().any(|(_, name, _)| name.trim() == check) {
+            found.add("checks", format!("the check `{check}` is missing"));
         }
-        Some(Value::Bool(false)) => {
-            let why = detail.unwrap_or("no detail");
-            fields.doubt(place, format!("the check `{name}` failed: {why}"));
-        }
-        Some(Value::Bool(true)) => {}
-        Some(_) => fields.refuse(place, format!("of `{name}` is not a boolean")),
-        None => fields.refuse(place, format!("of `{name}` is missing")),
     }
 }

@@ -8,7 +8,7 @@ use provost_core::document::{front_matter, toml, yaml};
 use provost_core::json::{self, DEEPEST, LARGEST, MOST};
 use provost_core::path::RepoPath;
 use provost_formats::packet::seal::Stage;
-use provost_formats::packet::{self, Evidence, Found, Packet, Profile, Source};
+use provost_formats::packet::{self, Evidence, Found, Packet, Source, Strictness};
 use serde_json::Value;
 
 /// A value that was read stays within the limits and survives writing and reading; a JSON text that
@@ -99,8 +99,8 @@ pub(crate) fn packet(bytes: &[u8]) {
         validator_report: of(packet::VALIDATOR_REPORT),
         seal: None,
     };
-    let literal = packet::judge(&packet, Profile::Literal, None);
-    let strict = packet::judge(&packet, Profile::Strict, None);
+    let literal = packet::judge(&packet, Strictness::Literal, None);
+    let strict = packet::judge(&packet, Strictness::Strict, None);
     assert!(literal.allow || !strict.allow);
     if literal.allow {
         let there = |source: &Source| matches!(source, Source::Bytes(_));

@@ -19,7 +19,7 @@ use provost_core::wording::counted;
 use provost_formats::packet::compose::{self, Ran, Task};
 use provost_formats::packet::seal::{self, AFTER, BEFORE, LOG, SEAL, Sealed, Stage};
 use provost_formats::packet::{
-    self, EXECUTOR_REPORT, Profile, Snapshot, Source, TASK_CARD, VALIDATOR_REPORT,
+    self, EXECUTOR_REPORT, Snapshot, Source, Strictness, TASK_CARD, VALIDATOR_REPORT,
 };
 use provost_host::inventory::{self, Files};
 use provost_host::keys::Keys;
@@ -317,7 +317,7 @@ fn conclude(seal: &SealPacket) -> Result<Answer, Stop> {
         ..folder.sealed()?
     });
     // A seal is final: a packet that fails stays reported, and can be sealed once it is corrected.
-    let strict = packet::judge(&judged, Profile::Strict, None);
+    let strict = packet::judge(&judged, Strictness::Strict, None);
     if strict.allow {
         folder.write(SEAL, &envelope)?;
         let words = format!("sealed {}: pass", folder.place.display());

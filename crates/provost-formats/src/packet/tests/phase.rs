@@ -8,18 +8,18 @@ fn a_failed_phase_is_not_called_a_packet_that_holds() {
     for (file, status) in statuses {
         let mut files = Files::good();
         files.set(file, "/status", json!(status));
-        let verdict = files.judge(Profile::Literal);
+        let verdict = files.judge(Strictness::Literal);
         assert!(verdict.reason.contains("not accepted"), "{verdict:?}");
         let details = verdict.details.unwrap();
         assert_eq!(details["phase"], "failed");
         assert!(details["notes"].to_string().contains(file), "{details}");
-        assert!(!files.judge(Profile::Strict).allow, "{file}");
+        assert!(!files.judge(Strictness::Strict).allow, "{file}");
     }
     let mut files = Files::good();
     files.set(VALIDATOR_REPORT, "/status", json!("fail"));
     files.set(VALIDATOR_REPORT, "/checks/4/pass", json!(false));
     files.0.get_mut(VALIDATOR_REPORT).unwrap()["checks"][4]["detail"] = json!("no docs");
-    let rows = files.judge(Profile::Strict).details.unwrap()["findings"].to_string();
+    let rows = files.judge(Strictness::Strict).details.unwrap()["findings"].to_string();
     assert!(rows.contains("no docs"), "{rows}");
 }
 
@@ -32,7 +32,7 @@ fn checks_may_be_a_mapping() {
     let ask = |checks: Value| {
         let mut files = Files::good();
         files.set(VALIDATOR_REPORT, "/checks", checks);
-        files.judge(Profile::Strict)
+        files.judge(Strictness::Strict)
     };
     for value in [json!(true), json!({ "pass": true, "detail": "ok" })] {
         let verdict = ask(all(value.clone()));
@@ -61,12 +61,12 @@ fn fields_of_another_kind_than_the_format_names_are_refused_if_strict() {
     for (file, field, value) in places {
         let mut files = Files::good();
         files.0.get_mut(file).unwrap()[field] = value;
-        let verdict = files.judge(Profile::Strict);
+        let verdict = files.judge(Strictness::Strict);
         assert!(
             !verdict.allow && verdict.reason.contains(field),
             "{verdict:?}"
         );
-        assert!(files.judge(Profile::Literal).allow, "{field}");
+        assert!(files.judge(Strictness::Literal).allow, "{field}");
     }
 }
 
@@ -75,7 +75,7 @@ fn evidence_outside_the_packet_is_not_taken() {
     let mut files = Files::good();
     let place = format!("elsewhere/{BEFORE}");
     files.set(TASK_CARD, "/evidence_files/workspace_before", json!(place));
-    let verdict = files.judge(Profile::Literal);
+    let verdict = files.judge(Strictness::Literal);
     assert!(verdict.reason.contains("outside the packet"), "{verdict:?}");
 }
 
@@ -98,7 +98,7 @@ fn a_phase_that_changed_every_file_passes_if_the_snapshots_were_measured() {
             files: sources.clone(),
             others: Vec::new(),
         });
-        judge(&packet, Profile::Strict, None)
+        judge(&packet, Strictness::Strict, None)
     };
     let verdict = ask(vec![key.public()]);
     assert!(verdict.allow, "{verdict:?}");

@@ -2,7 +2,7 @@
 //! accepted.
 
 use clap::Args;
-use provost_formats::packet::{self, Gate, Profile};
+use provost_formats::packet::{self, Gate, Strictness};
 
 use crate::answer::Outcome;
 use crate::packet_directory::{NoPacketDirectory, PacketDirectory, Which};
@@ -47,9 +47,9 @@ pub(super) fn run(check: &CheckPacket) -> Outcome {
         blackbox: folder.document(blackbox),
     });
     let profile = if check.strict {
-        Profile::Strict
+        Strictness::Strict
     } else {
-        Profile::Literal
+        Strictness::Literal
     };
     Ok(packet::judge(&folder.packet()?, profile, gate.as_ref()).into())
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use provost_core::json;
-use provost_formats::packet::Profile;
+use provost_formats::packet::Strictness;
 use provost_formats::packet::alone::{self, File};
 
 use crate::answer::Outcome;
@@ -45,9 +45,9 @@ pub(super) fn run(check: &PacketFile) -> Outcome {
     };
     let bytes = input::read(&one.file, json::LARGEST)?;
     let profile = if one.strict {
-        Profile::Strict
+        Strictness::Strict
     } else {
-        Profile::Literal
+        Strictness::Literal
     };
     Ok(alone::check(kind, &bytes, profile).into())
 }

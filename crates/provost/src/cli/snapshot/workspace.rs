@@ -8,7 +8,7 @@ use provost_core::code::Code;
 use provost_core::json::LARGEST;
 use provost_core::object::{hex, sha256};
 use provost_core::path::RepoPath;
-use provost_formats::packet::{Difference, Snapshot, render_snapshot};
+use provost_formats::packet::{Difference, Snapshot, snapshot};
 use provost_host::clock;
 use provost_host::inventory::{self, Cache, Inventory, Sha};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub(super) fn run(directory: &Path, out: Option<&Path>, before: Option<&Path>) -
         // The cache only speeds up the next snapshot, so a failure is ignored.
         let keep = || cache.map(|mut cache| cache.keep(&found));
         let _ = thread::Builder::new().spawn_scoped(scope, keep);
-        render_snapshot(Some(&now), found.iter().map(row))
+        snapshot::render(Some(&now), found.iter().map(row))
     });
     if let Some(out) = out {
         super::write(out, &text)?;
