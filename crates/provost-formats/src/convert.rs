@@ -28,6 +28,7 @@ use serde_json::{Map, Value, json};
 
 use crate::operator::{self, Kind as Payload, Strictness, Surroundings};
 use crate::packet::alone::{self, File};
+use crate::schema;
 use provost_core::document::Format;
 use provost_core::document::yaml;
 use table::Kind;
@@ -53,6 +54,17 @@ impl Dialect {
             Self::Assignment => "an assignment",
             Self::Contract => "a task contract",
         }
+    }
+
+    fn schema(self) -> Value {
+        let name = match self {
+            Self::Card => "packet_task_card",
+            Self::Assignment => "operator_assignment",
+            Self::Contract => "task_contract",
+        };
+        schema::find(name)
+            .map(provost_core::schema::Format::schema)
+            .unwrap_or_default()
     }
 
     /// The file format of its documents by default.
@@ -190,7 +202,7 @@ impl Work {
     /// Takes what the user gives.
     fn set(&mut self, settings: &Settings) -> Result<(), Verdict> {
         for (name, values) in settings {
-            let mut all = table::settable(self.to).iter();
+            let mut all = table::settable(self.to).into_iter();
             let Some((at, kind)) = all.find(|(at, _)| table::name(at) == *name) else {
                 return Err(unknown(self.to, name));
             };
@@ -204,8 +216,8 @@ impl Work {
                 let reason = format!("`{name}` takes one {}", kind.words());
                 return Err(Verdict::deny(Code::UsageError, reason));
             };
-            self.put(at, value);
-            self.note_given(at, "given by hand");
+            self.put(&at, value);
+            self.note_given(&at, "given by hand");
         }
         Ok(())
     }

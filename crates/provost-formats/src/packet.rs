@@ -28,7 +28,7 @@ pub mod seal;
 pub mod snapshot;
 #[cfg(test)]
 mod tests;
-mod text;
+pub mod text;
 pub mod validator;
 
 use std::collections::BTreeSet;

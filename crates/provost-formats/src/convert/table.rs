@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use super::Dialect;
 use crate::operator::limit::LONGEST_TITLE;
+use crate::packet::card::CardVersion;
+use crate::packet::text::ExecutorRole;
 
 /// One fact that several formats can express, and its place in each of them.
 #[derive(Debug)]
@@ -120,8 +122,8 @@ pub(super) fn pairs(from: Dialect, to: Dialect) -> Vec<(&'static str, &'static s
 pub(super) fn constants(dialect: Dialect) -> Vec<(&'static str, Value)> {
     match dialect {
         Dialect::Card => vec![
-            ("/schema_version", json!("subagent_task_card_v1")),
-            ("/executor_required", json!("codex_cli_subagent")),
+            ("/schema_version", json!(CardVersion::V1)),
+            ("/executor_required", json!(ExecutorRole::CodexCliSubagent)),
         ],
         Dialect::Assignment => vec![
             ("/schema_version", json!("1.0.0")),
@@ -235,65 +237,57 @@ pub(super) enum Kind {
     List,
 }
 
-/// The places of `dialect` that a user can give.
-pub(super) fn settable(dialect: Dialect) -> &'static [(&'static str, Kind)] {
-    use Kind::{List, Number, Text};
-    match dialect {
-        Dialect::Card => &[
-            ("/phase_id", Text),
-            ("/goal_ids", List),
-            ("/published_at", Text),
-            ("/allowed_paths", List),
-            ("/acceptance_commands", List),
-            ("/external_noise_paths", List),
-            ("/evidence_policy", Text),
-            ("/evidence_files/workspace_before", Text),
-            ("/evidence_files/workspace_after", Text),
-            ("/evidence_files/acceptance_log", Text),
-        ],
-        Dialect::Assignment => &[
-            ("/run_id", Text),
-            ("/generated_at", Text),
-            ("/global_objective", Text),
-            ("/task/task_id", Text),
-            ("/task/title", Text),
-            ("/task/type", Text),
-            ("/task/dependencies", List),
-            ("/task/lock_scope", List),
-            ("/task/forbidden_scope", List),
-            ("/task/acceptance_criteria", List),
-            ("/task/worklog_path", Text),
-            ("/task/timeout_seconds", Number),
-            ("/task/heartbeat_interval_seconds", Number),
-            ("/task/priority", Text),
-        ],
-        Dialect::Contract => &[
-            ("/task_id", Text),
-            ("/task_type", Text),
-            ("/parent_task_id", Text),
-            ("/owner_agent/role", Text),
-            ("/owner_agent/agent_id", Text),
-            ("/assigned_agent/role", Text),
-            ("/assigned_agent/agent_id", Text),
-            ("/inputs/spec", Text),
-            ("/required_outputs/*/acceptance", List),
-            ("/allowed_paths", List),
-            ("/forbidden_actions", List),
-            ("/acceptance_tests/*/cmd", List),
-            ("/tool_permissions/filesystem", Text),
-            ("/tool_permissions/shell", Text),
-            ("/tool_permissions/network", Text),
-            ("/mcp_tool_set", List),
-            ("/timeout_retry/timeout_sec", Number),
-            ("/timeout_retry/max_retries", Number),
-            ("/timeout_retry/retry_backoff_sec", Number),
-            ("/rollback/strategy", Text),
-            ("/rollback/baseline_ref", Text),
-            ("/log_refs/run_id", Text),
-            ("/x_provost/forbid", List),
-            ("/x_provost/target", Text),
-            ("/x_provost/author", Text),
-        ],
+/// The places of `dialect` that a user can give: every text, number and list of texts of its
+/// schema, except the constants.
+pub(super) fn settable(dialect: Dialect) -> Vec<(String, Kind)> {
+    let schema = dialect.schema();
+    let mut found = Vec::new();
+    visit(&schema, &schema, "", &mut found);
+    let constants = constants(dialect);
+    let is_fixed = |place: &str| {
+        let fixed = constants.iter().find(|(at, _)| *at == place);
+        fixed.is_some_and(|(_, value)| value.is_string())
+    };
+    found.retain(|(place, _)| !is_fixed(place));
+    found
+}
+
+/// Adds the places below `place`, which has the schema `part` of `whole`.
+fn visit(whole: &Value, part: &Value, place: &str, found: &mut Vec<(String, Kind)>) {
+    let part = resolve(whole, part);
+    let is = |part: &Value, kind: &str| part["type"] == kind;
+    if is(part, "string") {
+        found.push((place.to_owned(), Kind::Text));
+    } else if is(part, "integer") {
+        found.push((place.to_owned(), Kind::Number));
+    } else if is(part, "array") {
+        let items = resolve(whole, &part["items"]);
+        if is(items, "string") {
+            found.push((place.to_owned(), Kind::List));
+        }
+        let names = items["properties"].as_object().into_iter().flatten();
+        let rows = names.map(|(name, _)| format!("{place}/*/{name}"));
+        // A row of a list needs the values beside the given one.
+        let rows = rows.filter(|row| !beside(row, 1).is_empty());
+        found.extend(rows.map(|row| (row, Kind::List)));
+    } else {
+        for (name, field) in part["properties"].as_object().into_iter().flatten() {
+            visit(whole, field, &format!("{place}/{name}"), found);
+        }
+    }
+}
+
+/// Follows references, and takes the first of several choices: the others are ways to leave it out.
+fn resolve<'s>(whole: &'s Value, part: &'s Value) -> &'s Value {
+    let reference = part["$ref"]
+        .as_str()
+        .and_then(|name| name.strip_prefix('#'));
+    let referred = reference.and_then(|name| whole.pointer(name));
+    let choices = ["oneOf", "anyOf"].into_iter();
+    let choice = choices.filter_map(|word| part.get(word)?.get(0)).next();
+    match referred.or(choice) {
+        Some(next) => resolve(whole, next),
+        None => part,
     }
 }
 
