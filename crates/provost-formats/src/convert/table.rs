@@ -283,8 +283,8 @@ fn resolve<'s>(whole: &'s Value, part: &'s Value) -> &'s Value {
         .as_str()
         .and_then(|name| name.strip_prefix('#'));
     let referred = reference.and_then(|name| whole.pointer(name));
-    let choices = ["oneOf", "anyOf"].into_iter();
-    let choice = choices.filter_map(|word| part.get(word)?.get(0)).next();
+    let mut choices = ["oneOf", "anyOf"].into_iter();
+    let choice = choices.find_map(|word| part.get(word)?.get(0));
     match referred.or(choice) {
         Some(next) => resolve(whole, next),
         None => part,
