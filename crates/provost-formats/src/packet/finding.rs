@@ -139,7 +139,11 @@ impl FileFindings<'_> {
         format: &FormatReader<T>,
     ) -> Option<T> {
         match yaml::parse(self.bytes(source, "")?) {
-            Ok(value) => self.read(&Node::from(value), format, ""),
+            Ok(value) if value.is_object() => self.read(&Node::from(value), format, ""),
+            Ok(_) => {
+                self.add("", "is not a YAML mapping");
+                None
+            }
             Err(error) => {
                 let problem = format!("is not YAML without duplicate keys: {error}");
                 self.add("", problem);
