@@ -91,12 +91,12 @@ impl<T: JsonSchema + DeserializeOwned> FormatReader<T> {
     pub fn read_partly(&self, node: &Node<'_>) -> Partly<T> {
         let broken = self.rules(Strictness::Literal).validate(node);
         let read = if broken.is_empty() {
-            T::deserialize(node).ok()
+            json::from_node(node).ok()
         } else {
             let mut rest = node.clone().into_value();
             // From the end, so that positions in lists stay what they are.
             broken.iter().rev().for_each(|one| remove(&mut rest, one));
-            T::deserialize(&Node::from(rest)).ok()
+            json::from_node(&Node::from(rest)).ok()
         };
         let mut doubtful = self.rules(Strictness::Strict).validate(node);
         doubtful.retain(|doubt| !broken.iter().any(|one| one.path == doubt.path));

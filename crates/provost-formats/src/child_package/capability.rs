@@ -1,22 +1,9 @@
 //! The capabilities that a package can grant to an agent.
 
-use provost_core::package::Id;
+use provost_core::package::{Id, Kind};
 use serde::{Deserialize, Serialize};
 
 use super::reference::{PolicyRef, Privacy, SidecarRef, SourceRef};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum CapabilityKind {
-    Tool,
-    McpTool,
-    McpResource,
-    ToolDiscoveryCandidate,
-    AgentAsTool,
-    ExtensionAction,
-    StreamControl,
-    RealtimeAction,
-}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -84,7 +71,7 @@ pub(super) struct Readiness {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Capability {
     pub(super) capability_id: Id,
-    pub(super) kind: CapabilityKind,
+    pub(super) kind: Kind,
     source: CapabilitySource,
     namespace: Id,
     version: Id,
@@ -104,7 +91,7 @@ pub(super) struct Capability {
 impl Capability {
     /// Whether the kind is one that the format reserves for later.
     pub(super) fn is_reserved(&self) -> bool {
-        self.kind != CapabilityKind::Tool
+        self.kind != Kind::Tool
     }
 
     /// Whether it is marked as ready for use.

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use provost_core::code::Code;
 use provost_core::package::{
-    Authority, Budget, Capability, Handoff, Id, Kind, Package, Refusal, Route, Set, Version,
+    Authority, Budget, Capability, Handoff, Id, Package, Refusal, Route, Set, Version,
 };
 use serde_json::Value;
 
-use super::capability::CapabilityKind;
 use super::document;
 use super::field;
 use super::validate::validate;
@@ -23,7 +22,7 @@ pub fn convert(payload: &Value) -> Result<Package, Refusal> {
     let package: document::Package = field(payload, "parent")?;
     validate(&package)?;
     let capability =
-        |one: &super::Capability| Capability::unknown(one.capability_id.clone(), kind(one.kind));
+        |one: &super::Capability| Capability::unknown(one.capability_id.clone(), one.kind);
     let route = Route {
         route: id(
             "parent.provider_route.route_id",
@@ -68,19 +67,6 @@ pub fn convert(payload: &Value) -> Result<Package, Refusal> {
         guards: distinct("hook", guards)?,
         handoff: Handoff::default(),
     })
-}
-
-fn kind(kind: CapabilityKind) -> Kind {
-    match kind {
-        CapabilityKind::Tool => Kind::Tool,
-        CapabilityKind::McpTool => Kind::McpTool,
-        CapabilityKind::McpResource => Kind::McpResource,
-        CapabilityKind::ToolDiscoveryCandidate => Kind::ToolDiscoveryCandidate,
-        CapabilityKind::AgentAsTool => Kind::AgentAsTool,
-        CapabilityKind::ExtensionAction => Kind::ExtensionAction,
-        CapabilityKind::StreamControl => Kind::StreamControl,
-        CapabilityKind::RealtimeAction => Kind::RealtimeAction,
-    }
 }
 
 fn id(field: &str, text: &str) -> Result<Id, Refusal> {

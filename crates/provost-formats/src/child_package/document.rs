@@ -1,9 +1,9 @@
 //! The package as the format declares it.
 
-use provost_core::package::Id;
+use provost_core::package::{Id, Kind};
 use serde::{Deserialize, Serialize};
 
-use super::capability::{Capability, CapabilityKind, CapabilitySourceKind};
+use super::capability::{Capability, CapabilitySourceKind};
 use super::hook::Hook;
 use super::isolation::Isolation;
 use super::output::{OutputContract, OutputSink};
@@ -147,7 +147,7 @@ pub(super) enum Excluded {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ReservedFeature {
     pub(super) capability_id: Id,
-    pub(super) kind: CapabilityKind,
+    pub(super) kind: Kind,
     pub(super) owner_role: String,
     pub(super) status: String,
     pub(super) reason: String,

@@ -1,10 +1,10 @@
 //! The request for a child: its route, its tools, its hand-off, its depth budget.
 
 use provost_core::code::Code;
-use provost_core::package::{Id, Refusal};
+use provost_core::package::{Id, Kind, Refusal};
 use serde::{Deserialize, Serialize};
 
-use super::capability::{Capability, CapabilityKind};
+use super::capability::Capability;
 use super::document::Route;
 use super::reference::{PolicyKind, PolicyRef};
 
@@ -187,7 +187,7 @@ pub(super) struct ChildPolicy {
 impl ChildPolicy {
     /// Whether `capability` starts or steers other agents, as far as this format says.
     pub(super) fn is_recursive(&self, capability: &Capability) -> bool {
-        capability.kind == CapabilityKind::AgentAsTool
+        capability.kind == Kind::AgentAsTool
             || self
                 .parent_control_tool_ids
                 .contains(&capability.capability_id)
