@@ -202,7 +202,7 @@ impl Work {
     /// Takes what the user gives.
     fn set(&mut self, settings: &Settings) -> Result<(), Verdict> {
         for (name, values) in settings {
-            let mut all = table::settable(self.to).into_iter();
+            let mut all = table::settable(self.to).iter();
             let Some((at, kind)) = all.find(|(at, _)| table::name(at) == *name) else {
                 return Err(unknown(self.to, name));
             };
@@ -216,8 +216,8 @@ impl Work {
                 let reason = format!("`{name}` takes one {}", kind.words());
                 return Err(Verdict::deny(Code::UsageError, reason));
             };
-            self.put(&at, value);
-            self.note_given(&at, "given by hand");
+            self.put(at, value);
+            self.note_given(at, "given by hand");
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! What the formats have in common, as data: which place of one means which place of another, the
 //! default values, and the places that a user can give.
 
+use std::sync::OnceLock;
+
 use provost_core::agent_registry;
 use provost_core::contract::{RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use provost_core::object::sha256;
@@ -239,7 +241,13 @@ pub(super) enum Kind {
 
 /// The places of `dialect` that a user can give: every text, number and list of texts of its
 /// schema, except the constants.
-pub(super) fn settable(dialect: Dialect) -> Vec<(String, Kind)> {
+pub(super) fn settable(dialect: Dialect) -> &'static [(String, Kind)] {
+    static PLACES: [OnceLock<Vec<(String, Kind)>>; Dialect::ALL.len()] =
+        [const { OnceLock::new() }; Dialect::ALL.len()];
+    PLACES[dialect as usize].get_or_init(|| places(dialect))
+}
+
+fn places(dialect: Dialect) -> Vec<(String, Kind)> {
     let schema = dialect.schema();
     let mut found = Vec::new();
     visit(&schema, &schema, "", &mut found);
