@@ -7,6 +7,7 @@
 
 mod capture;
 mod hostile;
+mod ignore_patterns;
 mod ignored;
 mod kinds;
 mod land;
