@@ -3,6 +3,8 @@
 //! Times are milliseconds since 1970 in UTC; leap seconds do not exist, as in the kernel. This
 //! module does not read the clock.
 
+use std::ops::RangeInclusive;
+
 const SECOND: i64 = 1000;
 const DAY: i64 = 24 * 60 * 60 * SECOND;
 const NANOS_PER_MILLI: i128 = 1_000_000;
@@ -87,27 +89,71 @@ pub fn parse(text: &str) -> Result<i64, BadTime> {
 
 /// Parses RFC 3339, also without a zone; digits beyond nanoseconds are dropped.
 pub fn read(text: &str) -> Option<Written> {
-    let bytes = text.as_bytes();
-    let number = |from: usize, to: usize| digits(bytes.get(from..to)?);
-    let is = |at: usize, wanted: &[u8]| bytes.get(at).is_some_and(|byte| wanted.contains(byte));
-    if !(is(4, b"-") && is(7, b"-") && is(10, b"Tt") && is(13, b":") && is(16, b":")) {
-        return None;
-    }
-    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
-    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    let fields = Fields::read(text)?;
+    let (year, month, day) = fields.date;
     let days = day_of(year, month, day);
     // A date that does not round-trip is invalid, like the 30th of February.
-    if date_of(days) != (year, month, day) || hour > 23 || minute > 59 || second > 59 {
+    if date_of(days) != fields.date || fields.second > 59 {
         return None;
     }
-    let (fraction, zone) = fraction(&bytes[19..])?;
-    let (zone, offset) = zone_of(zone)?;
-    let seconds = (hour * 60 + minute - offset) * 60 + second;
+    let seconds = (fields.hour * 60 + fields.minute - fields.offset) * 60 + fields.second;
     let millis = i128::from(days * DAY + seconds * SECOND);
     Some(Written {
-        nanos: millis * NANOS_PER_MILLI + i128::from(fraction),
-        zone,
+        nanos: millis * NANOS_PER_MILLI + i128::from(fields.nanos),
+        zone: fields.zone,
     })
+}
+
+/// Whether `text` has the form of RFC 3339 with a zone. Any month may have 31 days here, and a
+/// minute a leap second: that is what the format `date-time` of JSON Schema allows.
+pub fn is_date_time(text: &str) -> bool {
+    Fields::read(text).is_some_and(|fields| fields.zone != Zone::Unsaid)
+}
+
+/// The parts of a written time, each within its own range.
+struct Fields {
+    /// The year, the month and the day.
+    date: (i64, i64, i64),
+    hour: i64,
+    minute: i64,
+    /// Up to 60.
+    second: i64,
+    nanos: i64,
+    zone: Zone,
+    /// In minutes.
+    offset: i64,
+}
+
+impl Fields {
+    fn read(text: &str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        let is = |at: usize, wanted: &[u8]| bytes.get(at).is_some_and(|byte| wanted.contains(byte));
+        if !(is(4, b"-") && is(7, b"-") && is(10, b"Tt") && is(13, b":") && is(16, b":")) {
+            return None;
+        }
+        let number = |from: usize, to: usize, range: RangeInclusive<i64>| {
+            digits(bytes.get(from..to)?).filter(|number| range.contains(number))
+        };
+        let date = (
+            number(0, 4, 0..=9999)?,
+            number(5, 7, 1..=12)?,
+            number(8, 10, 1..=31)?,
+        );
+        let hour = number(11, 13, 0..=23)?;
+        let minute = number(14, 16, 0..=59)?;
+        let second = number(17, 19, 0..=60)?;
+        let (nanos, zone) = fraction(&bytes[19..])?;
+        let (zone, offset) = zone_of(zone)?;
+        Some(Self {
+            date,
+            hour,
+            minute,
+            second,
+            nanos,
+            zone,
+            offset,
+        })
+    }
 }
 
 /// The nanoseconds at the beginning of `bytes`, and what follows them.

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::closed::closed;
 use crate::object::{Oid, sha256};
+use crate::time;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadShape {
@@ -88,7 +89,7 @@ impl TryFrom<String> for Time {
     type Error = BadShape;
 
     fn try_from(text: String) -> Result<Self, BadShape> {
-        if is_time(text.as_bytes()) {
+        if time::is_date_time(&text) {
             Ok(Self(text))
         } else {
             Err(BadShape::Time(text))
@@ -140,48 +141,6 @@ impl<T: JsonSchema> JsonSchema for Nullable<T> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({ "oneOf": [generator.subschema_for::<T>(), { "type": "null" }] })
     }
-}
-
-/// Whether `text` is `YYYY-MM-DDThh:mm:ss[.f…](Z|±hh:mm)` with every number in its range.
-fn is_time(text: &[u8]) -> bool {
-    let number = |range: std::ops::Range<usize>, least: u32, most: u32| {
-        let digits = text.get(range).unwrap_or_default();
-        let value = digits.iter().try_fold(0, |value: u32, byte| {
-            let digit = byte.is_ascii_digit().then(|| u32::from(byte - b'0'))?;
-            Some(value * 10 + digit)
-        });
-        !digits.is_empty() && value.is_some_and(|value| (least..=most).contains(&value))
-    };
-    let mark = |at: usize, any_of: &[u8]| text.get(at).is_some_and(|byte| any_of.contains(byte));
-    let fraction = if mark(19, b".") {
-        let tail = text.get(20..).unwrap_or_default();
-        1 + tail.iter().take_while(|byte| byte.is_ascii_digit()).count()
-    } else {
-        0
-    };
-    let zone = 19 + fraction;
-    let zone_holds = if mark(zone, b"Zz") {
-        text.len() == zone + 1
-    } else {
-        text.len() == zone + 6
-            && mark(zone, b"+-")
-            && number(zone + 1..zone + 3, 0, 23)
-            && mark(zone + 3, b":")
-            && number(zone + 4..zone + 6, 0, 59)
-    };
-    number(0..4, 0, 9999)
-        && mark(4, b"-")
-        && number(5..7, 1, 12)
-        && mark(7, b"-")
-        && number(8..10, 1, 31)
-        && mark(10, b"Tt")
-        && number(11..13, 0, 23)
-        && mark(13, b":")
-        && number(14..16, 0, 59)
-        && mark(16, b":")
-        && number(17..19, 0, 60)
-        && fraction != 1
-        && zone_holds
 }
 
 closed! {
