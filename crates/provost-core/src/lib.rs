@@ -44,4 +44,6 @@ pub mod time;
 pub mod tree;
 pub mod verdict;
 
-pub use provost_evidence::{json, object, pack, path, record, user_secret, wording};
+pub use provost_evidence::{
+    foreign_text, json, object, pack, path, record, user_secret, wording, words,
+};

@@ -12,6 +12,7 @@
 
 pub mod dsse;
 pub mod files;
+pub mod foreign_text;
 pub mod json;
 pub mod key;
 pub mod object;
@@ -21,4 +22,5 @@ pub mod record;
 pub mod seal;
 pub mod statement;
 pub mod user_secret;
+mod word_enum;
 pub mod wording;

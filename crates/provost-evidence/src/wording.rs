@@ -8,25 +8,6 @@ pub fn counted(count: usize, thing: &str) -> String {
     }
 }
 
-/// The first non-empty line of `text`, at most `most` characters of it, without terminal control
-/// characters.
-pub fn one_line(text: &str, most: usize) -> String {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
-    let line = line.unwrap_or_default();
-    let mut words = String::new();
-    for letter in line.chars().take(most) {
-        if is_unseen(letter) {
-            words.extend(letter.escape_unicode());
-        } else {
-            words.push(letter);
-        }
-    }
-    if line.chars().nth(most).is_some() {
-        words.push('…');
-    }
-    words
-}
-
 /// `text`, at most `most` characters of it.
 pub fn clipped(mut text: String, most: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(most) {
@@ -34,28 +15,6 @@ pub fn clipped(mut text: String, most: usize) -> String {
         text.push('…');
     }
     text
-}
-
-/// Whether `letter` is invisible, or changes how others are shown.
-fn is_unseen(letter: char) -> bool {
-    let directs = matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}');
-    let hides = matches!(letter, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{61c}');
-    letter.is_control() || directs || hides
-}
-
-/// `text` without anything a terminal would obey.
-pub fn neutralise(text: &str) -> String {
-    let safe = |character: char| match character {
-        '\n' | '\t' => character,
-        other if other.is_control() || is_direction(other) => '\u{fffd}',
-        other => other,
-    };
-    text.chars().map(safe).collect()
-}
-
-/// Characters that make text read in another order than it is stored.
-fn is_direction(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The one of `names` that is closest to `name`, if one is close enough.
@@ -99,22 +58,6 @@ mod tests {
         assert_eq!(counted(0, "file"), "0 files");
         assert_eq!(counted(1, "file"), "1 file");
         assert_eq!(counted(2, "acceptance command"), "2 acceptance commands");
-    }
-
-    #[test]
-    fn foreign_words_stay_one_line_that_hides_nothing() {
-        let cases = [
-            ("", ""),
-            ("\n  \nfine\nok: accepted", "fine"),
-            ("a\u{1b}[2Jb", "a\\u{1b}[2Jb"),
-            ("\u{202e}x", "\\u{202e}x"),
-            ("äöü it's \"it\"", "äöü it's \"it\""),
-            ("123456789012", "1234567890…"),
-        ];
-        for (text, want) in cases {
-            let most = if text.starts_with('1') { 10 } else { 40 };
-            assert_eq!(one_line(text, most), want);
-        }
     }
 
     #[test]

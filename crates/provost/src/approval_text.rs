@@ -3,12 +3,12 @@
 use provost_engine::query::{QuestionView, RunView, short_branch};
 
 use crate::report::go_on;
-use crate::show::{headline, neutralise, one_line};
+use crate::show::{headline, one_line};
 
 /// The question as text: everything that its digest covers.
 pub(crate) fn question(question: &QuestionView) -> String {
     let mut text = format!("waiting for approval: {}\n", question.run_id);
-    let mut row = |name: &str, value: &str| text += &format!("  {name:8} {}\n", neutralise(value));
+    let mut row = |name: &str, value: &str| text += &format!("  {name:8} {}\n", one_line(value));
     row("asks", &headline(&question.objective, 11));
     row("contract", &question.contract_sha256);
     row("base", &question.base_commit.to_string());
@@ -35,7 +35,7 @@ pub(crate) fn given(view: &RunView) -> String {
     let Some(approval) = &view.approval else {
         return String::new();
     };
-    let mut text = format!("  approved by {}\n", neutralise(&approval.by.to_string()));
+    let mut text = format!("  approved by {}\n", one_line(&approval.by.to_string()));
     for one in view.question.iter().flat_map(|it| &it.widenings) {
         let row = one_line(&format!("{}: {}", one.path, one.problem));
         text += &format!("           {row}\n");

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use provost_core::code::Code;
 
 use crate::answer::Failure;
-use crate::show::neutralise;
+use crate::show::one_line;
 
 /// Writes `bytes` to `file`; replaces an existing file.
 pub(crate) fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
@@ -23,7 +23,7 @@ pub(crate) fn unlinked(path: &Path) -> Result<(), Failure> {
     match link_in_checkout(&here.join(path)) {
         None => Ok(()),
         Some(link) => {
-            let shown = neutralise(&link.display().to_string());
+            let shown = one_line(&link.display().to_string());
             let reason = format!("`{shown}` is a symbolic link, and nothing is written through it");
             Err(Failure::new(Code::LinkRefused, reason).hint(format!(
                 "ls -l {shown}; replace the link by a directory of its own, or name another file"

@@ -14,7 +14,7 @@ use provost_engine::ports::{Observer, ObserverChoice, Progress};
 use provost_host::clock;
 
 use crate::cancel_request::CancelRequest;
-use crate::show::{neutralise, width_of};
+use crate::show::{neutralise, one_line, width_of};
 
 /// Shows progress on stderr and reads the user's cancel requests.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl ProgressObserver {
         }
         // A line that wraps could not be cleared.
         let width = width_of(io::stderr()).unwrap_or(80).saturating_sub(1);
-        let text = line::within(&neutralise(text).replace('\n', " "), width);
+        let text = line::within(&one_line(text), width);
         let mut out = io::stderr().lock();
         let _ = write!(out, "\r\x1b[K{text}");
         let _ = out.flush();

@@ -20,7 +20,7 @@ use provost_engine::query::{
 };
 
 use crate::answer::Answer;
-use crate::show::{findings, findings_of, headline, neutralise, one_line};
+use crate::show::{findings, findings_of, headline, one_line};
 use crate::{approval_text, times, traffic};
 
 /// The answer of a command that has driven a run as far as it goes.
@@ -103,7 +103,7 @@ fn text(view: &RunView) -> String {
         text += &format!("  prepared {}", layer(one));
     }
     for line in traffic::lines(&view.network) {
-        text += &format!("  network  {}\n", neutralise(&line));
+        text += &format!("  network  {}\n", one_line(&line));
     }
     text += &sandbox(view);
     for tail in &view.output {
@@ -119,7 +119,7 @@ fn text(view: &RunView) -> String {
         }
     }
     for note in &view.notes {
-        text += &format!("  note     {}\n", neutralise(note));
+        text += &format!("  note     {}\n", one_line(note));
     }
     text += &kept(view);
     text += &secrets(view);
@@ -154,7 +154,7 @@ pub(crate) fn changed_tests(words: &[String]) -> String {
         } else {
             "           "
         };
-        format!("{head}{}\n", neutralise(words))
+        format!("{head}{}\n", one_line(words))
     };
     words.iter().enumerate().map(line).collect()
 }
@@ -208,7 +208,7 @@ fn earlier(view: &RunView) -> String {
         let (code, reason) = (past.code, one_line(&past.reason));
         text += &format!("  attempt {} was refused[{code}]: {reason}\n", past.attempt);
         if let Some(patch) = &past.patch {
-            text += &format!("    its work: {}\n", neutralise(patch));
+            text += &format!("    its work: {}\n", one_line(patch));
         }
     }
     text
@@ -294,7 +294,7 @@ fn acceptance(view: &TestsView) -> String {
     for ran in &view.commands {
         text += &format!(
             "           {} {} in {}{}{}{}\n",
-            neutralise(&ran.command),
+            one_line(&ran.command),
             render_ending(ran.ending),
             times::length(ran.wall_ms),
             tests_of(ran),
@@ -349,7 +349,7 @@ fn sandbox(view: &RunView) -> String {
         let tier = &sandbox.tier;
         text += &format!("  sandbox  tier {tier}, which does not stop all\n");
         for hole in sandbox.holes.iter().filter(|_| is_detailed(view)) {
-            text += &format!("           {}\n", neutralise(hole));
+            text += &format!("           {}\n", one_line(hole));
         }
     }
     if !view.loopback {
@@ -364,7 +364,7 @@ fn secrets(view: &RunView) -> String {
     for one in &view.secrets.removed {
         let count = usize::try_from(one.removed).unwrap_or(usize::MAX);
         let secrets = counted(count, "secret");
-        let from = neutralise(&one.from);
+        let from = one_line(&one.from);
         text += &format!("  secrets  {secrets} removed from {from}\n");
     }
     let Some(withheld) = &view.secrets.withheld else {
@@ -408,7 +408,7 @@ fn ending(view: &RunView) -> String {
         (Some(_), Some(branch), None) => {
             let next = match &view.part {
                 None => format!("next: provost land {run}\n"),
-                Some(part) => format!("note: {}\n", neutralise(part)),
+                Some(part) => format!("note: {}\n", one_line(part)),
             };
             format!("  branch   {branch}\nnext: provost diff {run}\n{next}")
         }
@@ -419,7 +419,7 @@ fn ending(view: &RunView) -> String {
                 String::new()
             };
             let remedy = verdict.hint();
-            let remedy = remedy.map(|remedy| format!("hint: {}\n", neutralise(remedy)));
+            let remedy = remedy.map(|remedy| format!("hint: {}\n", one_line(remedy)));
             let remedy = remedy.unwrap_or_default();
             let code = verdict.code;
             format!("{remedy}hint: provost explain {code}\nnext: provost why {run}\n{next}")

@@ -1,15 +1,14 @@
 //! Prints answers: as text for people, as JSON for programs.
 //!
-//! Text that agents or repositories influence may carry terminal escapes; [`neutralise`] removes
-//! them from everything that is printed for a person. Where the text is a part of one line,
-//! [`one_line`] also escapes line ends, so that it cannot add a line of its own.
+//! Text that agents or repositories influence is shown through [`one_line`], or through
+//! [`neutralise`] where it may have lines of its own.
 
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 
 use provost_core::exit::Exit;
+pub(crate) use provost_core::foreign_text::{neutralise, one_line};
 use provost_core::verdict::Verdict;
-pub(crate) use provost_core::wording::neutralise;
 use serde_json::Value;
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -80,7 +79,7 @@ fn render_failure(failure: &Failure) -> String {
         text += &format!("  {}\n", one_line(&row));
     }
     match &failure.hint {
-        Some(hint) => text += &format!("hint: {}\n", neutralise(hint)),
+        Some(hint) => text += &format!("hint: {}\n", one_line(hint)),
         None => text += &format!("hint: provost explain {}\n", failure.code),
     }
     if let Some(run_id) = failure.record() {
@@ -102,7 +101,7 @@ fn render_verdict(verdict: &Verdict) -> String {
         text += &format!("  {}\n", one_line(&row));
     }
     match verdict.hint() {
-        Some(hint) => text + &format!("hint: {}\n", neutralise(hint)),
+        Some(hint) => text + &format!("hint: {}\n", one_line(hint)),
         None => text + &format!("hint: provost explain {}\n", verdict.code),
     }
 }
@@ -151,11 +150,6 @@ pub(crate) fn findings_of(reason: &str, details: Option<&Value>) -> Vec<String> 
                 .collect()
         }
     }
-}
-
-/// `text` as a part of one line: neutralised, with its line ends and tabs escaped.
-pub(crate) fn one_line(text: &str) -> String {
-    neutralise(&text.replace('\n', "\\n").replace('\t', "\\t"))
 }
 
 /// The first line of `text`, cut at the end of the terminal if it begins at `column`.
@@ -210,17 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_is_given_nothing_to_obey() {
-        assert_eq!(
-            neutralise("a\x1b[31mb\u{9b}c\u{202e}d\n"),
-            "a\u{fffd}[31mb\u{fffd}c\u{fffd}d\n"
-        );
-    }
-
-    #[test]
     fn foreign_text_adds_no_line() {
         let forged = "`a\nok: the packet holds\t`";
-        assert_eq!(one_line(forged), "`a\\nok: the packet holds\\t`");
         let rows = serde_json::json!([
             { "path": forged, "problem": forged },
             { "path": "b", "problem": forged },
@@ -230,7 +215,7 @@ mod tests {
         let verdict = verdict.with(serde_json::json!({ "findings": rows }));
         let text = render_verdict(&verdict);
         assert_eq!(text.lines().count(), 4, "{text}");
-        let failure = Failure::new(code, forged);
+        let failure = Failure::new(code, forged).hint(forged);
         assert_eq!(render_failure(&failure).lines().count(), 2);
     }
 }

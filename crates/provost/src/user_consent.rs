@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::answer::Failure;
 use crate::places::Places;
-use crate::show::{neutralise, print_message};
+use crate::show::{one_line, print_message};
 
 /// A part of a policy that the user has to agree to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) struct Wanted {
 impl Wanted {
     fn of(part: &Value, what: &str) -> Self {
         Self {
-            what: neutralise(what),
+            what: one_line(what),
             digest: sha256(json::canonical(part).as_bytes()),
         }
     }
@@ -223,7 +223,7 @@ pub(crate) fn agree(
         if !meant.iter().any(|one| one.digest == *digest) {
             let reason = format!(
                 "no part of provost.toml has the digest `{}`",
-                neutralise(digest)
+                one_line(digest)
             );
             return Err(Failure::new(Code::NotFound, reason).hint(
                 "run the refused command again: it prints the digest of the current policy",
@@ -269,7 +269,7 @@ pub(crate) fn to_send(
         .iter()
         .map(|sent| format!("${} to {}", sent.variable, sent.place))
         .collect();
-    let words = neutralise(&words.join(", "));
+    let words = one_line(&words.join(", "));
     if asked(&format!("{run_id} sends {words}. Do you agree?")) {
         return Ok(());
     }
@@ -281,7 +281,7 @@ pub(crate) fn to_send(
     flags.dedup();
     Err(Failure::new(Code::ConsentNeeded, reason).hint(format!(
         "provost {command} {run_id}{}",
-        neutralise(&flags.concat())
+        one_line(&flags.concat())
     )))
 }
 

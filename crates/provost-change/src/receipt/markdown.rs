@@ -1,5 +1,6 @@
 //! Writes a receipt as Markdown.
 
+use provost_core::foreign_text::one_line;
 use serde_json::Value;
 
 pub fn markdown(receipt: &Value) -> String {
@@ -44,13 +45,6 @@ pub fn markdown(receipt: &Value) -> String {
         }
     }
     page
-}
-
-/// A text on exactly one line, so that it cannot forge others.
-fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! There is one suite for each acceptance command. Its cases are the tests that the command named,
 //! if it named all that it counted; else the command itself is the one case.
 
+use provost_core::foreign_text::markup;
 use provost_core::gate::command;
 use provost_core::run::State;
 use provost_core::run::fact::{CommandRun, Ending, Side};
@@ -24,7 +25,7 @@ pub fn render(state: &State, log: &dyn Fn(&str) -> Vec<u8>) -> String {
     text += &format!(
         "<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" errors=\"0\" \
          time=\"{}\">\n",
-        escape(&state.names.run_id),
+        markup(&state.names.run_id),
         sum(|suite| suite.cases.len()),
         sum(|suite| suite.count(Outcome::Failed)),
         sum(|suite| suite.count(Outcome::Skipped)),
@@ -89,7 +90,7 @@ impl Suite {
     }
 
     fn render(&self, at: &str) -> String {
-        let name = escape(&self.name);
+        let name = markup(&self.name);
         let mut text = format!(
             "  <testsuite name=\"{name}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" \
              errors=\"0\" time=\"{}\" timestamp=\"{}\">\n",
@@ -97,12 +98,12 @@ impl Suite {
             self.count(Outcome::Failed),
             self.count(Outcome::Skipped),
             seconds(self.wall_ms),
-            escape(at)
+            markup(at)
         );
         let property = |key: &str, value: &str| {
             format!(
                 "      <property name=\"{key}\" value=\"{}\"/>\n",
-                escape(value)
+                markup(value)
             )
         };
         text += "    <properties>\n";
@@ -110,12 +111,12 @@ impl Suite {
         text += &property("ending", &render_ending(self.ending));
         text += "    </properties>\n";
         for case in &self.cases {
-            let called = escape(&case.name);
+            let called = markup(&case.name);
             let inner = match case.outcome {
                 Outcome::Passed => String::new(),
                 Outcome::Skipped => "<skipped/>".to_owned(),
                 Outcome::Failed => {
-                    let message = escape(&render_ending(self.ending));
+                    let message = markup(&render_ending(self.ending));
                     format!("<failure message=\"{message}\"/>")
                 }
             };
@@ -135,7 +136,7 @@ fn stream(name: &str, text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
-    format!("    <{name}>{}</{name}>\n", escape(tail(text)))
+    format!("    <{name}>{}</{name}>\n", markup(tail(text)))
 }
 
 /// The end of `text`, at most [`MOST`] bytes, from a character boundary.
@@ -151,34 +152,12 @@ fn seconds(millis: u64) -> String {
     format!("{}.{:03}", millis / 1000, millis % 1000)
 }
 
-/// `text` escaped for XML; a character that XML cannot hold becomes U+FFFD.
-fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe += "&amp;",
-            '<' => safe += "&lt;",
-            '>' => safe += "&gt;",
-            '"' => safe += "&quot;",
-            '\t' | '\n' => safe.push(letter),
-            '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
-            other if other.is_control() => safe.push('\u{fffd}'),
-            other => safe.push(other),
-        }
-    }
-    safe
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_was_printed_ends_an_element() {
-        assert_eq!(
-            escape("</system-out>\u{1b}[31m \"a\" & ]]>\u{fffe}"),
-            "&lt;/system-out&gt;\u{fffd}[31m &quot;a&quot; &amp; ]]&gt;\u{fffd}"
-        );
+    fn the_end_of_a_text_begins_at_a_letter() {
         let long = format!("é{}", "x".repeat(MOST - 1));
         assert_eq!(tail(&long).len(), MOST - 1);
     }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use provost_core::code::Code;
+use provost_core::foreign_text::neutralise;
 use provost_core::run::fact::{CommandRun, Ending, Side, Stream};
 use provost_core::run::{Gate, State};
-use provost_core::wording::neutralise;
 use serde::Serialize;
 
 use super::archive::RunFiles;
@@ -85,7 +85,7 @@ mod tests {
         let last = lines(&(numbered.join("\n") + "\n10%\r20%\r\n\x1b[2Jend\n\n\n"));
         assert_eq!(last.len(), LINES);
         assert_eq!(last[7], "line 89");
-        assert_eq!(last[8..], ["20%", "\u{fffd}[2Jend"]);
+        assert_eq!(last[8..], ["20%", "\\u{1b}[2Jend"]);
         assert!(lines("\n\n").is_empty());
         assert_eq!(lines(&"x".repeat(100_000))[0].len(), LONGEST);
     }

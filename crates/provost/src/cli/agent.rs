@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::answer::{Answered, Failure, Outcome};
 use crate::origin::GitOrigin;
 use crate::places::Places;
-use crate::show::{Reader, neutralise};
+use crate::show::{Reader, one_line};
 
 /// List the available agents, or try one.
 #[derive(Subcommand)]
@@ -98,7 +98,7 @@ impl Answered for Agents {
         let width = self.agents.iter().map(|row| row.name.len()).max();
         let width = width.unwrap_or(0);
         let line = |row: &Row| {
-            let (name, adapter) = (neutralise(&row.name), row.adapter.name());
+            let (name, adapter) = (one_line(&row.name), row.adapter.name());
             let program = match &row.program {
                 Program::Missing { hint } => format!("not installed: {hint}"),
                 Program::Command { command } => command.clone().unwrap_or_default(),
@@ -110,7 +110,7 @@ impl Answered for Agents {
             let model = model.map_or(String::new(), |at| format!(", model at {at}"));
             format!(
                 "{name:width$}  {adapter:6}  {}{model}\n",
-                neutralise(&program)
+                one_line(&program)
             )
         };
         self.agents.iter().map(line).collect()

@@ -20,7 +20,7 @@ use crate::input;
 use crate::lens;
 use crate::output;
 use crate::places::Places;
-use crate::show::{Reader, neutralise, one_line};
+use crate::show::{Reader, one_line};
 
 /// How many findings the text output lists.
 const SHOWN: usize = 20;
@@ -120,7 +120,7 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
         let count = counted(baseline.findings.len(), "finding");
         text += &format!(
             "{count} accepted in {}\n",
-            neutralise(&path.to_string_lossy())
+            one_line(&path.to_string_lossy())
         );
         json["baseline_written"] = json!(baseline.digest());
     }
@@ -261,7 +261,7 @@ fn findings(report: &Summary, all: bool) -> String {
                 "      {}:{} {}\n",
                 one_line(spot.path.as_str()),
                 spot.line,
-                neutralise(&spot.symbol)
+                one_line(&spot.symbol)
             );
         }
         if let Some(more) = finding

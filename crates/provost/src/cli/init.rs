@@ -27,7 +27,7 @@ use crate::answer::{Answer, Answered, Failure, Outcome};
 use crate::input;
 use crate::origin::GitOrigin;
 use crate::places::Places;
-use crate::show::neutralise;
+use crate::show::{neutralise, one_line};
 use crate::user_consent;
 use dependencies::Dependencies;
 use project::Project;
@@ -257,7 +257,7 @@ impl Answered for Setup {
             text += &format!("{:13} {words}\n", "prepares");
         }
         for step in &self.next {
-            text += &format!("next: {}\n", neutralise(step));
+            text += &format!("next: {}\n", one_line(step));
         }
         text += "      the shell stands in for your agent; replace it by any command\n";
         if let Some(accept) = self.project.accept {

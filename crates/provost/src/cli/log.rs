@@ -12,7 +12,7 @@ use super::runs::Which;
 use crate::answer::{Answer, Outcome};
 use crate::places::Places;
 use crate::report::go_on;
-use crate::show::{Reader, neutralise, print_message};
+use crate::show::{Reader, one_line, print_message};
 
 // Print the events of one run.
 #[derive(Args)]
@@ -71,5 +71,5 @@ fn line(record: &Record, reader: Reader) -> String {
     // Some event names of the format are lower case; the column is upper case.
     let name = event.event_type.to_uppercase();
     let text = format!("{:>3}  {}  {name:19}  {about}", record.seq, event.ts);
-    neutralise(&text).replace('\n', " ")
+    one_line(&text)
 }

@@ -112,7 +112,7 @@ fn refused(refusal: &Refusal, algorithm: Algorithm) -> Answer {
 
 /// The text answer: the fingerprints of the package, and what was left out.
 fn words(operation: Operation, answer: &Value) -> String {
-    let text = |value: &Value| show::neutralise(value.as_str().unwrap_or_default());
+    let text = |value: &Value| show::one_line(value.as_str().unwrap_or_default());
     match operation {
         Operation::Fingerprint => text(&answer["fingerprint"]),
         Operation::Handoff => format!("ok: {}", text(&answer["variant_name"])),
@@ -123,7 +123,7 @@ fn words(operation: Operation, answer: &Value) -> String {
             let rows = answer["stripped"].as_array();
             for row in rows.into_iter().flatten() {
                 let what = row["id"].as_str().or(row["axis"].as_str());
-                let what = show::neutralise(what.unwrap_or_default());
+                let what = show::one_line(what.unwrap_or_default());
                 lines += &format!("without {what}: {}\n", why(&text(&row["reason"])));
             }
             let ids = answer["strip_manifest"]["stripped_capability_ids"].as_array();

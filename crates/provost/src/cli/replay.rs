@@ -16,7 +16,7 @@ use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session;
-use crate::show::{Reader, neutralise};
+use crate::show::{Reader, one_line};
 
 use super::runs::Which;
 use super::verify;
@@ -154,8 +154,4 @@ fn said(difference: &Difference) -> String {
     };
     let (sealed, again) = (side(&difference.expected), side(&difference.actual));
     one_line(&format!("{}: was {sealed}, is {again}", difference.key))
-}
-
-fn one_line(text: &str) -> String {
-    neutralise(text).replace(['\n', '\t'], " ")
 }

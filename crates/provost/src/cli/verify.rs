@@ -18,7 +18,7 @@ use provost_host::keys::{Keys, KeysError};
 use super::key;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Evidence;
-use crate::show::{neutralise, one_line};
+use crate::show::one_line;
 
 /// The most findings that the text output lists; JSON has all of them.
 const MOST_SHOWN: usize = 50;
@@ -190,7 +190,7 @@ fn line(question: &str, answer: Found, words: &str) -> String {
         Found::No => ('✗', "no"),
         Found::Open => ('?', "unknown"),
     };
-    format!("{mark} {question}: {answer}, {}\n", neutralise(words))
+    format!("{mark} {question}: {answer}, {}\n", one_line(words))
 }
 
 fn intact(report: &Report) -> &'static str {
@@ -263,14 +263,14 @@ fn about(report: &Report) -> String {
     let tree = tree.unwrap_or_default();
     let mut text = format!(
         "run {}: {word} ({}){tree}\n",
-        neutralise(run_id),
+        one_line(run_id),
         verdict.code
     );
     for landing in report.after.landings.iter().rev().take(MOST_SHOWN) {
         text += &format!(
             "landed: {} on {}\n",
             landing.commit,
-            neutralise(&landing.target)
+            one_line(&landing.target)
         );
     }
     for replay in report.after.replays.iter().rev().take(MOST_SHOWN) {
@@ -279,7 +279,7 @@ fn about(report: &Report) -> String {
         } else {
             "differs"
         };
-        text += &format!("replayed: {word}, {}\n", neutralise(&replay.report));
+        text += &format!("replayed: {word}, {}\n", one_line(&replay.report));
     }
     text
 }

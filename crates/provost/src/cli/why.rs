@@ -17,7 +17,7 @@ use super::run::refused;
 use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
-use crate::show::neutralise;
+use crate::show::one_line;
 use crate::{input, report};
 
 /// How many rows of one refusal the text output lists.
@@ -221,11 +221,6 @@ fn together(view: &WhyView) -> String {
         );
     }
     text
-}
-
-/// `text` on one line, whatever an agent wrote into it.
-fn one_line(text: &str) -> String {
-    neutralise(text).replace(['\n', '\t'], " ")
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use provost_host::user_state::UserState;
 use rustix::fs::OFlags;
 
 use crate::answer::Failure;
-use crate::show::neutralise;
+use crate::show::one_line;
 
 /// The file that marks a root as this user's own.
 const MARK: &str = "own";
@@ -111,7 +111,7 @@ pub(super) fn standing(root: &Path, own: Option<&UserState>) -> Result<Standing,
 
 /// Refuses a link, and a file of another user.
 fn sound(path: &Path, found: &fs::Metadata) -> Result<(), Failure> {
-    let shown = neutralise(&path.display().to_string());
+    let shown = one_line(&path.display().to_string());
     let (wrong, first) = if found.is_symlink() {
         ("is a symbolic link", "")
     } else if found.uid() != rustix::process::geteuid().as_raw() {
@@ -167,7 +167,7 @@ fn untracked_by(repo: &Repository, root: &Path, own: Option<&UserState>) -> Resu
         }
         return Ok(());
     };
-    let found = neutralise(&found.to_string());
+    let found = one_line(&found.to_string());
     let reason = format!(
         "git tracks `{found}`, so the runtime root came with the repository; it is not used"
     );
@@ -186,8 +186,8 @@ fn away(top: &Path, root: &Path, found: &str) -> String {
     let parts: Vec<&str> = found.split('/').take(depth.max(1)).collect();
     let tracked = quote(&parts.join("/"));
     let place = top.join(parts.join("/")).display().to_string();
-    let git = format!("git -C {}", quote(&neutralise(&top.display().to_string())));
-    let (from, to) = (neutralise(&place), neutralise(&format!("{place}.foreign")));
+    let git = format!("git -C {}", quote(&one_line(&top.display().to_string())));
+    let (from, to) = (one_line(&place), one_line(&format!("{place}.foreign")));
     format!(
         "{git} rm -r -q --cached --ignore-unmatch {tracked} && mv {} {} && \
          {git} commit -m 'Remove the runtime root' -- {tracked}",
@@ -198,7 +198,7 @@ fn away(top: &Path, root: &Path, found: &str) -> String {
 
 /// The failure for using a root of another user; `whose` is the reason.
 pub(super) fn foreign(root: &Path, whose: &str) -> Failure {
-    let shown = neutralise(&root.display().to_string());
+    let shown = one_line(&root.display().to_string());
     let reason =
         format!("`{shown}` was not made by you on this machine, so nothing in it is used: {whose}");
     Failure::new(Code::RootUnsafe, reason).hint(format!(
@@ -212,7 +212,7 @@ pub(super) fn foreign(root: &Path, whose: &str) -> Failure {
 
 /// Which secret was tried, and that it did not make the mark.
 pub(super) fn whose(own: &UserState) -> String {
-    let path = neutralise(&own.secret_path().display().to_string());
+    let path = one_line(&own.secret_path().display().to_string());
     match own.load() {
         Ok(Some(_)) => format!("the secret in `{path}` did not make it"),
         Ok(None) => format!("there is no secret in `{path}` that could have made it"),

@@ -1,5 +1,7 @@
 //! Makes one terminal line from the output of a program.
 
+use provost_core::foreign_text::is_unseen;
+
 /// `text` as one line that a terminal prints and does not obey.
 ///
 /// Escape sequences are removed as a whole, so that no rest of one is left. Text that a program
@@ -21,7 +23,7 @@ pub(super) fn printable(text: &str) -> String {
             },
             '\u{9b}' => skip(&mut rest, |it| ('\x40'..='\x7e').contains(&it)),
             '\t' | '\n' => line.push(' '),
-            other if other.is_control() || is_unseen(other) => {}
+            other if is_unseen(other) => {}
             other => line.push(other),
         }
     }
@@ -35,12 +37,6 @@ fn skip(rest: &mut impl Iterator<Item = char>, ends: impl Fn(char) -> bool) {
             return;
         }
     }
-}
-
-/// Characters that change the order of others, or that are invisible.
-fn is_unseen(character: char) -> bool {
-    matches!(character,
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// The beginning of `text` that fits into `width` columns, with a mark where something is missing.

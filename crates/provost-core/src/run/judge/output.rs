@@ -12,11 +12,11 @@ use crate::bundle::report::{ReviewReport, ReviewVerdict, TestReport, TestStatus}
 use crate::code::Code;
 use crate::contract::output::Output;
 use crate::contract::{Contract, ResultRule};
+use crate::foreign_text::first_line;
 use crate::run::State;
 use crate::run::fact::ResultFile;
 use crate::schema::read::{Unfit, read};
 use crate::verdict::Verdict;
-use crate::wording::one_line;
 
 /// How much of the agent's own words is repeated in a reason, in characters.
 const WORDS: usize = 200;
@@ -118,7 +118,7 @@ impl State {
             let run = value["run_id"].as_str().unwrap_or_default();
             let known = [&self.names.run_id, &contract.document.log_refs.run_id];
             if word.elsewhere.is_none() && !known.iter().any(|known| *known == run) {
-                word.elsewhere = Some(format!("another run, `{}`", one_line(run, WORDS)));
+                word.elsewhere = Some(format!("another run, `{}`", first_line(run, WORDS)));
             }
         }
         Ok(word)
@@ -205,7 +205,7 @@ impl Word {
         let Some(bad) = self.bad else {
             return Verdict::allow("the agent's result fits its schema");
         };
-        let words = match one_line(&self.why, WORDS) {
+        let words = match first_line(&self.why, WORDS) {
             words if words.is_empty() => "it does not say why".to_owned(),
             words => words,
         };
@@ -219,5 +219,5 @@ impl Word {
 /// The other task that a result is about.
 fn elsewhere(task_id: Option<&str>, contract: &Contract) -> Option<String> {
     let other = task_id.filter(|id| *id != contract.document.task_id)?;
-    Some(format!("another task, `{}`", one_line(other, WORDS)))
+    Some(format!("another task, `{}`", first_line(other, WORDS)))
 }

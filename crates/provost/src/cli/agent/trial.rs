@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::super::net::Net;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
-use crate::show::{Reader, neutralise, print_message};
+use crate::show::{Reader, one_line, print_message};
 
 /// The objective of the trial.
 const OBJECTIVE: &str = "Write the word hello, and nothing else, into the new file hello.txt.";
@@ -51,7 +51,7 @@ pub(super) fn run(trial: &Test, reader: Reader) -> Outcome {
     // A run that could not begin has the refusal as its whole answer.
     let verdict = if verdict.is_null() { &answer } else { verdict };
     let passed = verdict["allow"] == true;
-    let words = |value: &Value| value.as_str().map(neutralise).unwrap_or_default();
+    let words = |value: &Value| value.as_str().map(one_line).unwrap_or_default();
     let mut text = if passed {
         format!("{} works\n", trial.name)
     } else {
@@ -59,7 +59,7 @@ pub(super) fn run(trial: &Test, reader: Reader) -> Outcome {
         format!("{} does not work: {code}: {reason}\n", trial.name)
     };
     if let Value::String(hint) = &verdict["details"]["hint"] {
-        text += &format!("hint: {}\n", neutralise(hint));
+        text += &format!("hint: {}\n", one_line(hint));
     }
     for (gate, said) in answer["gates"].as_object().into_iter().flatten() {
         let mark = if said["allow"] == true { "ok" } else { "NO" };
@@ -138,7 +138,7 @@ impl Bench {
         let output = self.call(command)?;
         serde_json::from_slice(&output.stdout).map_err(|_| {
             let words = String::from_utf8_lossy(&output.stderr);
-            let reason = format!("the trial gave no answer: {}", neutralise(words.trim()));
+            let reason = format!("the trial gave no answer: {}", one_line(words.trim()));
             Failure::new(Code::HostFailed, reason)
         })
     }

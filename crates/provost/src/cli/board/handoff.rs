@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::answer::{Answer, Failure};
 use crate::output;
-use crate::show::neutralise;
+use crate::show::one_line;
 use crate::stores::{self, board as store};
 
 use super::Handoff;
@@ -43,10 +43,10 @@ pub(super) fn run(handoff: &Handoff) -> Result<Answer, Stop> {
         "files": names,
         "next_actions": board.next().iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
-    let mut text = format!("hand-off  {}\n", neutralise(&target.to_string_lossy()));
+    let mut text = format!("hand-off  {}\n", one_line(&target.to_string_lossy()));
     text += &format!("version   {}\n", board.version());
     for action in board.next() {
-        text += &format!("next: {}\n", neutralise(&action.to_string()));
+        text += &format!("next: {}\n", one_line(&action.to_string()));
     }
     Ok(Answer::data(json, text))
 }

@@ -9,7 +9,7 @@ use provost_formats::operator::board as payload;
 use serde_json::{Value, json};
 
 use crate::answer::Answer;
-use crate::show::{headline, neutralise};
+use crate::show::{headline, one_line};
 
 use super::Show;
 use super::session::{BoardSession, Stop};
@@ -44,7 +44,7 @@ fn whole(board: &Board, head: &str) -> Answer {
         text += &line(board, row);
     }
     for action in &actions {
-        text += &format!("next: {}\n", neutralise(action));
+        text += &format!("next: {}\n", one_line(action));
     }
     let json = json!({
         "run_id": board.run_id(),
@@ -77,11 +77,11 @@ fn facts(board: &Board, row: &Row) -> Value {
 fn line(board: &Board, row: &Row) -> String {
     let title = board.terms(&row.task_id).map_or("", |terms| &terms.title);
     let (task, status) = (row.task_id.as_str(), row.status.name());
-    let start = format!("{task:8} {status:11} {:12} ", neutralise(&row.owner));
+    let start = format!("{task:8} {status:11} {:12} ", one_line(&row.owner));
     let title = headline(title, start.chars().count());
     let mut text = format!("{start}{title}").trim_end().to_owned() + "\n";
     for place in board.held_by(&row.task_id) {
-        text += &format!("         holds {}\n", neutralise(&place.to_string()));
+        text += &format!("         holds {}\n", one_line(&place.to_string()));
     }
     let card = board.card(&row.task_id);
     if let Some(blocker) = card.and_then(|card| card.blocker.as_ref()) {
@@ -118,7 +118,7 @@ fn one(board: &Board, task: &TaskId) -> Result<Answer, Stop> {
 pub(super) fn log(board: &Board, task: &TaskId) -> Result<Answer, Stop> {
     board.row(task).map_err(|why| refuse(&why))?;
     let lines = board.log(task).iter().map(|line: &LogLine| &line.line);
-    let text: String = lines.clone().map(|line| neutralise(line) + "\n").collect();
+    let text: String = lines.clone().map(|line| one_line(line) + "\n").collect();
     let json = json!({ "task_id": task, "lines": lines.collect::<Vec<_>>() });
     Ok(Answer::data(json, text))
 }

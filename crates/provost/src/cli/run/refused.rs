@@ -14,6 +14,7 @@ use provost_core::path::RawPath;
 use provost_core::record::Head;
 use provost_core::run::fact::Names;
 use provost_core::verdict::Verdict;
+use provost_core::wording::clipped;
 use provost_engine::query::{RunStatus, RunSummary};
 use provost_engine::refused::{self, Ports, REQUEST, Refused};
 use provost_host::bundle::Directory;
@@ -25,7 +26,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::cli::verify::trusted;
 use crate::places::Places;
 use crate::session::{KeySigner, SystemClock};
-use crate::show::{findings, neutralise, print_message};
+use crate::show::{findings, one_line, print_message};
 use crate::stores;
 
 /// The most characters that are shown of another user's text.
@@ -163,19 +164,19 @@ pub(in crate::cli) fn show(place: &Places, run_id: &str) -> Outcome {
     let read = read(place, run_id)?;
     let Verdict { code, reason, .. } = &read.refused.verdict;
     let (reason, findings) = if read.own {
-        (one_line(reason), findings(&read.refused.verdict))
+        (bounded_line(reason), findings(&read.refused.verdict))
     } else {
-        (one_line(reason), Vec::new())
+        (bounded_line(reason), Vec::new())
     };
     let mut text =
         format!("{run_id} was refused before there was a run\n  refused[{code}]: {reason}\n");
     for row in findings {
-        text += &format!("    {}\n", one_line(&row));
+        text += &format!("    {}\n", bounded_line(&row));
     }
     text += &format!(
         "  document {} bytes, sha256 {}\n  record   {}\n",
         read.refused.document_bytes,
-        one_line(&read.refused.document_sha256),
+        bounded_line(&read.refused.document_sha256),
         place.refused().join(run_id).display()
     );
     if !read.own {
@@ -190,8 +191,6 @@ pub(in crate::cli) fn show(place: &Places, run_id: &str) -> Outcome {
 }
 
 /// The text of another user as one line of bounded length.
-fn one_line(text: &str) -> String {
-    let short: String = text.chars().take(LONGEST).collect();
-    let cut = if short.len() < text.len() { "…" } else { "" };
-    neutralise(&short).replace(['\n', '\t'], " ") + cut
+fn bounded_line(text: &str) -> String {
+    one_line(&clipped(text.to_owned(), LONGEST))
 }

@@ -7,7 +7,7 @@ use provost_core::code::Code;
 
 use super::{line, rows, signed, verdict_words};
 use crate::answer::Answer;
-use crate::show::neutralise;
+use crate::show::one_line;
 
 pub(super) fn answer(report: &ChangeReport, names: &[&NamedKey]) -> Answer {
     Answer {
@@ -33,11 +33,7 @@ fn render(report: &ChangeReport, names: &[&NamedKey]) -> String {
     {
         let status = report.status.as_deref().unwrap_or("never finished");
         let status = status.replace('_', " ");
-        text += &format!(
-            "change {}: {}\n",
-            neutralise(intent_id),
-            neutralise(&status)
-        );
+        text += &format!("change {}: {}\n", one_line(intent_id), one_line(&status));
     }
     let code = report.code();
     let words = match code {
