@@ -30,6 +30,8 @@ pub use state::{BadLedger, Misplaced, Site, State};
 
 use serde::{Deserialize, Serialize};
 
+use crate::words;
+
 /// A step of a run that acts on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,42 +66,27 @@ pub enum Step {
     Clean,
 }
 
-/// A pure function that judges the facts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Gate {
-    /// Does the contract follow every rule?
-    Policy,
-    /// Did the sandbox pass its self-test?
-    #[serde(alias = "box")]
-    Sandbox,
-    /// Did the agent succeed?
-    Agent,
-    /// Does its structured result match the schema?
-    Output,
-    /// Is the change within the contract?
-    Diff,
-    /// Does the reviewer accept the candidate?
-    Review,
-    /// Did the acceptance commands pass?
-    Acceptance,
-    /// Is the tree they tested unchanged?
-    Tree,
-}
-
-impl Gate {
-    /// The name in reports and on the screen.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Policy => "policy",
-            Self::Sandbox => "sandbox",
-            Self::Agent => "agent",
-            Self::Output => "output",
-            Self::Diff => "diff",
-            Self::Review => "review",
-            Self::Acceptance => "acceptance",
-            Self::Tree => "tree",
-        }
+words! {
+    /// A pure function that judges the facts.
+    #[derive(PartialOrd, Ord, Deserialize)]
+    pub enum Gate {
+        /// Does the contract follow every rule?
+        Policy = "policy",
+        /// Did the sandbox pass its self-test?
+        #[serde(alias = "box")]
+        Sandbox = "sandbox",
+        /// Did the agent succeed?
+        Agent = "agent",
+        /// Does its structured result match the schema?
+        Output = "output",
+        /// Is the change within the contract?
+        Diff = "diff",
+        /// Does the reviewer accept the candidate?
+        Review = "review",
+        /// Did the acceptance commands pass?
+        Acceptance = "acceptance",
+        /// Is the tree they tested unchanged?
+        Tree = "tree",
     }
 }
 

@@ -3,23 +3,23 @@
 //! A tier is requested by name and enforced exactly: a sandbox that cannot be made as requested is
 //! refused, and never replaced by a weaker one.
 
-use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a sandbox is made of; a stronger tier is greater.
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Tier {
-    /// Landlock and seccomp on the host's own file system; needs no user namespace.
-    Landlock,
-    /// Namespaces of its own with a minimal root, and Landlock and seccomp inside.
-    #[default]
-    Namespaces,
+use crate::words;
+
+words! {
+    /// What a sandbox is made of; a stronger tier is greater.
+    #[derive(Default, PartialOrd, Ord, Deserialize, JsonSchema)]
+    pub enum Tier {
+        /// Landlock and seccomp on the host's own file system; needs no user namespace.
+        Landlock = "landlock",
+        /// Namespaces of its own with a minimal root, and Landlock and seccomp inside.
+        #[default]
+        Namespaces = "namespaces",
+    }
 }
 
 /// Which processes a sandbox of tier `namespaces` sees in its `/proc`.
@@ -108,19 +108,8 @@ const LANDLOCK: [Gap; 11] = [
 ];
 
 impl Tier {
-    /// Weakest first.
-    pub const ALL: [Self; 2] = [Self::Landlock, Self::Namespaces];
-
     pub fn is_strongest(&self) -> bool {
         *self == Self::Namespaces
-    }
-
-    /// The name in contracts, flags and evidence.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Landlock => "landlock",
-            Self::Namespaces => "namespaces",
-        }
     }
 
     /// What a sandbox of this tier does not stop.
@@ -136,12 +125,6 @@ impl Tier {
     pub fn excuses(self, processes: Processes, probe: &str) -> bool {
         let mut holes = self.holes(processes).iter();
         holes.any(|hole| hole.probes.contains(&probe))
-    }
-}
-
-impl fmt::Display for Tier {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
     }
 }
 

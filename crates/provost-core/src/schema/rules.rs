@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::leaf::{FORMATS, PATTERNS, TextFormat, TextPattern};
 use crate::json::Node;
+use crate::words;
 
 /// The rules of one schema.
 #[derive(Debug)]
@@ -172,17 +173,18 @@ fn prefixed(words: &Map<String, Value>) -> Vec<(String, Rule)> {
     patterns.into_iter().flatten().filter_map(prefix).collect()
 }
 
-/// A type of JSON.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
-    Null,
-    Boolean,
-    Text,
-    Number,
-    Integer,
-    Array,
-    Object,
-    Unknown,
+words! {
+    /// A type of JSON.
+    pub(super) enum Kind {
+        Null = "null",
+        Boolean = "boolean",
+        Text = "string",
+        Number = "number",
+        Integer = "integer",
+        Array = "array",
+        Object = "object",
+        Unknown = "nothing",
+    }
 }
 
 fn kinds(kind: &Value) -> Vec<Kind> {
@@ -203,19 +205,6 @@ impl Kind {
             "array" => Self::Array,
             "object" => Self::Object,
             _ => Self::Unknown,
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Null => "null",
-            Self::Boolean => "boolean",
-            Self::Text => "string",
-            Self::Number => "number",
-            Self::Integer => "integer",
-            Self::Array => "array",
-            Self::Object => "object",
-            Self::Unknown => "nothing",
         }
     }
 

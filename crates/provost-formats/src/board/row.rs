@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use provost_core::schema::leaf::{self, UtcTime};
 use provost_core::text_schema;
+use provost_core::words;
 
 /// `T-` and digits, or 36 hexadecimal digits and dashes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -54,51 +55,26 @@ impl fmt::Display for TaskId {
 
 text_schema!(TaskId, { "type": "string", "pattern": leaf::TASK_ID });
 
-/// The state of a task.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// No worker has begun.
-    Todo,
-    /// Its owner works on it.
-    InProgress,
-    /// It waits until its blocker is resolved.
-    Blocked,
-    /// It is finished, and the result was checked.
-    Done,
-    /// It ended without success.
-    Failed,
-    /// It was withdrawn.
-    Canceled,
+words! {
+    /// The state of a task.
+    #[derive(PartialOrd, Ord, Deserialize, JsonSchema)]
+    pub enum Status {
+        /// No worker has begun.
+        Todo = "todo",
+        /// Its owner works on it.
+        InProgress = "in_progress",
+        /// It waits until its blocker is resolved.
+        Blocked = "blocked",
+        /// It is finished, and the result was checked.
+        Done = "done",
+        /// It ended without success.
+        Failed = "failed",
+        /// It was withdrawn.
+        Canceled = "canceled",
+    }
 }
 
 impl Status {
-    pub const ALL: [Self; 6] = [
-        Self::Todo,
-        Self::InProgress,
-        Self::Blocked,
-        Self::Done,
-        Self::Failed,
-        Self::Canceled,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Todo => "todo",
-            Self::InProgress => "in_progress",
-            Self::Blocked => "blocked",
-            Self::Done => "done",
-            Self::Failed => "failed",
-            Self::Canceled => "canceled",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
-
     pub fn is_terminal(self) -> bool {
         match self {
             Self::Done | Self::Failed | Self::Canceled => true,
@@ -119,43 +95,18 @@ impl Status {
     }
 }
 
-impl fmt::Display for Status {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
-    }
-}
-
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Priority {
-    /// When there is nothing else.
-    Low,
-    /// In its turn.
-    #[default]
-    Normal,
-    /// Before the others.
-    High,
-    /// At once.
-    Critical,
-}
-
-impl Priority {
-    /// Every priority, the least urgent first.
-    pub const ALL: [Self; 4] = [Self::Low, Self::Normal, Self::High, Self::Critical];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Normal => "normal",
-            Self::High => "high",
-            Self::Critical => "critical",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.name() == name)
+words! {
+    #[derive(PartialOrd, Ord, Deserialize, Default, JsonSchema)]
+    pub enum Priority {
+        /// When there is nothing else.
+        Low = "low",
+        /// In its turn.
+        #[default]
+        Normal = "normal",
+        /// Before the others.
+        High = "high",
+        /// At once.
+        Critical = "critical",
     }
 }
 
