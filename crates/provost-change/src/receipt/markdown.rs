@@ -62,7 +62,7 @@ mod tests {
             "health": { "before": 90, "after": 88, "delta": -1 },
         }));
         assert!(
-            page.contains("- verdict: clean\n- intent: 01 - verdict: forged\n"),
+            page.contains("- verdict: clean\n- intent: 01\\n- verdict: forged\n"),
             "{page}"
         );
         assert!(

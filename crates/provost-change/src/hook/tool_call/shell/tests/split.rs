@@ -1,5 +1,10 @@
 //! Lines that bash splits in its own way, and tools that change the files of a project.
 
+use proptest::prelude::*;
+use provost_core::gate::command::split;
+
+use super::super::cut::cut;
+use super::super::token::{End, Token, Word};
 use super::is_allowed;
 
 /// Lines that bash splits in its own way; each of them writes outside of `docs`.
@@ -84,4 +89,16 @@ fn what_bash_splits_in_its_own_way_is_split_so_or_refused() {
 fn tools_that_change_a_project_are_seen() {
     let passed: Vec<_> = PROJECTS.iter().filter(|line| is_allowed(line)).collect();
     assert!(passed.is_empty(), "{passed:#?}");
+}
+
+proptest! {
+    /// What the command gate lets pass has the same words for the hook.
+    #[test]
+    fn both_readers_find_the_same_words(line in "[ab=~:#é1\\-./ \t'\"\\\\]{0,16}") {
+        if let Ok(words) = split(&line) {
+            let words = words.into_iter().map(|word| Token::Word(Word::plain(word)));
+            let tokens: Vec<Token> = words.chain([Token::End(End::Then)]).collect();
+            prop_assert_eq!(cut(&line).ok(), Some(tokens));
+        }
+    }
 }
