@@ -3,43 +3,30 @@
 use serde_json::{Map, Value};
 
 use provost_core::record::{Event, Level};
+use provost_core::words;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Happening {
-    /// It was declared and its agent may edit.
-    Declared,
-    /// It was declared and waits.
-    Queued,
-    Refused,
-    /// It waited, and its agent may edit from here on.
-    Promoted,
-    /// The touched paths were compared with the declared ones.
-    Checked,
-    /// Another agent took it over.
-    Recovered,
-    /// Its agent finished, and got a verdict.
-    Judged,
-    Closed,
-    /// Its time began anew.
-    Reset,
+words! {
+    pub enum Happening {
+        /// It was declared and its agent may edit.
+        Declared = "INTENT_DECLARED",
+        /// It was declared and waits.
+        Queued = "INTENT_QUEUED",
+        Refused = "INTENT_REFUSED",
+        /// It waited, and its agent may edit from here on.
+        Promoted = "INTENT_PROMOTED",
+        /// The touched paths were compared with the declared ones.
+        Checked = "INTENT_CHECKED",
+        /// Another agent took it over.
+        Recovered = "INTENT_RECOVERED",
+        /// Its agent finished, and got a verdict.
+        Judged = "FINISH_JUDGED",
+        Closed = "INTENT_CLOSED",
+        /// Its time began anew.
+        Reset = "INTENT_RESET",
+    }
 }
 
 impl Happening {
-    /// Its name in the ledger and in the registry.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Declared => "INTENT_DECLARED",
-            Self::Queued => "INTENT_QUEUED",
-            Self::Refused => "INTENT_REFUSED",
-            Self::Promoted => "INTENT_PROMOTED",
-            Self::Checked => "INTENT_CHECKED",
-            Self::Recovered => "INTENT_RECOVERED",
-            Self::Judged => "FINISH_JUDGED",
-            Self::Closed => "INTENT_CLOSED",
-            Self::Reset => "INTENT_RESET",
-        }
-    }
-
     pub fn event(self, intent_id: &str, ts: String, facts: Value) -> Event {
         let level = match self {
             Self::Refused => Level::Warn,

@@ -9,6 +9,7 @@ use crate::intent::{Ownership, State};
 use crate::scope::{ChangeScope, Relation, covers};
 use provost_core::checkout::{CheckoutState, DirtyFile, Moved, Snapshot, StartState};
 use provost_core::path::RawPath;
+use provost_core::words;
 
 /// A dirty file that another live agent has declared as well.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,38 +56,28 @@ impl AtStart {
     }
 }
 
-/// How a dirty path relates to a change that ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
-    /// In scope, but not among the paths that the agent says it touched.
-    MissingEvidence,
-    /// In scope, and among the paths that the agent says it touched.
-    DeclaredScopeDirty,
-    /// Declared by another live agent.
-    ForeignAttributed,
-    /// It was dirty with the same content when the intent was declared.
-    Preexisting,
-    /// It became dirty since, and no agent declared it.
-    New,
-    /// It changed since, and no agent declared it.
-    Modified,
-    /// Its state at the start is unknown.
-    Unknown,
+words! {
+    /// How a dirty path relates to a change that ends.
+    #[derive(PartialOrd, Ord)]
+    pub enum Class {
+        /// In scope, but not among the paths that the agent says it touched.
+        MissingEvidence = "missing_evidence",
+        /// In scope, and among the paths that the agent says it touched.
+        DeclaredScopeDirty = "declared_scope_dirty",
+        /// Declared by another live agent.
+        ForeignAttributed = "foreign_attributed_outside_scope",
+        /// It was dirty with the same content when the intent was declared.
+        Preexisting = "preexisting_unscoped_dirty",
+        /// It became dirty since, and no agent declared it.
+        New = "new_unattributed_unscoped_dirty",
+        /// It changed since, and no agent declared it.
+        Modified = "modified_unattributed_unscoped_dirty",
+        /// Its state at the start is unknown.
+        Unknown = "unknown_unattributed_unscoped_dirty",
+    }
 }
 
 impl Class {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MissingEvidence => "missing_evidence",
-            Self::DeclaredScopeDirty => "declared_scope_dirty",
-            Self::ForeignAttributed => "foreign_attributed_outside_scope",
-            Self::Preexisting => "preexisting_unscoped_dirty",
-            Self::New => "new_unattributed_unscoped_dirty",
-            Self::Modified => "modified_unattributed_unscoped_dirty",
-            Self::Unknown => "unknown_unattributed_unscoped_dirty",
-        }
-    }
-
     /// Whether it is out of scope and no agent declared it.
     pub fn is_unattributed(self) -> bool {
         matches!(self, Self::New | Self::Modified | Self::Unknown)
@@ -107,28 +98,18 @@ pub struct Attribution {
     pub class: Class,
 }
 
-/// Why a change cannot end yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Block {
-    /// A dirty file in scope that is missing from the agent's evidence.
-    MissingEvidence,
-    /// A dirty file in scope that another agent has declared, too.
-    ForeignDirtyOverlap,
-    /// A dirty file out of scope that no agent declared, with [`Strictness::Strict`].
-    OwnUnscopedDirty,
-    /// A file of the change whose staged content is neither that of the commit nor that on disk:
-    /// a commit would take what was not judged.
-    StagedNotJudged,
-}
-
-impl Block {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MissingEvidence => "missing_evidence",
-            Self::ForeignDirtyOverlap => "foreign_dirty_overlap",
-            Self::OwnUnscopedDirty => "own_unscoped_dirty",
-            Self::StagedNotJudged => "staged_not_judged",
-        }
+words! {
+    /// Why a change cannot end yet.
+    pub enum Block {
+        /// A dirty file in scope that is missing from the agent's evidence.
+        MissingEvidence = "missing_evidence",
+        /// A dirty file in scope that another agent has declared, too.
+        ForeignDirtyOverlap = "foreign_dirty_overlap",
+        /// A dirty file out of scope that no agent declared, with [`Strictness::Strict`].
+        OwnUnscopedDirty = "own_unscoped_dirty",
+        /// A file of the change whose staged content is neither that of the commit nor that on disk:
+        /// a commit would take what was not judged.
+        StagedNotJudged = "staged_not_judged",
     }
 }
 

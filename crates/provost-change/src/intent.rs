@@ -11,6 +11,7 @@ use provost_core::checkout::Snapshot;
 use provost_core::lease::Owner;
 use provost_core::path::RawPath;
 use provost_core::time;
+use provost_core::words;
 use provost_lens::structure::budget::Strictness;
 
 /// The newest version of records that this program reads; later ones are kept and reported.
@@ -36,38 +37,27 @@ pub fn clamp(seconds: Option<i64>, limits: [u32; 3]) -> u32 {
     }
 }
 
-/// The stored state. The answer of a tool is another thing and never stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// It holds its scope.
-    Active,
-    /// It waits and holds nothing.
-    Queued,
-    /// It was accepted and cleared, or its owner cleared it.
-    Clean,
-    Expired,
-    /// Its owner died, and a sweep closed it.
-    Orphaned,
-    /// It was refused at its start and never held anything.
-    Refused,
-    /// Its own agent declared another one in its place.
-    Replaced,
+words! {
+    /// The stored state. The answer of a tool is another thing and never stored.
+    #[derive(Deserialize)]
+    pub enum State {
+        /// It holds its scope.
+        Active = "active",
+        /// It waits and holds nothing.
+        Queued = "queued",
+        /// It was accepted and cleared, or its owner cleared it.
+        Clean = "clean",
+        Expired = "expired",
+        /// Its owner died, and a sweep closed it.
+        Orphaned = "orphaned",
+        /// It was refused at its start and never held anything.
+        Refused = "refused",
+        /// Its own agent declared another one in its place.
+        Replaced = "replaced",
+    }
 }
 
 impl State {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Queued => "queued",
-            Self::Clean => "clean",
-            Self::Expired => "expired",
-            Self::Orphaned => "orphaned",
-            Self::Refused => "refused",
-            Self::Replaced => "replaced",
-        }
-    }
-
     /// Whether it can still hold files: active or queued.
     pub fn is_open(self) -> bool {
         match self {
@@ -77,25 +67,16 @@ impl State {
     }
 }
 
-/// The result of the last scope check; it does not change the state of the intent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ScopeStatus {
-    /// Everything that was touched is declared as allowed.
-    Clean,
-    /// Everything that was touched is declared, some of it only as related.
-    Expanded,
-    /// Something that was touched is not declared, or is forbidden.
-    Violated,
-}
-
-impl ScopeStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Clean => "clean",
-            Self::Expanded => "expanded",
-            Self::Violated => "violated",
-        }
+words! {
+    /// The result of the last scope check; it does not change the state of the intent.
+    #[derive(Deserialize)]
+    pub enum ScopeStatus {
+        /// Everything that was touched is declared as allowed.
+        Clean = "clean",
+        /// Everything that was touched is declared, some of it only as related.
+        Expanded = "expanded",
+        /// Something that was touched is not declared, or is forbidden.
+        Violated = "violated",
     }
 }
 
@@ -168,35 +149,25 @@ pub struct Intent {
     pub left: Option<BTreeMap<RawPath, Option<String>>>,
 }
 
-/// The owner of an intent as a viewer sees it, and whether that owner is alive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ownership {
-    /// The viewer's own.
-    OwnActive,
-    /// The viewer's own, but its lease was not renewed in time.
-    OwnStale,
-    /// Of another live agent.
-    ForeignActive,
-    /// Of another live agent that did not renew its lease.
-    ForeignStale,
-    /// Of an agent that is dead.
-    Recoverable,
-    Expired,
+words! {
+    /// The owner of an intent as a viewer sees it, and whether that owner is alive.
+    #[derive(Deserialize)]
+    pub enum Ownership {
+        /// The viewer's own.
+        OwnActive = "own_active",
+        /// The viewer's own, but its lease was not renewed in time.
+        OwnStale = "own_stale",
+        /// Of another live agent.
+        ForeignActive = "foreign_active",
+        /// Of another live agent that did not renew its lease.
+        ForeignStale = "foreign_stale",
+        /// Of an agent that is dead.
+        Recoverable = "recoverable",
+        Expired = "expired",
+    }
 }
 
 impl Ownership {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::OwnActive => "own_active",
-            Self::OwnStale => "own_stale",
-            Self::ForeignActive => "foreign_active",
-            Self::ForeignStale => "foreign_stale",
-            Self::Recoverable => "recoverable",
-            Self::Expired => "expired",
-        }
-    }
-
     /// Whether another live agent owns it.
     pub fn is_live_foreign(self) -> bool {
         matches!(self, Self::ForeignActive | Self::ForeignStale)

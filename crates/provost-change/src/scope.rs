@@ -10,6 +10,7 @@ use crate::hook::guard::never;
 use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::path::{PathError, RawPath, RepoPath};
+use provost_core::words;
 use provost_lens::structure::pattern;
 
 /// The most entries a list may have.
@@ -71,25 +72,16 @@ fn shown(entry: &str) -> String {
     entry.chars().take(80).collect()
 }
 
-/// Where a path lies relative to a scope.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Relation {
-    /// It is one of the files to touch, or lies below one.
-    OwnAllowed,
-    /// It may be touched in passing.
-    OwnRelated,
-    /// It is not declared.
-    Outside,
-}
-
-impl Relation {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::OwnAllowed => "own_allowed",
-            Self::OwnRelated => "own_related",
-            Self::Outside => "outside",
-        }
+words! {
+    /// Where a path lies relative to a scope.
+    #[derive(Deserialize)]
+    pub enum Relation {
+        /// It is one of the files to touch, or lies below one.
+        OwnAllowed = "own_allowed",
+        /// It may be touched in passing.
+        OwnRelated = "own_related",
+        /// It is not declared.
+        Outside = "outside",
     }
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::json;
 use crate::object::sha256;
 use crate::path::RawPath;
+use crate::words;
 
 /// Stands for a path that does not exist.
 pub const ABSENT: &str = "-";
@@ -58,27 +59,17 @@ pub struct Snapshot {
 /// What differs between two trees: mode and object before and after, or [`ABSENT`].
 pub type Moved = BTreeMap<RawPath, (String, String)>;
 
-/// The state of a dirty path when an intent was declared, compared with its present state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StartState {
-    /// There is no snapshot, or the content could not be read.
-    Unknown,
-    /// It was clean.
-    Absent,
-    /// It was dirty with the same content.
-    PresentSame,
-    /// It was dirty with other content.
-    PresentChanged,
-}
-
-impl StartState {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Absent => "absent",
-            Self::PresentSame => "present_same",
-            Self::PresentChanged => "present_changed",
-        }
+words! {
+    /// The state of a dirty path when an intent was declared, compared with its present state.
+    pub enum StartState {
+        /// There is no snapshot, or the content could not be read.
+        Unknown = "unknown",
+        /// It was clean.
+        Absent = "absent",
+        /// It was dirty with the same content.
+        PresentSame = "present_same",
+        /// It was dirty with other content.
+        PresentChanged = "present_changed",
     }
 }
 

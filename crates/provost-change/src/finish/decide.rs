@@ -8,32 +8,24 @@ use crate::intent::{ScopeStatus, State};
 use crate::scope::{ChangeScope, ScopeError, normalise};
 use provost_core::checkout::CheckoutState;
 use provost_core::path::{RawPath, RepoPath};
+use provost_core::words;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FinishStatus {
-    /// The evidence, the scope and the structure hold.
-    Accepted,
-    /// This change holds; the checkout also has changes outside of its scope.
-    AcceptedWithExternalChanges,
-    /// There is not enough evidence to judge by.
-    Unverified,
-    /// The scope, the structure or a gate is violated.
-    Violated,
-    /// The time of the intent is over, or the analysis from before differs from the declared one.
-    Expired,
+words! {
+    pub enum FinishStatus {
+        /// The evidence, the scope and the structure hold.
+        Accepted = "accepted",
+        /// This change holds; the checkout also has changes outside of its scope.
+        AcceptedWithExternalChanges = "accepted_with_external_changes",
+        /// There is not enough evidence to judge by.
+        Unverified = "unverified",
+        /// The scope, the structure or a gate is violated.
+        Violated = "violated",
+        /// The time of the intent is over, or the analysis from before differs from the declared one.
+        Expired = "expired",
+    }
 }
 
 impl FinishStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::AcceptedWithExternalChanges => "accepted_with_external_changes",
-            Self::Unverified => "unverified",
-            Self::Violated => "violated",
-            Self::Expired => "expired",
-        }
-    }
-
     pub fn is_accepted(self) -> bool {
         matches!(self, Self::Accepted | Self::AcceptedWithExternalChanges)
     }

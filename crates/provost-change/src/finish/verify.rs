@@ -10,24 +10,16 @@ use provost_lens::structure::compare::{Delta, DeltaVerdict, compare, not_applica
 use provost_lens::structure::health::Points;
 use provost_lens::structure::profile::{self, Profile};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PatchStatus {
-    Accepted,
-    /// This change is fine; the structure became worse outside of its scope.
-    AcceptedWithExternalChanges,
-    /// The analyses do not allow a judgement.
-    Unverified,
-    Violated,
-}
+use provost_core::words;
 
-impl PatchStatus {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::AcceptedWithExternalChanges => "accepted_with_external_changes",
-            Self::Unverified => "unverified",
-            Self::Violated => "violated",
-        }
+words! {
+    pub enum PatchStatus {
+        Accepted = "accepted",
+        /// This change is fine; the structure became worse outside of its scope.
+        AcceptedWithExternalChanges = "accepted_with_external_changes",
+        /// The analyses do not allow a judgement.
+        Unverified = "unverified",
+        Violated = "violated",
     }
 }
 

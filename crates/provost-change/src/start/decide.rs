@@ -6,6 +6,8 @@ use serde::Deserialize;
 use crate::conflict::Conflict;
 use crate::hygiene::AtStart;
 
+use provost_core::words;
+
 /// What to do when another agent has declared the same files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -17,45 +19,26 @@ pub enum OnConflict {
     Queue,
 }
 
-/// What to do about uncommitted changes in the files to be touched.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum DirtyPolicy {
-    /// Refuse the start.
-    #[default]
-    Block,
-    /// Take them for the agent's own unfinished work.
-    ContinueOwnWip,
-}
-
-impl DirtyPolicy {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Block => "block",
-            Self::ContinueOwnWip => "continue_own_wip",
-        }
+words! {
+    /// What to do about uncommitted changes in the files to be touched.
+    #[derive(Default, Deserialize, JsonSchema)]
+    pub enum DirtyPolicy {
+        /// Refuse the start.
+        #[default]
+        Block = "block",
+        /// Take them for the agent's own unfinished work.
+        ContinueOwnWip = "continue_own_wip",
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StartStatus {
-    /// No analysis describes the checkout as it is.
-    NeedsAnalysis,
-    /// Other agents hold the files, and this one waits.
-    Queued,
-    Blocked,
-    Active,
-}
-
-impl StartStatus {
-    /// Its name in payloads.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NeedsAnalysis => "needs_analysis",
-            Self::Queued => "queued",
-            Self::Blocked => "blocked",
-            Self::Active => "active",
-        }
+words! {
+    pub enum StartStatus {
+        /// No analysis describes the checkout as it is.
+        NeedsAnalysis = "needs_analysis",
+        /// Other agents hold the files, and this one waits.
+        Queued = "queued",
+        Blocked = "blocked",
+        Active = "active",
     }
 }
 
