@@ -11,19 +11,19 @@ pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result
         "tar" | "gtar" | "bsdtar" => tar(reader, arguments)?,
         "unzip" => unzip(reader, arguments)?,
         "zip" => {
-            let given = Given::read(arguments, "bntxi", &[], Order::Mixed);
+            let given = Given::read(arguments, "bntxi", "", Order::Mixed);
             let target = given.words.first().filter(|word| word.text != "-");
             reader.add_all(target)?;
-            if given.has(&["m", "move"]) {
+            if given.has("m move") {
                 reader.add_all(given.words.iter().skip(1))?;
             }
         }
         "7z" | "7za" | "7zr" => seven(reader, arguments)?,
         "cpio" => {
-            let given = Given::read(arguments, "CDEFHIOR", &["directory", "file"], Order::Mixed);
-            reader.add_all(given.values(&["O", "F", "file"]))?;
-            if given.has(&["i", "extract", "p", "pass-through"]) && !given.has(&["t", "list"]) {
-                unpacked(reader, given.values(&["D", "directory"]).next())?;
+            let given = Given::read(arguments, "CDEFHIOR", "directory file", Order::Mixed);
+            reader.add_all(given.values("O F file"))?;
+            if given.has("i extract p pass-through") && !given.has("t list") {
+                unpacked(reader, given.values("D directory").next())?;
             }
         }
         "ar" => {
@@ -48,29 +48,12 @@ fn unpacked(reader: &mut Reader, place: Option<&Word>) -> Result<(), EventError>
 
 /// A file that replaces another.
 fn packed(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    let given = Given::read(
-        arguments,
-        "oSTD",
-        &["suffix", "output-dir-flat"],
-        Order::Mixed,
-    );
-    let reads = [
-        "c",
-        "stdout",
-        "to-stdout",
-        "t",
-        "test",
-        "l",
-        "list",
-        "h",
-        "help",
-        "V",
-        "version",
-    ];
-    if given.has(&reads) {
+    let given = Given::read(arguments, "oSTD", "suffix output-dir-flat", Order::Mixed);
+    let reads = "c stdout to-stdout t test l list h help V version";
+    if given.has(reads) {
         return Ok(());
     }
-    reader.add_all(given.values(&["o"]))?;
+    reader.add_all(given.values("o"))?;
     reader.add_all(given.words.iter().filter(|word| word.text != "-"))
 }
 
@@ -96,59 +79,34 @@ fn dashed(arguments: &[Word], values: &str) -> Vec<Word> {
 
 fn tar(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
     const VALUES: &str = "bCfFgHIKLNTVX";
-    let longs = [
-        "file",
-        "directory",
-        "exclude",
-        "files-from",
-        "transform",
-        "strip-components",
-        "use-compress-program",
-        "to-command",
-        "checkpoint-action",
-    ];
-    let given = Given::read(&dashed(arguments, VALUES), VALUES, &longs, Order::Mixed);
-    if given.has(&[
-        "to-command",
-        "F",
-        "use-compress-program",
-        "I",
-        "checkpoint-action",
-    ]) {
+    let longs = "\
+        file directory exclude files-from transform strip-components use-compress-program \
+        to-command checkpoint-action";
+    let given = Given::read(&dashed(arguments, VALUES), VALUES, longs, Order::Mixed);
+    if given.has("to-command F use-compress-program I checkpoint-action") {
         return Err(EventError::Obscure(
             "tar with a program of its own".to_owned(),
         ));
     }
-    let absolute = ["P", "absolute-names"];
-    if given.has(&["remove-files"]) || given.has(&["x", "extract", "get"]) && given.has(&absolute) {
+    let absolute = "P absolute-names";
+    if given.has("remove-files") || given.has("x extract get") && given.has(absolute) {
         return Err(EventError::Obscure(
             "tar that removes files, or leaves its directory,".to_owned(),
         ));
     }
-    if given.has(&["x", "extract", "get"]) {
-        if given.has(&["O", "to-stdout"]) {
+    if given.has("x extract get") {
+        if given.has("O to-stdout") {
             return Ok(());
         }
-        let places: Vec<&Word> = given.values(&["C", "directory"]).collect();
+        let places: Vec<&Word> = given.values("C directory").collect();
         if places.len() > 1 {
             return Err(EventError::Obscure("tar with two directories".to_owned()));
         }
         return unpacked(reader, places.first().copied());
     }
-    let makes = [
-        "c",
-        "create",
-        "r",
-        "append",
-        "u",
-        "update",
-        "A",
-        "catenate",
-        "concatenate",
-        "delete",
-    ];
-    if given.has(&makes) {
-        let files = given.values(&["f", "file"]);
+    let makes = "c create r append u update A catenate concatenate delete";
+    if given.has(makes) {
+        let files = given.values("f file");
         let files: Vec<&Word> = files.filter(|word| word.text != "-").collect();
         reader.add_all(files)?;
     }
@@ -156,11 +114,11 @@ fn tar(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
 }
 
 fn unzip(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    let given = Given::read(arguments, "dP", &[], Order::Mixed);
-    if given.words.is_empty() || given.has(&["l", "t", "p", "v", "Z", "z"]) {
+    let given = Given::read(arguments, "dP", "", Order::Mixed);
+    if given.words.is_empty() || given.has("l t p v Z z") {
         return Ok(());
     }
-    unpacked(reader, given.values(&["d"]).next())
+    unpacked(reader, given.values("d").next())
 }
 
 fn seven(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {

@@ -27,62 +27,21 @@ fn kept(word: &Word) -> Word {
 }
 
 fn curl(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    const WRITTEN: [&str; 13] = [
-        "alt-svc",
-        "libcurl",
-        "o",
-        "output",
-        "D",
-        "dump-header",
-        "c",
-        "cookie-jar",
-        "trace",
-        "trace-ascii",
-        "stderr",
-        "etag-save",
-        "hsts",
-    ];
-    let longs = [
-        "alt-svc",
-        "libcurl",
-        "output",
-        "output-dir",
-        "dump-header",
-        "cookie-jar",
-        "trace",
-        "trace-ascii",
-        "stderr",
-        "etag-save",
-        "hsts",
-        "header",
-        "data",
-        "data-binary",
-        "data-raw",
-        "request",
-        "user",
-        "user-agent",
-        "url",
-        "max-time",
-        "connect-timeout",
-        "retry",
-        "form",
-        "config",
-        "cacert",
-    ];
-    let given = Given::read(
-        arguments,
-        "AbcCdDeEFHKmoPQrtTuUwxXyYz",
-        &longs,
-        Order::Mixed,
-    );
-    if given.has(&["K", "config"]) {
+    const WRITTEN: &str = "\
+        alt-svc libcurl o output D dump-header c cookie-jar trace trace-ascii stderr \
+        etag-save hsts";
+    let longs = "alt-svc libcurl output output-dir dump-header cookie-jar trace trace-ascii stderr \
+        etag-save hsts header data data-binary data-raw request user user-agent url max-time \
+        connect-timeout retry form config cacert";
+    let given = Given::read(arguments, "AbcCdDeEFHKmoPQrtTuUwxXyYz", longs, Order::Mixed);
+    if given.has("K config") {
         return Err(EventError::Obscure("curl --config".to_owned()));
     }
-    let place = given.values(&["output-dir"]).next().cloned();
+    let place = given.values("output-dir").next().cloned();
     reader.inside(place.as_ref(), |reader| {
-        let files = given.values(&WRITTEN).filter(|word| word.text != "-");
+        let files = given.values(WRITTEN).filter(|word| word.text != "-");
         reader.add_all(&files.cloned().collect::<Vec<_>>())?;
-        if given.has(&["O", "remote-name", "remote-name-all"]) {
+        if given.has("O remote-name remote-name-all") {
             let names: Vec<Word> = given.words.iter().map(kept).collect();
             reader.add_all(&names)?;
         }
@@ -91,32 +50,21 @@ fn curl(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
 }
 
 fn wget(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    let longs = [
-        "output-document",
-        "directory-prefix",
-        "output-file",
-        "append-output",
-        "input-file",
-        "header",
-        "user-agent",
-        "timeout",
-        "tries",
-        "user",
-        "password",
-        "post-data",
-    ];
-    let given = Given::read(arguments, "ABDeIilOoPQRtTUwXa", &longs, Order::Mixed);
-    reader.add_all(given.values(&["o", "output-file", "a", "append-output"]))?;
-    if given.has(&["spider", "V", "version", "h", "help"]) {
+    let longs = "\
+        output-document directory-prefix output-file append-output input-file header \
+        user-agent timeout tries user password post-data";
+    let given = Given::read(arguments, "ABDeIilOoPQRtTUwXa", longs, Order::Mixed);
+    reader.add_all(given.values("o output-file a append-output"))?;
+    if given.has("spider V version h help") {
         return Ok(());
     }
-    let mut documents = given.values(&["O", "output-document"]).peekable();
+    let mut documents = given.values("O output-document").peekable();
     if documents.peek().is_some() {
         let files: Vec<&Word> = documents.filter(|word| word.text != "-").collect();
         return reader.add_all(files);
     }
-    let place = given.values(&["P", "directory-prefix"]).next();
-    if place.is_some() || given.has(&["r", "recursive", "m", "mirror", "i", "input-file"]) {
+    let place = given.values("P directory-prefix").next();
+    if place.is_some() || given.has("r recursive m mirror i input-file") {
         return reader.add(place.unwrap_or(&Word::plain(".")));
     }
     let names: Vec<Word> = given.words.iter().map(kept).collect();
@@ -125,12 +73,12 @@ fn wget(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
 
 /// What `gh` writes.
 fn gh(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    let given = Given::read(arguments, "RDpO", &["repo", "dir", "output"], Order::Mixed);
+    let given = Given::read(arguments, "RDpO", "repo dir output", Order::Mixed);
     let words: Vec<&str> = given.words.iter().map(|word| word.text.as_str()).collect();
     match words.as_slice() {
         ["pr", "checkout" | "co", ..] => Err(EventError::Obscure("gh pr checkout".to_owned())),
         ["repo", "clone", ..] | ["release" | "run", "download", ..] => {
-            let place = given.values(&["D", "dir", "O", "output"]).next();
+            let place = given.values("D dir O output").next();
             reader.add(place.or(given.words.get(3)).unwrap_or(&Word::plain(".")))
         }
         _ => Ok(()),

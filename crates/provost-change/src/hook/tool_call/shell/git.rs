@@ -1,89 +1,25 @@
 //! Says what git writes, where its arguments name it; nothing is guessed where they do not.
 
-use super::options::{Given, Order};
+use super::options::{Given, Order, is_among};
 use super::program::destination;
 use super::token::Word;
 use super::{Reader, short};
 use crate::hook::tool_call::EventError;
 
 /// Subcommands that leave the files of a checkout unchanged.
-const HARMLESS: &[&str] = &[
-    "add",
-    "annotate",
-    "blame",
-    "branch",
-    "cat-file",
-    "check-attr",
-    "check-ignore",
-    "cherry",
-    "commit",
-    "commit-tree",
-    "count-objects",
-    "describe",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "fetch",
-    "for-each-ref",
-    "fsck",
-    "gc",
-    "grep",
-    "hash-object",
-    "help",
-    "log",
-    "ls-files",
-    "ls-remote",
-    "ls-tree",
-    "merge-base",
-    "merge-tree",
-    "mktree",
-    "name-rev",
-    "notes",
-    "push",
-    "range-diff",
-    "reflog",
-    "remote",
-    "rev-list",
-    "rev-parse",
-    "shortlog",
-    "show",
-    "show-branch",
-    "show-ref",
-    "status",
-    "tag",
-    "update-index",
-    "var",
-    "verify-commit",
-    "verify-tag",
-    "version",
-    "whatchanged",
-    "write-tree",
-];
+const HARMLESS: &str = "\
+    add annotate blame branch cat-file check-attr check-ignore cherry commit commit-tree \
+    count-objects describe diff diff-files diff-index diff-tree fetch for-each-ref fsck gc \
+    grep hash-object help log ls-files ls-remote ls-tree merge-base merge-tree mktree \
+    name-rev notes push range-diff reflog remote rev-list rev-parse shortlog show \
+    show-branch show-ref status tag update-index var verify-commit verify-tag version \
+    whatchanged write-tree";
 
 /// Settings that only affect authorship and output; any other may make git run a program.
-const SHOWING: &[&str] = &[
-    "advice.",
-    "author.",
-    "color.",
-    "column.",
-    "commit.gpgsign",
-    "committer.",
-    "core.abbrev",
-    "core.quotepath",
-    "diff.algorithm",
-    "diff.context",
-    "diff.renamelimit",
-    "diff.renames",
-    "gc.auto",
-    "init.defaultbranch",
-    "log.",
-    "push.default",
-    "status.",
-    "tag.gpgsign",
-    "user.name",
-    "user.email",
-];
+const SHOWING: &str = "\
+    advice. author. color. column. commit.gpgsign committer. core.abbrev core.quotepath \
+    diff.algorithm diff.context diff.renamelimit diff.renames gc.auto init.defaultbranch \
+    log. push.default status. tag.gpgsign user.name user.email";
 
 /// Programs that a setting or a variable may name, because they only print or do nothing.
 const IDLE: [&str; 4] = ["", "cat", "true", ":"];
@@ -105,15 +41,9 @@ pub(super) fn is_harmless(name: &str, value: &str) -> bool {
 }
 
 pub(super) fn run(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    let longs = [
-        "git-dir",
-        "work-tree",
-        "namespace",
-        "super-prefix",
-        "config-env",
-    ];
-    let given = Given::read(arguments, "Cc", &longs, Order::First);
-    let places: Vec<Word> = given.values(&["C"]).cloned().collect();
+    let longs = "git-dir work-tree namespace super-prefix config-env";
+    let given = Given::read(arguments, "Cc", longs, Order::First);
+    let places: Vec<Word> = given.values("C").cloned().collect();
     let here = reader.directories.clone();
     for place in &places {
         reader.directories = reader.leads_to(place);
@@ -129,18 +59,18 @@ fn obscure(words: impl std::fmt::Display) -> EventError {
 
 /// Refuses settings that could give a harmless subcommand another meaning.
 fn settings(given: &Given) -> Result<(), EventError> {
-    if given.has(&["config-env", "exec-path"]) && !given.words.is_empty() {
+    if given.has("config-env exec-path") && !given.words.is_empty() {
         return Err(EventError::Setting("git --config-env".to_owned()));
     }
-    for set in given.values(&["c"]) {
+    for set in given.values("c") {
         let (name, value) = set.text.split_once('=').unwrap_or((&set.text, ""));
         let name = name.to_lowercase();
         let idle = name == "core.pager" && IDLE.contains(&value);
-        let shows = |own: &&str| match own.strip_suffix('.') {
-            Some(_) => name.starts_with(*own),
-            None => name == **own,
+        let shows = |own: &str| match own.strip_suffix('.') {
+            Some(_) => name.starts_with(own),
+            None => name == own,
         };
-        if name.contains('$') || !(idle || SHOWING.iter().any(shows)) {
+        if name.contains('$') || !(idle || SHOWING.split_whitespace().any(shows)) {
             return Err(EventError::Setting(format!("git -c {}", short(&set.text))));
         }
     }
@@ -155,8 +85,8 @@ fn verb(reader: &mut Reader, given: &Given) -> Result<(), EventError> {
         return Err(EventError::Program(short(&verb.text)));
     }
     let name = verb.text.as_str();
-    let elsewhere = given.has(&["git-dir", "work-tree"]);
-    if elsewhere && !HARMLESS.contains(&name) {
+    let elsewhere = given.has("git-dir work-tree");
+    if elsewhere && !is_among(name, HARMLESS) {
         return Err(obscure(format!("{name} with another directory of git")));
     }
     let long = |names: &[&str]| {
@@ -173,7 +103,7 @@ fn verb(reader: &mut Reader, given: &Given) -> Result<(), EventError> {
         "commit" if short_flags(rest, "CcFmtuS").contains('n') => {
             Err(EventError::Guard("git commit -n".to_owned()))
         }
-        name if HARMLESS.contains(&name) => {
+        name if is_among(name, HARMLESS) => {
             if let Some(word) = rest.iter().find(|word| runs_another(&word.text)) {
                 return Err(obscure(format!("{name} {}", short(&word.text))));
             }
@@ -184,7 +114,7 @@ fn verb(reader: &mut Reader, given: &Given) -> Result<(), EventError> {
         "rm" | "mv" => named(reader, name, rest),
         "restore" if long(&["--staged", "-S"]) && !is_asked(rest, "--worktree") => Ok(()),
         "restore" => {
-            let given = Given::read(rest, "sU", &["source", "conflict"], Order::Mixed);
+            let given = Given::read(rest, "sU", "source conflict", Order::Mixed);
             plainly(reader, name, &given.words)
         }
         "checkout" | "switch" => checkout(reader, name, rest),
@@ -202,7 +132,7 @@ fn verb(reader: &mut Reader, given: &Given) -> Result<(), EventError> {
         "config" => config(rest),
         "archive" | "format-patch" => packed(reader, name, rest),
         "clone" | "init" => {
-            let given = Given::read(rest, "bocuj", &["branch", "origin", "depth"], Order::Mixed);
+            let given = Given::read(rest, "bocuj", "branch origin depth", Order::Mixed);
             let at = usize::from(name == "clone");
             reader.add(given.words.get(at).unwrap_or(&Word::plain(".")))
         }
@@ -233,17 +163,8 @@ fn runs_another(word: &str) -> bool {
 
 /// Whether a word of `git reset` leaves the files unchanged: a path, a commit, or such an option.
 fn leaves_files(word: &str) -> bool {
-    const OPTIONS: [&str; 8] = [
-        "--",
-        "--soft",
-        "--mixed",
-        "-q",
-        "--quiet",
-        "-N",
-        "--intent-to-add",
-        "--no-refresh",
-    ];
-    !word.starts_with('-') || OPTIONS.contains(&word)
+    const OPTIONS: &str = "-- --soft --mixed -q --quiet -N --intent-to-add --no-refresh";
+    !word.starts_with('-') || is_among(word, OPTIONS)
 }
 
 /// The letters of short options in `words`, without the values of `with_value`.
@@ -277,9 +198,9 @@ fn short_flags(words: &[Word], with_value: &str) -> String {
 fn output(reader: &mut Reader, rest: &[Word]) -> Result<(), EventError> {
     let before = rest.iter().take_while(|word| word.text != "--");
     let words: Vec<Word> = before.cloned().collect();
-    let given = Given::read(&words, "", &["output"], Order::Mixed);
+    let given = Given::read(&words, "", "output", Order::Mixed);
     // `--output-indicator-new` and similar are other options.
-    reader.add_all(given.values(&["output"]))
+    reader.add_all(given.values("output"))
 }
 
 /// Adds the named paths; a pathspec pattern is no name.
@@ -292,8 +213,8 @@ fn plainly(reader: &mut Reader, verb: &str, words: &[Word]) -> Result<(), EventE
 }
 
 fn named(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventError> {
-    let given = Given::read(rest, "", &[], Order::Mixed);
-    if given.has(&["pathspec-from-file"]) {
+    let given = Given::read(rest, "", "", Order::Mixed);
+    if given.has("pathspec-from-file") {
         return Err(obscure(verb));
     }
     plainly(reader, verb, &given.words)?;
@@ -333,7 +254,7 @@ fn parted(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventErr
         _ if reads.contains(&second) => Ok(()),
         ("bundle", "create") => reader.add_all(rest.get(1)),
         ("worktree", "add") => {
-            let given = Given::read(&rest[1..], "bB", &["reason"], Order::Mixed);
+            let given = Given::read(&rest[1..], "bB", "reason", Order::Mixed);
             reader.add_all(given.words.first())
         }
         _ => Err(obscure(format!("{verb} {}", short(second)).trim_end())),
@@ -342,52 +263,28 @@ fn parted(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventErr
 
 /// Reading settings is harmless, and so is setting the name to commit under.
 fn config(rest: &[Word]) -> Result<(), EventError> {
-    let longs = ["file", "blob", "type", "default", "value", "comment"];
-    let given = Given::read(rest, "f", &longs, Order::Mixed);
+    let longs = "file blob type default value comment";
+    let given = Given::read(rest, "f", longs, Order::Mixed);
     let words: Vec<&str> = given.words.iter().map(|word| word.text.as_str()).collect();
-    let changes = [
-        "unset",
-        "unset-all",
-        "add",
-        "replace-all",
-        "edit",
-        "e",
-        "remove-section",
-        "rename-section",
-    ];
-    let reads = [
-        "get",
-        "get-all",
-        "get-regexp",
-        "get-urlmatch",
-        "get-color",
-        "list",
-        "l",
-    ];
-    if given.has(&changes) || given.words.iter().any(|word| word.computed) {
+    let changes = "unset unset-all add replace-all edit e remove-section rename-section";
+    let reads = "get get-all get-regexp get-urlmatch get-color list l";
+    if given.has(changes) || given.words.iter().any(|word| word.computed) {
         return Err(EventError::Guard("git config".to_owned()));
     }
     match words.as_slice() {
-        _ if given.has(&reads) => Ok(()),
+        _ if given.has(reads) => Ok(()),
         // With one more word, `get` would be a setting that is written.
         [] | [_] | ["get", _] => Ok(()),
-        ["user.name" | "user.email", _] if !given.has(&["global", "system", "f", "file"]) => Ok(()),
+        ["user.name" | "user.email", _] if !given.has("global system f file") => Ok(()),
         _ => Err(EventError::Guard("git config".to_owned())),
     }
 }
 
 /// Files that are made from commits.
 fn packed(reader: &mut Reader, verb: &str, rest: &[Word]) -> Result<(), EventError> {
-    let given = Given::read(
-        rest,
-        "ov",
-        &["output", "output-directory", "prefix"],
-        Order::Mixed,
-    );
-    let mut targets = given
-        .values(&["o", "output", "output-directory"])
-        .peekable();
-    if targets.peek().is_none() && verb == "format-patch" && !given.has(&["stdout"]) {
+    let given = Given::read(rest, "ov", "output output-directory prefix", Order::Mixed);
+    let mut targets = given.values("o output output-directory").peekable();
+    if targets.peek().is_none() && verb == "format-patch" && !given.has("stdout") {
         return reader.add(&Word::plain("."));
     }
     reader.add_all(&targets.cloned().collect::<Vec<_>>())

@@ -1,4 +1,6 @@
 //! Reads the options of a program as `getopt` does.
+//!
+//! Lists of words, here and in the tables of programs, are one text with blanks between the words.
 
 use super::token::Word;
 
@@ -22,7 +24,7 @@ impl Given {
     /// Reads `arguments`; `shorts` and `longs` are the options that take a value.
     ///
     /// A long option may be shortened, as `getopt` permits.
-    pub(super) fn read(arguments: &[Word], shorts: &str, longs: &[&str], order: Order) -> Self {
+    pub(super) fn read(arguments: &[Word], shorts: &str, longs: &str, order: Order) -> Self {
         let mut given = Self::default();
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
@@ -49,16 +51,16 @@ impl Given {
         &mut self,
         word: &Word,
         long: &str,
-        longs: &[&str],
+        longs: &str,
         rest: &mut impl Iterator<Item = &'a Word>,
     ) {
         let (name, value) = match long.split_once('=') {
             Some((name, value)) => (name, Some(word.with(value))),
             None => (long, None),
         };
-        let full = longs.iter().find(|full| full.starts_with(name));
+        let full = longs.split_whitespace().find(|full| full.starts_with(name));
         let value = value.or_else(|| full.and_then(|_| rest.next().cloned()));
-        let name = full.map_or(name, |full| *full);
+        let name = full.unwrap_or(name);
         self.options.push((name.to_owned(), value));
     }
 
@@ -79,16 +81,19 @@ impl Given {
         }
     }
 
-    pub(super) fn has(&self, names: &[&str]) -> bool {
-        self.options
-            .iter()
-            .any(|(name, _)| names.contains(&name.as_str()))
+    pub(super) fn has(&self, names: &str) -> bool {
+        self.options.iter().any(|(name, _)| is_among(name, names))
     }
 
-    pub(super) fn values(&self, names: &[&str]) -> impl Iterator<Item = &Word> {
+    pub(super) fn values(&self, names: &str) -> impl Iterator<Item = &Word> {
         self.options
             .iter()
-            .filter(move |(name, _)| names.contains(&name.as_str()))
+            .filter(move |(name, _)| is_among(name, names))
             .filter_map(|(_, value)| value.as_ref())
     }
+}
+
+/// Whether `word` is one of `words`.
+pub(super) fn is_among(word: &str, words: &str) -> bool {
+    words.split_whitespace().any(|one| one == word)
 }

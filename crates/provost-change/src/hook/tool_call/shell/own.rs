@@ -39,22 +39,22 @@ pub(super) fn renamed(name: &str, arguments: &[Word]) -> Result<(), EventError> 
 
 /// Refuses a command that only a person may run.
 pub(super) fn judge(arguments: &[Word]) -> Result<(), EventError> {
-    let longs = ["agent", "root"];
-    let given = Given::read(arguments, "", &longs, Order::Mixed);
+    let longs = "agent root";
+    let given = Given::read(arguments, "", longs, Order::Mixed);
     let words: Vec<&str> = given.words.iter().map(|word| word.text.as_str()).collect();
     let first = words.first().copied().unwrap_or_default();
     let second = words.get(1).copied().unwrap_or_default();
-    if given.has(&["help", "h"]) || first == "help" {
+    if given.has("help h") || first == "help" {
         return Ok(());
     }
     let refuse = |command: String| Err(EventError::Guard(command));
     if given.words.iter().take(2).any(|word| word.computed) {
         return refuse("a command of provost that only a shell knows".to_owned());
     }
-    if matches!(first, "sandbox" | "box") && given.has(&["allow"]) {
+    if matches!(first, "sandbox" | "box") && given.has("allow") {
         return refuse("provost sandbox --allow".to_owned());
     }
-    if first == "analyze" && given.has(&["write-baseline"]) {
+    if first == "analyze" && given.has("write-baseline") {
         return refuse("provost analyze --write-baseline".to_owned());
     }
     for (command, verb) in PERSONS {

@@ -1,6 +1,6 @@
 //! Says what programs write whose arguments name it.
 
-use super::options::{Given, Order};
+use super::options::{Given, Order, is_among};
 use super::token::Word;
 use super::{
     Reader, archive, fetch, git, is_opening, own, project, script, search, short, stream, wrapper,
@@ -22,205 +22,179 @@ enum Targets {
 
 /// A program that writes what its words name.
 struct Writer {
-    names: &'static [&'static str],
+    names: &'static str,
     /// Options that take a value.
     shorts: &'static str,
-    longs: &'static [&'static str],
+    longs: &'static str,
     targets: Targets,
     /// Options whose value is written.
-    into: &'static [&'static str],
+    into: &'static str,
     /// Without one of these, the program does not write its words, if there are any.
-    only: &'static [&'static str],
+    only: &'static str,
     /// With one of these, the program does not write its words.
-    unless: &'static [&'static str],
+    unless: &'static str,
 }
 
 const PLAIN: Writer = Writer {
-    names: &[
-        "dos2unix", "mkfifo", "rm", "rmdir", "shred", "sponge", "tee", "unix2dos", "unlink",
-    ],
+    names: "dos2unix mkfifo rm rmdir shred sponge tee unix2dos unlink",
     shorts: "",
-    longs: &[],
+    longs: "",
     targets: Targets::All,
-    into: &[],
-    only: &[],
-    unless: &[],
+    into: "",
+    only: "",
+    unless: "",
 };
 
 const WRITERS: &[Writer] = &[
     PLAIN,
     Writer {
-        names: &["touch"],
+        names: "touch",
         shorts: "rdt",
-        longs: &["reference", "date", "time"],
+        longs: "reference date time",
         ..PLAIN
     },
     Writer {
-        names: &["mkdir"],
+        names: "mkdir",
         shorts: "m",
-        longs: &["mode"],
+        longs: "mode",
         ..PLAIN
     },
     Writer {
-        names: &["truncate"],
+        names: "truncate",
         shorts: "sr",
-        longs: &["size", "reference"],
+        longs: "size reference",
         ..PLAIN
     },
     Writer {
-        names: &["mknod"],
+        names: "mknod",
         shorts: "m",
         targets: Targets::First,
         ..PLAIN
     },
     // A link is another way to write a file: both ends count.
     Writer {
-        names: &["mv", "ln", "link"],
+        names: "mv ln link",
         shorts: "tS",
-        longs: &["target-directory", "suffix"],
-        into: &["t", "target-directory"],
+        longs: "target-directory suffix",
+        into: "t target-directory",
         ..PLAIN
     },
     Writer {
-        names: &["cp"],
+        names: "cp",
         shorts: "tS",
-        longs: &["target-directory", "suffix"],
+        longs: "target-directory suffix",
         targets: Targets::Last,
-        into: &["t", "target-directory"],
-        unless: &["l", "link", "s", "symbolic-link"],
+        into: "t target-directory",
+        unless: "l link s symbolic-link",
         ..PLAIN
     },
     Writer {
-        names: &["cp"],
+        names: "cp",
         shorts: "tS",
-        longs: &["target-directory", "suffix"],
-        only: &["l", "link", "s", "symbolic-link"],
+        longs: "target-directory suffix",
+        only: "l link s symbolic-link",
         ..PLAIN
     },
     Writer {
-        names: &["install"],
+        names: "install",
         shorts: "gmotS",
-        longs: &["group", "mode", "owner", "suffix", "target-directory"],
+        longs: "group mode owner suffix target-directory",
         targets: Targets::Last,
-        into: &["t", "target-directory"],
-        unless: &["d", "directory"],
+        into: "t target-directory",
+        unless: "d directory",
         ..PLAIN
     },
     Writer {
-        names: &["install"],
+        names: "install",
         shorts: "gmotS",
-        longs: &["group", "mode", "owner", "suffix", "target-directory"],
-        only: &["d", "directory"],
+        longs: "group mode owner suffix target-directory",
+        only: "d directory",
         ..PLAIN
     },
     Writer {
-        names: &["sort"],
+        names: "sort",
         shorts: "koStT",
-        longs: &[
-            "key",
-            "output",
-            "buffer-size",
-            "field-separator",
-            "temporary-directory",
-        ],
+        longs: "key output buffer-size field-separator temporary-directory",
         targets: Targets::None,
-        into: &["o", "output"],
+        into: "o output",
         ..PLAIN
     },
     Writer {
-        names: &["shuf"],
+        names: "shuf",
         shorts: "ino",
-        longs: &["input-range", "head-count", "output"],
+        longs: "input-range head-count output",
         targets: Targets::None,
-        into: &["o", "output"],
+        into: "o output",
         ..PLAIN
     },
     Writer {
-        names: &["uniq"],
+        names: "uniq",
         shorts: "fsw",
-        longs: &["skip-fields", "skip-chars", "check-chars"],
+        longs: "skip-fields skip-chars check-chars",
         targets: Targets::Second,
         ..PLAIN
     },
     Writer {
-        names: &["xxd"],
+        names: "xxd",
         shorts: "cglnos",
         targets: Targets::Second,
         ..PLAIN
     },
     Writer {
-        names: &["yq"],
+        names: "yq",
         targets: Targets::Rest,
-        only: &["i", "inplace", "in-place"],
+        only: "i inplace in-place",
         ..PLAIN
     },
     Writer {
-        names: &["gofmt", "goimports", "shfmt"],
-        only: &["w"],
+        names: "gofmt goimports shfmt",
+        only: "w",
         ..PLAIN
     },
     Writer {
-        names: &["clang-format", "autopep8", "yapf"],
-        only: &["i", "in-place"],
+        names: "clang-format autopep8 yapf",
+        only: "i in-place",
         ..PLAIN
     },
     Writer {
-        names: &["prettier"],
-        only: &["w", "write"],
+        names: "prettier",
+        only: "w write",
         ..PLAIN
     },
     Writer {
-        names: &["eslint"],
+        names: "eslint",
         shorts: "cfo",
-        longs: &["config", "ext", "format", "output-file", "rule"],
-        into: &["o", "output-file"],
-        only: &["fix"],
+        longs: "config ext format output-file rule",
+        into: "o output-file",
+        only: "fix",
         ..PLAIN
     },
     Writer {
-        names: &["black", "isort"],
+        names: "black isort",
         shorts: "lt",
-        longs: &["line-length", "target-version", "config", "profile"],
-        unless: &["check", "check-only", "diff", "version", "help"],
+        longs: "line-length target-version config profile",
+        unless: "check check-only diff version help",
         ..PLAIN
     },
     Writer {
-        names: &["rustfmt"],
-        longs: &["edition", "config", "config-path", "emit", "color"],
-        unless: &["check", "emit", "version", "help"],
+        names: "rustfmt",
+        longs: "edition config config-path emit color",
+        unless: "check emit version help",
         ..PLAIN
     },
     Writer {
-        names: &["ed", "ex", "vi", "vim", "nvim", "nano", "emacs"],
+        names: "ed ex vi vim nvim nano emacs",
         shorts: "cSTuU",
-        longs: &["cmd"],
-        unless: &["version", "help"],
+        longs: "cmd",
+        unless: "version help",
         ..PLAIN
     },
 ];
 
 /// Programs whose arguments do not name what they write.
-const OBSCURE: &[&str] = &[
-    "alias",
-    "at",
-    "batch",
-    "bind",
-    "chroot",
-    "complete",
-    "coproc",
-    "coreutils",
-    "dbus-run-session",
-    "enable",
-    "fc",
-    "mmv",
-    "nsenter",
-    "numactl",
-    "prename",
-    "prlimit",
-    "setpriv",
-    "ssh-agent",
-    "systemd-run",
-];
+const OBSCURE: &str = "\
+    alias at batch bind chroot complete coproc coreutils dbus-run-session enable fc mmv \
+    nsenter numactl prename prlimit setpriv ssh-agent systemd-run";
 
 /// Programs and builtins of the shell that write no file.
 const READERS: &str = "\
@@ -234,7 +208,7 @@ const READERS: &str = "\
     wait wc whereis which who whoami yes zcat zgrep zless";
 
 fn is_writer(name: &str) -> bool {
-    WRITERS.iter().any(|one| one.names.contains(&name))
+    WRITERS.iter().any(|one| is_among(name, one.names))
 }
 
 /// Reads one simple command; its first word is the program.
@@ -279,7 +253,7 @@ pub(super) fn run(
         "source" | "." => script::file(reader, arguments),
         "eval" => script::eval(reader, arguments),
         "watch" => {
-            let given = Given::read(arguments, "nq", &["interval"], Order::First);
+            let given = Given::read(arguments, "nq", "interval", Order::First);
             script::eval(reader, &given.words)
         }
         "trap" => script::trap(reader, arguments),
@@ -301,7 +275,7 @@ pub(super) fn run(
                 .unwrap_or_default();
             run(reader, rest, documents, line)
         }
-        name if OBSCURE.contains(&name) => Err(EventError::Obscure(name.to_owned())),
+        name if is_among(name, OBSCURE) => Err(EventError::Obscure(name.to_owned())),
         name => {
             let known = stream::run(reader, name, arguments)?
                 || archive::run(reader, name, arguments)?
@@ -393,7 +367,7 @@ fn patched(line: &str) -> Result<Vec<Word>, EventError> {
 
 /// A program of the table, or one that is not known to write.
 fn plain(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), EventError> {
-    for writer in WRITERS.iter().filter(|one| one.names.contains(&name)) {
+    for writer in WRITERS.iter().filter(|one| is_among(name, one.names)) {
         let given = Given::read(arguments, writer.shorts, writer.longs, Order::Mixed);
         reader.add_all(given.values(writer.into))?;
         let asked = writer.only.is_empty() || given.has(writer.only);
@@ -411,7 +385,7 @@ fn plain(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), Even
             Targets::First => reader.add_all(words.take(1))?,
             Targets::Second => reader.add_all(words.skip(1).take(1))?,
             Targets::Last if given.has(writer.into) => {}
-            Targets::Last if given.has(&["T", "no-target-directory"]) => {
+            Targets::Last if given.has("T no-target-directory") => {
                 reader.add_all(given.words.last())?;
             }
             Targets::Last => destination(reader, &given.words)?,

@@ -1,7 +1,7 @@
 //! Says what the tools of projects write: formatters, and what changes the list of dependencies.
 
 use super::Reader;
-use super::options::{Given, Order};
+use super::options::{Given, Order, is_among};
 use super::token::Word;
 use crate::hook::tool_call::EventError;
 
@@ -22,7 +22,7 @@ struct Row {
     /// The first words; empty if any call writes.
     verbs: &'static [&'static str],
     /// Without one of these options the call does not write, if there are any.
-    only: &'static [&'static str],
+    only: &'static str,
     writes: Writes,
 }
 
@@ -30,7 +30,7 @@ const fn row(program: &'static str, verbs: &'static [&'static str], writes: Writ
     Row {
         program,
         verbs,
-        only: &[],
+        only: "",
         writes,
     }
 }
@@ -51,7 +51,7 @@ const ROWS: &[Row] = &[
         Writes::Obscure,
     ),
     Row {
-        only: &["fix"],
+        only: "fix",
         ..row("cargo", &["clippy"], Writes::Obscure)
     },
     row(
@@ -164,46 +164,37 @@ const ROWS: &[Row] = &[
     row("nixfmt", &[], Writes::Words),
     row("buildifier", &[], Writes::Words),
     Row {
-        only: &["write", "fix", "apply", "apply-unsafe"],
+        only: "write fix apply apply-unsafe",
         ..row("biome", &["format", "check", "lint"], Writes::Words)
     },
     Row {
-        only: &["w", "write"],
+        only: "w write",
         ..row("buf", &["format"], Writes::Words)
     },
     Row {
-        only: &["F", "format"],
+        only: "F format",
         ..row("ktlint", &[], Writes::Words)
     },
     Row {
-        only: &["fix"],
+        only: "fix",
         ..row("stylelint", &[], Writes::Words)
     },
     Row {
-        only: &["fix"],
+        only: "fix",
         ..row("standard", &[], Writes::Words)
     },
     Row {
-        only: &["fix"],
+        only: "fix",
         ..row("oxlint", &[], Writes::Words)
     },
     Row {
-        only: &[
-            "a",
-            "A",
-            "x",
-            "autocorrect",
-            "autocorrect-all",
-            "fix-layout",
-        ],
+        only: "a A x autocorrect autocorrect-all fix-layout",
         ..row("rubocop", &[], Writes::Words)
     },
 ];
 
 /// With one of these, a call only says what it would do.
-const READS: [&str; 7] = [
-    "check", "diff", "dry-run", "help", "version", "lint", "list",
-];
+const READS: &str = "check diff dry-run help version lint list";
 
 /// Reads a call of the program `name`, if this module knows it.
 pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<bool, EventError> {
@@ -216,23 +207,15 @@ pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result
     if name == "go" {
         outputs(reader, arguments)?;
     }
-    let longs = [
-        "color",
-        "config",
-        "features",
-        "manifest-path",
-        "package",
-        "prefix",
-        "project",
-    ];
-    let given = Given::read(arguments, "", &longs, Order::Mixed);
+    let longs = "color config features manifest-path package prefix project";
+    let given = Given::read(arguments, "", longs, Order::Mixed);
     // `cargo +nightly fmt` is called with another version of itself.
     let is_own = |word: &&Word| !word.text.starts_with('+');
     let words: Vec<&Word> = given.words.iter().filter(is_own).collect();
     let reads = |word: &Word| {
         word.text
             .strip_prefix("--")
-            .is_some_and(|it| READS.contains(&it))
+            .is_some_and(|it| is_among(it, READS))
     };
     if arguments.iter().any(reads) {
         return Ok(true);
@@ -283,19 +266,12 @@ impl Row {
 
 /// What `go build -o` and the profiles of `go test` write.
 fn outputs(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    const INTO: [&str; 7] = [
-        "-o",
-        "-coverprofile",
-        "-cpuprofile",
-        "-memprofile",
-        "-blockprofile",
-        "-mutexprofile",
-        "-trace",
-    ];
+    const INTO: &str = "\
+        -o -coverprofile -cpuprofile -memprofile -blockprofile -mutexprofile -trace";
     for (at, word) in arguments.iter().enumerate() {
         match word.text.split_once('=') {
-            Some((name, value)) if INTO.contains(&name) => reader.add(&word.with(value))?,
-            None if INTO.contains(&word.text.as_str()) => reader.add_all(arguments.get(at + 1))?,
+            Some((name, value)) if is_among(name, INTO) => reader.add(&word.with(value))?,
+            None if is_among(&word.text, INTO) => reader.add_all(arguments.get(at + 1))?,
             _ => {}
         }
     }

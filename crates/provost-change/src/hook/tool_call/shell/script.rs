@@ -11,21 +11,21 @@ pub(super) fn shell(
     arguments: &[Word],
     documents: &[Word],
 ) -> Result<(), EventError> {
-    let longs = ["rcfile", "init-file"];
+    let longs = "rcfile init-file";
     // `+e` takes an option back, and is no script.
     let is_word = |word: &&Word| !word.text.starts_with('+');
     let arguments: Vec<Word> = arguments.iter().filter(is_word).cloned().collect();
-    let given = Given::read(&arguments, "oO", &longs, Order::First);
-    if given.has(&["c"]) {
+    let given = Given::read(&arguments, "oO", longs, Order::First);
+    if given.has("c") {
         return match given.words.first() {
             Some(script) => known(reader, script),
             None => Ok(()),
         };
     }
-    if !given.has(&["s"]) {
+    if !given.has("s") {
         file(reader, &given.words)?;
     }
-    if given.has(&["version", "help"]) || !(given.words.is_empty() || given.has(&["s"])) {
+    if given.has("version help") || !(given.words.is_empty() || given.has("s")) {
         return Ok(());
     }
     if documents.is_empty() {

@@ -90,20 +90,11 @@ pub(super) fn xargs(
     documents: &[Word],
     line: &str,
 ) -> Result<(), EventError> {
-    let longs = [
-        "arg-file",
-        "delimiter",
-        "max-args",
-        "max-chars",
-        "max-lines",
-        "max-procs",
-        "jobs",
-        "process-slot-var",
-        "joblog",
-    ];
-    let given = Given::read(arguments, "adEIjJLnPRSs", &longs, Order::First);
-    reader.add_all(given.values(&["joblog"]))?;
-    let sign = given.values(&["I", "J"]).next();
+    let longs = "arg-file delimiter max-args max-chars max-lines max-procs jobs process-slot-var \
+        joblog";
+    let given = Given::read(arguments, "adEIjJLnPRSs", longs, Order::First);
+    reader.add_all(given.values("joblog"))?;
+    let sign = given.values("I J").next();
     let sign = sign.map_or("{}", |word| word.text.as_str());
     with_unknown(reader, &given.words, sign, documents, line)
 }

@@ -34,9 +34,9 @@ pub(super) fn run(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result
 }
 
 fn sed(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    let longs = ["expression", "file", "line-length"];
+    let longs = "expression file line-length";
     // The text after `-i` in its word is the suffix of a backup.
-    let given = Given::read(arguments, "eflI", &longs, Order::Mixed);
+    let given = Given::read(arguments, "eflI", longs, Order::Mixed);
     let edits = |word: &Word| {
         let text = word.text.as_str();
         let letters = text.strip_prefix('-').filter(|_| !text.starts_with("--"));
@@ -45,11 +45,11 @@ fn sed(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
         let long = name.len() > 3 && "--in-place".starts_with(name);
         long || before.is_some_and(|it| it.contains(['i', 'I']))
     };
-    let names = ["e", "expression"];
-    let files = ["f", "file"];
-    let has_script = given.has(&names) || given.has(&files);
+    let names = "e expression";
+    let files = "f file";
+    let has_script = given.has(names) || given.has(files);
     let first = given.words.first().filter(|_| !has_script);
-    for script in given.values(&names).chain(first) {
+    for script in given.values(names).chain(first) {
         if runs_by_sed(&script.text) {
             return Err(EventError::Program(
                 "a command that sed runs by `e`".to_owned(),
@@ -121,14 +121,14 @@ fn in_place(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
             .next();
         own.unwrap_or_default().contains('i')
     };
-    let given = Given::read(arguments, "eEI", &[], Order::Mixed);
+    let given = Given::read(arguments, "eEI", "", Order::Mixed);
     // Its script may do anything.
     reader.call.is_open = true;
     let options = arguments.iter().take_while(|word| word.text != "--");
     if !options.into_iter().any(is_asked) {
         return Ok(());
     }
-    let has_script = given.has(&["e", "E"]) || arguments.iter().any(ends_in_script);
+    let has_script = given.has("e E") || arguments.iter().any(ends_in_script);
     reader.add_all(given.words.iter().skip(usize::from(!has_script)))
 }
 
@@ -138,14 +138,14 @@ fn ends_in_script(word: &Word) -> bool {
 }
 
 fn awk(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    let longs = ["field-separator", "file", "assign", "include", "source"];
-    let given = Given::read(arguments, "Ffvieblod", &longs, Order::First);
+    let longs = "field-separator file assign include source";
+    let given = Given::read(arguments, "Ffvieblod", longs, Order::First);
     let mut words = given.words.as_slice();
-    let scripts: Vec<&Word> = given.values(&["e", "source"]).collect();
+    let scripts: Vec<&Word> = given.values("e source").collect();
     for script in &scripts {
         program_of_awk(reader, script)?;
     }
-    if scripts.is_empty() && !given.has(&["f", "file"]) {
+    if scripts.is_empty() && !given.has("f file") {
         let Some((script, rest)) = words.split_first() else {
             return Ok(());
         };
@@ -153,7 +153,7 @@ fn awk(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
         program_of_awk(reader, script)?;
     }
     let is_inplace = |word: &Word| word.text.starts_with("inplace");
-    if given.values(&["i", "include"]).any(is_inplace) {
+    if given.values("i include").any(is_inplace) {
         reader.add_all(words)?;
     }
     Ok(())
@@ -207,27 +207,19 @@ fn rights(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), Eve
 
 /// Copies that may go to another machine.
 fn copy(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), EventError> {
-    let (shorts, longs): (&str, &[&str]) = match name {
+    let (shorts, longs) = match name {
         "rsync" => (
             "eBfTM",
-            &[
-                "rsh",
-                "exclude",
-                "include",
-                "filter",
-                "log-file",
-                "files-from",
-                "write-batch",
-            ],
+            "rsh exclude include filter log-file files-from write-batch",
         ),
-        _ => ("cDFiJloPSX", &[]),
+        _ => ("cDFiJloPSX", ""),
     };
     let given = Given::read(arguments, shorts, longs, Order::Mixed);
-    if name == "rsync" && given.has(&["n", "dry-run", "list-only"]) {
+    if name == "rsync" && given.has("n dry-run list-only") {
         return Ok(());
     }
-    reader.add_all(given.values(&["log-file", "write-batch"]))?;
-    if given.has(&["remove-source-files"]) {
+    reader.add_all(given.values("log-file write-batch"))?;
+    if given.has("remove-source-files") {
         return reader.add_all(&given.words);
     }
     let is_remote = |word: &Word| {
@@ -246,24 +238,17 @@ fn copy(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), Event
 fn pieces(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), EventError> {
     let default = Word::plain("xx");
     let (given, prefix) = if name == "split" {
-        let longs = [
-            "suffix-length",
-            "bytes",
-            "line-bytes",
-            "lines",
-            "number",
-            "filter",
-        ];
-        let given = Given::read(arguments, "abClnt", &longs, Order::Mixed);
+        let longs = "suffix-length bytes line-bytes lines number filter";
+        let given = Given::read(arguments, "abClnt", longs, Order::Mixed);
         let prefix = given.words.get(1).cloned();
         (given, prefix)
     } else {
-        let longs = ["prefix", "suffix-format", "digits"];
-        let given = Given::read(arguments, "bfn", &longs, Order::Mixed);
-        let prefix = given.values(&["f", "prefix"]).next().cloned();
+        let longs = "prefix suffix-format digits";
+        let given = Given::read(arguments, "bfn", longs, Order::Mixed);
+        let prefix = given.values("f prefix").next().cloned();
         (given, prefix)
     };
-    if given.has(&["filter"]) {
+    if given.has("filter") {
         return Err(EventError::Obscure("split --filter".to_owned()));
     }
     let prefix = prefix.unwrap_or(default);
@@ -271,18 +256,12 @@ fn pieces(reader: &mut Reader, name: &str, arguments: &[Word]) -> Result<(), Eve
 }
 
 fn ruff(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    let longs = [
-        "config",
-        "line-length",
-        "select",
-        "ignore",
-        "target-version",
-    ];
-    let given = Given::read(arguments, "", &longs, Order::Mixed);
+    let longs = "config line-length select ignore target-version";
+    let given = Given::read(arguments, "", longs, Order::Mixed);
     let verb = given.words.first().map(|word| word.text.as_str());
     let writes = match verb {
-        Some("format") => !given.has(&["check", "diff"]),
-        _ => given.has(&["fix", "fix-only"]) && !given.has(&["diff"]),
+        Some("format") => !given.has("check diff"),
+        _ => given.has("fix fix-only") && !given.has("diff"),
     };
     match given.words.get(1..) {
         Some(files) if writes && !files.is_empty() => reader.add_all(files),
@@ -293,26 +272,19 @@ fn ruff(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
 
 /// A patch names its files itself, unless the line does.
 fn patch(reader: &mut Reader, arguments: &[Word]) -> Result<(), EventError> {
-    let longs = [
-        "directory",
-        "input",
-        "output",
-        "reject-file",
-        "strip",
-        "fuzz",
-    ];
-    let given = Given::read(arguments, "BDdFgioprVYz", &longs, Order::Mixed);
-    if given.has(&["dry-run", "version", "help", "v"]) {
+    let longs = "directory input output reject-file strip fuzz";
+    let given = Given::read(arguments, "BDdFgioprVYz", longs, Order::Mixed);
+    if given.has("dry-run version help v") {
         return Ok(());
     }
-    let place = given.values(&["d", "directory"]).next().cloned();
+    let place = given.values("d directory").next().cloned();
     reader.inside(place.as_ref(), |reader| {
-        let outputs: Vec<&Word> = given.values(&["o", "output"]).collect();
+        let outputs: Vec<&Word> = given.values("o output").collect();
         let target = given.words.first();
         if outputs.is_empty() && target.is_none() {
             return Err(EventError::Obscure("patch".to_owned()));
         }
-        reader.add_all(given.values(&["r", "reject-file"]))?;
+        reader.add_all(given.values("r reject-file"))?;
         reader.add_all(outputs.into_iter().chain(target))
     })
 }

@@ -2,158 +2,137 @@
 
 use provost_core::gate::command::quote;
 
-use super::options::{Given, Order};
+use super::options::{Given, Order, is_among};
 use super::token::Word;
 use super::{Reader, is_assignment, program, short};
 use crate::hook::tool_call::EventError;
 
 /// A program that runs the words after its own.
 struct Wrapper {
-    names: &'static [&'static str],
+    names: &'static str,
     /// Options that take a value.
     shorts: &'static str,
-    longs: &'static [&'static str],
+    longs: &'static str,
     /// How many words of its own stand before the other program.
     own: usize,
     /// Options whose value is a file that it writes.
-    into: &'static [&'static str],
+    into: &'static str,
     /// Options whose value is the directory it runs the other program in.
-    at: &'static [&'static str],
+    at: &'static str,
     /// Options whose value is a script.
-    scripts: &'static [&'static str],
+    scripts: &'static str,
 }
 
 const PLAIN: Wrapper = Wrapper {
-    names: &[
-        "builtin",
-        "busybox",
-        "chronic",
-        "eatmydata",
-        "fakeroot",
-        "nocorrect",
-        "noglob",
-        "nohup",
-        "pkexec",
-        "setsid",
-        "toybox",
-        "unshare",
-    ],
+    names: "\
+        builtin busybox chronic eatmydata fakeroot nocorrect noglob nohup pkexec setsid \
+        toybox unshare",
     shorts: "",
-    longs: &[],
+    longs: "",
     own: 0,
-    into: &[],
-    at: &[],
-    scripts: &[],
+    into: "",
+    at: "",
+    scripts: "",
 };
 
 const WRAPPERS: &[Wrapper] = &[
     PLAIN,
     Wrapper {
-        names: &["command", "exec"],
+        names: "command exec",
         shorts: "a",
         ..PLAIN
     },
     Wrapper {
-        names: &["sudo", "doas"],
+        names: "sudo doas",
         shorts: "aCDghpRrTtUu",
-        longs: &[
-            "user",
-            "group",
-            "host",
-            "prompt",
-            "chdir",
-            "chroot",
-            "close-from",
-            "role",
-            "type",
-            "other-user",
-            "command-timeout",
-        ],
-        at: &["D", "chdir"],
+        longs: "\
+            user group host prompt chdir chroot close-from role type other-user \
+            command-timeout",
+        at: "D chdir",
         ..PLAIN
     },
     Wrapper {
-        names: &["env"],
+        names: "env",
         shorts: "uCS",
-        longs: &["unset", "chdir", "split-string"],
-        at: &["C", "chdir"],
-        scripts: &["S", "split-string"],
+        longs: "unset chdir split-string",
+        at: "C chdir",
+        scripts: "S split-string",
         ..PLAIN
     },
     Wrapper {
-        names: &["time"],
+        names: "time",
         shorts: "fo",
-        longs: &["format", "output"],
-        into: &["o", "output"],
+        longs: "format output",
+        into: "o output",
         ..PLAIN
     },
     Wrapper {
-        names: &["nice"],
+        names: "nice",
         shorts: "n",
-        longs: &["adjustment"],
+        longs: "adjustment",
         ..PLAIN
     },
     Wrapper {
-        names: &["ionice"],
+        names: "ionice",
         shorts: "cnpPu",
-        longs: &["class", "classdata", "pid", "pgid", "uid"],
+        longs: "class classdata pid pgid uid",
         ..PLAIN
     },
     Wrapper {
-        names: &["timeout"],
+        names: "timeout",
         shorts: "ks",
-        longs: &["kill-after", "signal"],
+        longs: "kill-after signal",
         own: 1,
         ..PLAIN
     },
     Wrapper {
-        names: &["stdbuf"],
+        names: "stdbuf",
         shorts: "ioe",
-        longs: &["input", "output", "error"],
+        longs: "input output error",
         ..PLAIN
     },
     Wrapper {
-        names: &["flock"],
+        names: "flock",
         shorts: "wEc",
-        longs: &["timeout", "wait", "conflict-exit-code", "command"],
+        longs: "timeout wait conflict-exit-code command",
         own: 1,
-        scripts: &["c", "command"],
+        scripts: "c command",
         ..PLAIN
     },
     Wrapper {
-        names: &["chrt", "taskset", "setarch"],
+        names: "chrt taskset setarch",
         shorts: "TPD",
         own: 1,
         ..PLAIN
     },
     Wrapper {
-        names: &["strace", "ltrace"],
+        names: "strace ltrace",
         shorts: "aebEIoOpPsSuUX",
-        longs: &["output"],
-        into: &["o", "output"],
+        longs: "output",
+        into: "o output",
         ..PLAIN
     },
     Wrapper {
-        names: &["runuser"],
+        names: "runuser",
         shorts: "cgGsu",
-        longs: &["command", "group", "shell", "user"],
-        scripts: &["c", "command"],
+        longs: "command group shell user",
+        scripts: "c command",
         ..PLAIN
     },
     Wrapper {
-        names: &["su"],
+        names: "su",
         shorts: "cgGsu",
-        longs: &["command", "group", "shell", "user"],
+        longs: "command group shell user",
         own: usize::MAX,
-        scripts: &["c", "command"],
+        scripts: "c command",
         ..PLAIN
     },
     Wrapper {
-        names: &["script"],
+        names: "script",
         shorts: "cEIoOBT",
-        longs: &["command"],
+        longs: "command",
         own: usize::MAX,
-        scripts: &["c", "command"],
+        scripts: "c command",
         ..PLAIN
     },
 ];
@@ -199,22 +178,10 @@ fn of_project(
     documents: &[Word],
     line: &str,
 ) -> Result<(), EventError> {
-    let longs = [
-        "call",
-        "directory",
-        "extra",
-        "from",
-        "group",
-        "index-url",
-        "package",
-        "project",
-        "python",
-        "spec",
-        "with",
-        "with-requirements",
-    ];
-    let given = Given::read(arguments, "cp", &longs, Order::First);
-    for script in given.values(&["c", "call"]) {
+    let longs = "call directory extra from group index-url package project python spec with \
+        with-requirements";
+    let given = Given::read(arguments, "cp", longs, Order::First);
+    for script in given.values("c call") {
         let shell = [Word::plain("sh"), Word::plain("-c"), script.clone()];
         program::run(reader, &shell, documents, line)?;
     }
@@ -240,11 +207,11 @@ pub(super) fn run(
     if let Some(arguments) = runs(name, arguments) {
         return of_project(reader, arguments, documents, line).map(|()| true);
     }
-    let Some(wrapper) = WRAPPERS.iter().find(|one| one.names.contains(&name)) else {
+    let Some(wrapper) = WRAPPERS.iter().find(|one| is_among(name, one.names)) else {
         return Ok(false);
     };
     let given = Given::read(arguments, wrapper.shorts, wrapper.longs, Order::First);
-    if name == "command" && given.has(&["v", "V"]) {
+    if name == "command" && given.has("v V") {
         return Ok(true);
     }
     reader.add_all(given.values(wrapper.into))?;
