@@ -22,71 +22,12 @@ const NAMES: &[&str] = &[
 ];
 
 /// Values that describe a secret and are none.
-pub(super) const TELLING: &[&str] = &[
-    "a",
-    "absent",
-    "an",
-    "any",
-    "bool",
-    "bytes",
-    "cached",
-    "changed",
-    "cleared",
-    "default",
-    "disabled",
-    "empty",
-    "enabled",
-    "env",
-    "environment",
-    "expired",
-    "false",
-    "found",
-    "hidden",
-    "int",
-    "integer",
-    "invalid",
-    "is",
-    "it",
-    "masked",
-    "missing",
-    "n/a",
-    "needed",
-    "new",
-    "nil",
-    "no",
-    "none",
-    "not",
-    "null",
-    "number",
-    "object",
-    "ok",
-    "optional",
-    "present",
-    "redacted",
-    "refreshed",
-    "rejected",
-    "removed",
-    "required",
-    "revoked",
-    "rotated",
-    "see",
-    "set",
-    "str",
-    "string",
-    "tbd",
-    "text",
-    "the",
-    "this",
-    "todo",
-    "true",
-    "undefined",
-    "unknown",
-    "unset",
-    "unused",
-    "valid",
-    "was",
-    "yes",
-];
+pub(super) const TELLING: &str = "\
+    a absent an any bool bytes cached changed cleared default disabled empty enabled env \
+    environment expired false found hidden int integer invalid is it masked missing n/a needed \
+    new nil no none not null number object ok optional present redacted refreshed rejected \
+    removed required revoked rotated see set str string tbd text the this todo true undefined \
+    unknown unset unused valid was yes";
 
 /// How a value follows its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -231,7 +172,10 @@ fn is_secret(text: &str, start: usize, name: &str, ending: &str, value: &Value<'
     if bare.is_empty() || is_placeholder(bare) {
         return false;
     }
-    if TELLING.iter().any(|word| word.eq_ignore_ascii_case(bare)) {
+    if TELLING
+        .split(' ')
+        .any(|word| word.eq_ignore_ascii_case(bare))
+    {
         return false;
     }
     let code = [

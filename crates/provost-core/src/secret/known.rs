@@ -166,7 +166,9 @@ fn is_worth(value: &str) -> bool {
         && (kinds.count() >= 2 || value.len() >= 2 * SHORTEST_LINE)
         && !value.starts_with(['/', '.', '~'])
         && !is_placeholder(value)
-        && !TELLING.iter().any(|word| word.eq_ignore_ascii_case(value))
+        && !TELLING
+            .split(' ')
+            .any(|word| word.eq_ignore_ascii_case(value))
 }
 
 /// The spellings in which `value` is searched for.

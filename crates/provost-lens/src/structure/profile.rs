@@ -58,41 +58,12 @@ pub fn of<'a>(paths: impl IntoIterator<Item = &'a str>) -> Profile {
 const STATE_NAMES: &[&str] = &["codeclone.baseline.json", "provost.baseline.json"];
 const STATE_DIRECTORIES: &[&str] = &[".codeclone", ".cache/codeclone", ".provost"];
 
-const GOVERNING_NAMES: &[&str] = &[
-    "pyproject.toml",
-    "setup.cfg",
-    "tox.ini",
-    "pytest.ini",
-    "mypy.ini",
-    ".mypy.ini",
-    "pyrightconfig.json",
-    "ruff.toml",
-    ".ruff.toml",
-    ".flake8",
-    ".pylintrc",
-    "pylintrc",
-    ".coveragerc",
-    "coverage.toml",
-    ".pre-commit-config.yaml",
-    ".pre-commit-config.yml",
-    "py.typed",
-    "makefile",
-    "gnumakefile",
-    "justfile",
-    "cargo.toml",
-    "clippy.toml",
-    "rustfmt.toml",
-    "rust-toolchain.toml",
-    "package.json",
-    "tsconfig.json",
-    "go.mod",
-    "pom.xml",
-    "build.gradle",
-    "build.gradle.kts",
-    "cmakelists.txt",
-    "provost.toml",
-    ".gitlab-ci.yml",
-];
+const GOVERNING_NAMES: &str = "\
+    pyproject.toml setup.cfg tox.ini pytest.ini mypy.ini .mypy.ini pyrightconfig.json \
+    ruff.toml .ruff.toml .flake8 .pylintrc pylintrc .coveragerc coverage.toml \
+    .pre-commit-config.yaml .pre-commit-config.yml py.typed makefile gnumakefile justfile \
+    cargo.toml clippy.toml rustfmt.toml rust-toolchain.toml package.json tsconfig.json go.mod \
+    pom.xml build.gradle build.gradle.kts cmakelists.txt provost.toml .gitlab-ci.yml";
 
 const GOVERNING_DIRECTORIES: &[&str] = &[".github/workflows", ".github/actions", ".ci"];
 
@@ -105,22 +76,9 @@ const CODE_ENDINGS: &[&str] = &[
 const DOCUMENT_ENDINGS: &[&str] = &["md", "rst", "txt", "adoc", "textile"];
 
 /// Names of documents, where the name has no ending or that of a document.
-const DOCUMENT_NAMES: &[&str] = &[
-    "readme",
-    "changelog",
-    "changes",
-    "license",
-    "licence",
-    "copying",
-    "notice",
-    "authors",
-    "contributing",
-    "contributors",
-    "code_of_conduct",
-    "security",
-    "history",
-    "news",
-];
+const DOCUMENT_NAMES: &str = "\
+    readme changelog changes license licence copying notice authors contributing contributors \
+    code_of_conduct security history news";
 
 /// Whether the file at `path` is neither documentation nor state of the tool.
 pub fn is_functional(path: &str) -> bool {
@@ -158,7 +116,7 @@ fn class(path: &str) -> Profile {
     if is_python(ending) {
         return Profile::PythonStructural;
     }
-    if GOVERNING_NAMES.contains(&low.as_str())
+    if GOVERNING_NAMES.split(' ').any(|name| name == low)
         || below(path, GOVERNING_DIRECTORIES)
         || is_container_file(&low)
     {
@@ -169,7 +127,7 @@ fn class(path: &str) -> Profile {
     }
     let stem = low.split(['.', '-']).next().unwrap_or_default();
     if DOCUMENT_ENDINGS.contains(&ending)
-        || (ending.is_empty() && DOCUMENT_NAMES.contains(&stem))
+        || (ending.is_empty() && DOCUMENT_NAMES.split(' ').any(|name| name == stem))
         || below(path, &["docs", "doc"])
     {
         return Profile::DocumentationOnly;
