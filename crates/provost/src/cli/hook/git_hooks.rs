@@ -140,9 +140,9 @@ impl<'a> Asked<'a> {
             all,
             unbound,
             here: bindings::here(place),
-            branch: place.repo.head_branch().map_err(Failure::from)?,
-            held: held.map_err(Failure::from)?,
-            detached: detached.map_err(Failure::from)?,
+            branch: place.repo.head_branch().map_err(git)?,
+            held: held.map_err(git)?,
+            detached: detached.map_err(git)?,
             trees: BTreeMap::new(),
             on,
             notes: Vec::new(),
@@ -163,7 +163,7 @@ impl<'a> Asked<'a> {
         let head = repo.resolve("HEAD").ok().filter(|_| self.on.is_plain());
         for binding in &list {
             if let Some(head) = &head
-                && !repo.follows(head, &binding.base).map_err(Failure::from)?
+                && !repo.follows(head, &binding.base).map_err(git)?
             {
                 let verdict = strayed(branch.unwrap_or("HEAD"), head, &binding.base);
                 return Err(Stop::Refused(self.on.strayed(verdict, binding)));
@@ -193,7 +193,7 @@ impl<'a> Asked<'a> {
                 let reason = format!("`{}` is no commit, so nothing can be measured", one.local);
                 return Err(Stop::Refused(Verdict::deny(Code::DiffRefused, reason)));
             }
-            Err(error) => return Err(Failure::from(error).into()),
+            Err(error) => return Err(git(error).into()),
         };
         let mut concerned = false;
         for at in 0..self.all.bindings.len() {
@@ -231,14 +231,7 @@ impl<'a> Asked<'a> {
             }
         };
         // Packing refs does not move them.
-        if self
-            .place
-            .repo
-            .ref_value(&one.name)
-            .map_err(Failure::from)?
-            .as_ref()
-            == Some(commit)
-        {
+        if self.place.repo.ref_value(&one.name).map_err(git)?.as_ref() == Some(commit) {
             return Ok(());
         }
         self.on.changed_files |=
@@ -249,8 +242,8 @@ impl<'a> Asked<'a> {
         let here = self.place.repo.branches_at(Path::new(&self.here));
         let is_work = bindings.is_empty()
             && self.unbound == Unbound::Refused
-            && here.map_err(Failure::from)?.contains(&one.name)
-            && self.place.repo.is_new(commit).map_err(Failure::from)?;
+            && here.map_err(git)?.contains(&one.name)
+            && self.place.repo.is_new(commit).map_err(git)?;
         if is_work {
             return Err(is_unbound(&one.name));
         }
@@ -280,7 +273,7 @@ impl<'a> Asked<'a> {
             if !binding.is_of(Some(&git_dir)) || is_rebase || list.iter().any(with_branch) {
                 continue;
             }
-            if self.place.repo.is_new(commit).map_err(Failure::from)? {
+            if self.place.repo.is_new(commit).map_err(git)? {
                 self.on.changed_files |= self.is_reset(commit)?;
                 self.weigh(at, Tie::Named, "HEAD", commit)?;
             }
@@ -314,13 +307,7 @@ impl<'a> Asked<'a> {
                 let named = from.is_some()
                     && matches!(binding.to, Bound::Branch(_))
                     && self.command.iter().any(is_it);
-                let absent = !packed
-                    && self
-                        .place
-                        .repo
-                        .ref_value(other)
-                        .map_err(Failure::from)?
-                        .is_none();
+                let absent = !packed && self.place.repo.ref_value(other).map_err(git)?.is_none();
                 if named || absent {
                     return refuse(format!(
                         "`{name}` may be renamed to `{}`, which is bound to a contract: git asks no \
@@ -351,7 +338,7 @@ impl<'a> Asked<'a> {
         let left = fs::read_to_string(repo.git_dir().join("ORIG_HEAD")).unwrap_or_default();
         let head = repo.resolve("HEAD").ok();
         let is_left = head.is_some_and(|head| left.trim_end() == head.as_str());
-        Ok(is_left || !repo.is_new(commit).map_err(Failure::from)?)
+        Ok(is_left || !repo.is_new(commit).map_err(git)?)
     }
 
     /// How a move of the branch `name` concerns a binding, if at all.
@@ -396,7 +383,7 @@ impl<'a> Asked<'a> {
             return Ok(if from_here { Tie::Named } else { Tie::Leaves });
         }
         let elsewhere = repo.is_elsewhere(commit, &binding.base, &names, head);
-        Ok(if elsewhere.map_err(Failure::from)? {
+        Ok(if elsewhere.map_err(git)? {
             Tie::Elsewhere
         } else {
             Tie::Leaves
@@ -409,16 +396,16 @@ impl<'a> Asked<'a> {
             return Ok(false);
         };
         let repo = &self.place.repo;
-        let descent = if repo.follows(commit, &binding.base).map_err(Failure::from)? {
+        let descent = if repo.follows(commit, &binding.base).map_err(git)? {
             Descent::Holds
-        } else if repo.follows(&binding.base, commit).map_err(Failure::from)? {
+        } else if repo.follows(&binding.base, commit).map_err(git)? {
             Descent::Older
         } else {
             Descent::Apart
         };
         match Concern::of(tie, descent) {
             Concern::Judge => {
-                let tree = repo.commit_tree(commit).map_err(Failure::from)?;
+                let tree = repo.commit_tree(commit).map_err(git)?;
                 let what = format!("`{}` at {}", short(name), commit.short());
                 self.trees.insert((tree, at), what);
                 Ok(true)
@@ -446,6 +433,10 @@ impl<'a> Asked<'a> {
         }
         Ok(())
     }
+}
+
+fn git(error: GitError) -> Failure {
+    error.into()
 }
 
 fn unreadable(problem: String) -> Failure {
@@ -485,7 +476,7 @@ fn staged(place: &Places) -> Result<Oid, Failure> {
     fs::copy(&index, &copy).map_err(|error| broken(&error, &index))?;
     let tree = place.repo.staged_tree(&copy);
     let _ = fs::remove_file(&copy);
-    tree.map_err(Failure::from)
+    tree.map_err(git)
 }
 
 /// The text on stdin, with which git describes what it is about to do.
