@@ -115,7 +115,7 @@ impl Format {
 }
 
 fn agent_task_result() -> Value {
-    serde_json::from_str(RESULT_SCHEMA_TEXT).unwrap_or_default()
+    serde_json::from_str::<Value>(RESULT_SCHEMA_TEXT).unwrap_or_default()
 }
 
 fn generate<T: JsonSchema>() -> Value {

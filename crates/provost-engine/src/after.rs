@@ -173,7 +173,7 @@ impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
         let wrong = |error: serde_json::Error| PortError::of(Code::Bug, error);
         let statement = serde_json::to_value(statement).map_err(wrong)?;
         let envelope = self.ports.signer.sign(canonical(&statement).as_bytes())?;
-        let envelope = serde_json::from_slice(&envelope).map_err(wrong)?;
+        let envelope = serde_json::from_slice::<Value>(&envelope).map_err(wrong)?;
         let mut payload = fields(value)?;
         payload.insert(STATEMENT.to_owned(), envelope);
         self.append(self.event(name, payload, at.into()))

@@ -258,7 +258,7 @@ mod tests {
     fn the_digest_differs_between_profiles_and_survives_a_round_trip() {
         let profile = Profile::minimal();
         let text = serde_json::to_string(&profile).unwrap();
-        let again: Profile = serde_json::from_str(&text).unwrap();
+        let again: Profile = provost_core::json::parse_as(text.as_bytes()).unwrap();
         assert_eq!(profile.digest().unwrap(), again.digest().unwrap());
 
         let mut wider = profile.clone();

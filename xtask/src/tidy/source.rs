@@ -9,6 +9,9 @@ const SANDBOX: &str = "crates/provost-sandbox/src";
 
 const PROGRAM: &str = "crates/provost/src/";
 
+/// Where text becomes a tree.
+const JSON: &str = "crates/provost-evidence/src/json";
+
 /// Test cases from outside the project, which are never edited.
 const CORPUS: &str = "tests/corpus/";
 
@@ -55,6 +58,10 @@ fn banned(path: &str, code: &str) -> impl Iterator<Item = String> {
             !sandboxed && has_word(code, "unsafe"),
             "`unsafe` outside of the sandboxes",
         ),
+        (
+            is_product(path) && reads_type(code),
+            "a type that `serde_json` reads; `json::parse_as` and `json::from_value` read types",
+        ),
     ];
     found
         .into_iter()
@@ -66,6 +73,24 @@ fn banned(path: &str, code: &str) -> impl Iterator<Item = String> {
 fn is_surface(path: &str) -> bool {
     let wiring = [".rs", "/"].map(|end| format!("{PROGRAM}stores{end}"));
     path.starts_with(PROGRAM) && !wiring.iter().any(|wiring| path.starts_with(wiring))
+}
+
+/// Whether `path` is of the program, and does not itself turn text into a tree.
+fn is_product(path: &str) -> bool {
+    let others = [
+        JSON,
+        "crates/provost-testkit/",
+        "crates/provost-sandbox/src/bin/",
+    ];
+    let is_other = others.iter().any(|other| path.starts_with(other));
+    let is_of_crate = path.starts_with("crates/") && path.contains("/src/");
+    is_of_crate && !path.contains("/tests") && !is_other
+}
+
+/// Whether `serde_json` reads anything but a value of any shape: each of its readers would add
+/// another copy of the code of the type.
+fn reads_type(code: &str) -> bool {
+    code.contains("serde_json::from_") && !code.contains("Value>(")
 }
 
 /// Whether `line` contains `place` as the beginning of a path.
@@ -153,6 +178,8 @@ mod tests {
             ("let text = \"a \\\" b\"; unsafe { call() }", 1),
             ("let text = \"a \\\" unsafe\";", 0),
             ("let x = a / b; unsafe { call() }", 1),
+            ("let x: X = serde_json::from_slice(bytes)?;", 1),
+            ("let x = serde_json::from_slice::<Value>(bytes)?;", 0),
         ];
         for (line, want) in cases {
             assert_eq!(count("crates/a/src/x.rs", line), want, "{line}");

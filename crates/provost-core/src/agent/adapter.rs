@@ -297,7 +297,7 @@ fn spoken(words: &str) -> Value {
     let bare = words.trim();
     let fenced = bare.strip_prefix("```json").or(bare.strip_prefix("```"));
     let inner = fenced.and_then(|rest| rest.strip_suffix("```"));
-    serde_json::from_str(inner.unwrap_or(bare)).unwrap_or(Value::from(words))
+    serde_json::from_str::<Value>(inner.unwrap_or(bare)).unwrap_or(Value::from(words))
 }
 
 /// The string at `place`, or empty.

@@ -43,7 +43,7 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
         env!("CARGO_MANIFEST_DIR"),
         "/../../schemas/task_contract.v1.json"
     ));
-    serde_json::from_str(shipped).unwrap_or_else(|_| schema::TASK_CONTRACT.schema())
+    serde_json::from_str::<Value>(shipped).unwrap_or_else(|_| schema::TASK_CONTRACT.schema())
 });
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -38,7 +38,7 @@ pub(super) fn opened(typed: Typed) -> Fact {
         "agent": ["agent"], "agent_typed": true,
         "protect": { "oracle": [], "governing": [] }, "owner": owner, "version": "0",
     } });
-    serde_json::from_value(fact).unwrap()
+    crate::json::from_value(fact).unwrap()
 }
 
 pub(super) fn ledger(facts: &[Fact]) -> Vec<Record> {

@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(handoff(&board, "head").unwrap(), made);
         let names: Vec<&str> = made.files.iter().map(|(name, _)| &**name).collect();
         assert_eq!(names, ["handoff.json", "assignments/T-1.json"]);
-        let payload: Value = serde_json::from_slice(&made.files[0].1).unwrap();
+        let payload = serde_json::from_slice::<Value>(&made.files[0].1).unwrap();
         assert_eq!(payload["ledger"][1]["title"], "Two, some day");
         assert_eq!(payload["constraints"], json!({ "T-1": ["slowly"] }));
         let actions = json!(["await the result of T-1 by ada", "assign T-2"]);

@@ -92,7 +92,7 @@ pub(super) fn run(export: &Export, reader: Reader) -> Outcome {
         Format::Packet => return packet::run(export, &place, &run),
         Format::Attestation => {
             let bytes = run.read(ATTESTATION);
-            let json = serde_json::from_slice(&bytes).unwrap_or_default();
+            let json = serde_json::from_slice::<Value>(&bytes).unwrap_or_default();
             (bytes, json)
         }
         Format::Sarif => {

@@ -159,7 +159,7 @@ impl StreamParser for CodexStream {
         let kind = text(line, "/type");
         let item = text(line, "/item/type");
         let message = text(line, "/item/text");
-        let answer = || serde_json::from_str(message).unwrap_or(Value::from(message));
+        let answer = || serde_json::from_str::<Value>(message).unwrap_or(Value::from(message));
         Ok(Line {
             events,
             is_progress: kind.starts_with("item.") && item != "error",

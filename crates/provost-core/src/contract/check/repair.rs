@@ -60,7 +60,7 @@ impl Repaired {
 
 /// The contract in `value` apart from its `problems`; `None` if too little of it can be parsed.
 pub(super) fn repair(value: &Value, problems: &[Problem]) -> Option<Repaired> {
-    let stand_in: Value = serde_json::from_str(STAND_IN).ok()?;
+    let stand_in = serde_json::from_str::<Value>(STAND_IN).ok()?;
     let mut value = value.clone();
     let mut unread = Vec::new();
     for problem in problems {

@@ -140,13 +140,13 @@ mod tests {
     fn the_two_kinds_are_read_back_as_what_they_are() {
         let judgement = json!({ "gate": "diff", "verdict": { "allow": false,
             "code": "DIFF_REFUSED", "reason": "r" } });
-        let read: Violation = serde_json::from_value(judgement).unwrap();
+        let read: Violation = crate::json::from_value(judgement).unwrap();
         assert!(matches!(read, Violation::Gate(_)));
         let refused = [line(1, false)];
         let stopped = Stopped::of(Program::Reviewer, refused.iter()).unwrap();
         let written = serde_json::to_value(Violation::Sandbox(stopped.clone())).unwrap();
         assert_eq!(written["program"], "reviewer");
-        let read: Violation = serde_json::from_value(written).unwrap();
+        let read: Violation = crate::json::from_value(written).unwrap();
         assert_eq!(read, Violation::Sandbox(stopped));
     }
 }

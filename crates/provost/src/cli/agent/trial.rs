@@ -136,7 +136,7 @@ impl Bench {
             .env("PROVOST_ROOT", self.at("runtime"))
             .env("PROVOST_KEYS", self.at("keys"));
         let output = self.call(command)?;
-        serde_json::from_slice(&output.stdout).map_err(|_| {
+        serde_json::from_slice::<Value>(&output.stdout).map_err(|_| {
             let words = String::from_utf8_lossy(&output.stderr);
             let reason = format!("the trial gave no answer: {}", one_line(words.trim()));
             Failure::new(Code::HostFailed, reason)

@@ -138,8 +138,8 @@ fn liar(stage: &mut Stage) -> Result<Played, Trouble> {
     let bundle = Path::new(answer["bundle"].as_str().unwrap_or_default());
     let report = json_file(&bundle.join("reports/work_report.json"))?;
     let claim = report["metrics"]["agent_claims"].as_str();
-    let claim: Value = claim
-        .and_then(|claim| serde_json::from_str(claim).ok())
+    let claim = claim
+        .and_then(|claim| serde_json::from_str::<Value>(claim).ok())
         .unwrap_or_default();
     let measured = &answer["verdict"]["details"]["findings"][0];
     let log = bundle.join(measured["log"].as_str().unwrap_or_default());
@@ -281,5 +281,5 @@ fn list(value: &Value) -> String {
 fn json_file(path: &Path) -> Result<Value, Trouble> {
     let trouble = |what: &dyn std::fmt::Display| format!("`{}`: {what}", path.display());
     let bytes = fs::read(path).map_err(|error| trouble(&error))?;
-    serde_json::from_slice(&bytes).map_err(|error| trouble(&error))
+    serde_json::from_slice::<Value>(&bytes).map_err(|error| trouble(&error))
 }

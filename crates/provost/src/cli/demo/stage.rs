@@ -234,7 +234,7 @@ impl Stage {
         command.args(arguments).arg("--json");
         let said = self.follow(command)?;
         let name = arguments.first().copied().unwrap_or_default();
-        serde_json::from_slice(&said.stdout)
+        serde_json::from_slice::<Value>(&said.stdout)
             .map_err(|_| format!("`provost {name}` gave no answer: {}", said.words()))
     }
 

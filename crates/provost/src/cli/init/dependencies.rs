@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use provost_core::json;
 use serde::Deserialize;
 
 /// How dependencies are prepared.
@@ -23,7 +24,7 @@ pub(super) struct Dependencies {
 }
 
 fn known() -> Vec<Dependencies> {
-    serde_json::from_str(include_str!("dependencies.json")).unwrap_or_default()
+    json::parse_as(include_str!("dependencies.json").as_bytes()).unwrap_or_default()
 }
 
 /// The steps that prepare the dependencies of the project in `root`, where `is_there` finds the

@@ -187,7 +187,7 @@ fn has_tests(directory: &Path) -> bool {
 }
 
 fn has_test_script(text: &str) -> bool {
-    let parsed: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+    let parsed = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
     parsed["scripts"]["test"].is_string()
 }
 

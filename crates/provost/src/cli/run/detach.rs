@@ -138,7 +138,7 @@ impl Logs {
         let status = status.and_then(|status| u8::try_from(status).ok());
         Answer {
             exit: Exit::Of(status.filter(|status| *status != 0).unwrap_or(70)),
-            json: serde_json::from_str(&out).unwrap_or(Value::Null),
+            json: serde_json::from_str::<Value>(&out).unwrap_or(Value::Null),
             text: out,
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn run(directory: &Path, out: Option<&Path>, before: Option<&Path>) -
     }
     let difference = before.map(|before| before.difference(&of(found.iter())));
     if out.is_none() && difference.is_none() {
-        let json = serde_json::from_str(&text).unwrap_or(Value::Null);
+        let json = serde_json::from_str::<Value>(&text).unwrap_or(Value::Null);
         return Ok(Answer::data(json, text));
     }
     let files = found.iter().len();

@@ -111,6 +111,6 @@ pub(super) fn moved(stage: &mut Stage) -> Result<Played, Trouble> {
 fn records(path: &Path) -> Result<Vec<Value>, Trouble> {
     let trouble = |what: &dyn std::fmt::Display| format!("`{}`: {what}", path.display());
     let lines = fs::read_to_string(path).map_err(|error| trouble(&error))?;
-    let parse = |line| serde_json::from_str(line).map_err(|error| trouble(&error));
+    let parse = |line| serde_json::from_str::<Value>(line).map_err(|error| trouble(&error));
     lines.lines().map(parse).collect()
 }
