@@ -22,5 +22,6 @@ pub mod record;
 pub mod seal;
 pub mod statement;
 pub mod user_secret;
+pub mod verification;
 mod word_enum;
 pub mod wording;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use provost_core::bundle::key::PublicKey;
-use provost_core::bundle::verify::{Answer, Finding, Question, Signer, Words};
+use provost_core::bundle::verify::{Finding, ProofAnswer, Signer, ThreeAnswers, Words};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::verdict::Verdict;
@@ -17,10 +17,10 @@ pub struct ChangeReport {
     pub status: Option<String>,
     /// Whether the change has ended; only as trustworthy as the three answers.
     pub ended: bool,
-    pub intact: Answer,
-    pub complete: Answer,
+    pub intact: ProofAnswer,
+    pub complete: ProofAnswer,
     /// Whether a trusted key signed it.
-    pub authentic: Answer,
+    pub authentic: ProofAnswer,
     pub signer: Signer,
     /// Whether the caller required one key.
     pub key_was_asked_for: bool,
@@ -42,31 +42,31 @@ impl ChangeReport {
         said: Said,
         signer: Signer,
         want_key: Option<&PublicKey>,
-        mut findings: Vec<Finding>,
+        findings: Vec<Finding>,
     ) -> Self {
-        findings.sort_by(|a, b| (a.question, &a.path).cmp(&(b.question, &b.path)));
-        findings.dedup();
-        let unless = |question: Question, otherwise: Answer| {
-            let fails = findings.iter().any(|one| one.question == question);
-            if fails { Answer::No } else { otherwise }
-        };
         let anchored = match (&signer, said.stated) {
-            (Signer::Trusted(_) | Signer::Another(_), true) => Answer::Yes,
-            (Signer::Unknown(_) | Signer::Unsigned, _) | (_, false) => Answer::Open,
+            (Signer::Trusted(_) | Signer::Another(_), true) => ProofAnswer::Yes,
+            (Signer::Unknown(_) | Signer::Unsigned, _) | (_, false) => ProofAnswer::Open,
         };
         let ended = if said.ended {
-            Answer::Yes
+            ProofAnswer::Yes
         } else {
-            Answer::Open
+            ProofAnswer::Open
         };
         let vouched = match &signer {
-            Signer::Trusted(_) => Answer::Yes,
-            Signer::Another(_) | Signer::Unknown(_) | Signer::Unsigned => Answer::No,
+            Signer::Trusted(_) => ProofAnswer::Yes,
+            Signer::Another(_) | Signer::Unknown(_) | Signer::Unsigned => ProofAnswer::No,
         };
+        let otherwise = ThreeAnswers {
+            intact: anchored,
+            complete: ended,
+            authentic: vouched,
+        };
+        let (answers, findings) = otherwise.unless_found(findings);
         Self {
-            intact: unless(Question::Intact, anchored),
-            complete: unless(Question::Complete, ended),
-            authentic: unless(Question::Authentic, vouched),
+            intact: answers.intact,
+            complete: answers.complete,
+            authentic: answers.authentic,
             intent_id: said.intent_id,
             status: said.status,
             ended: said.ended,
@@ -79,22 +79,22 @@ impl ChangeReport {
     /// The deciding code, worst first. A change is signed from its first record on, so a missing
     /// signature weighs more than a change that is still active.
     pub fn code(&self) -> Code {
-        if self.intact == Answer::No {
+        if self.intact == ProofAnswer::No {
             return Code::EvidenceAltered;
         }
-        if self.complete == Answer::No {
+        if self.complete == ProofAnswer::No {
             return Code::EvidenceIncomplete;
         }
         match (&self.signer, self.authentic) {
-            (Signer::Unsigned, _) | (Signer::Trusted(_), Answer::No | Answer::Open) => {
+            (Signer::Unsigned, _) | (Signer::Trusted(_), ProofAnswer::No | ProofAnswer::Open) => {
                 Code::SignatureInvalid
             }
             (Signer::Another(_) | Signer::Unknown(_), _) => Code::KeyUnknown,
-            (Signer::Trusted(_), Answer::Yes) if self.intact != Answer::Yes => {
+            (Signer::Trusted(_), ProofAnswer::Yes) if self.intact != ProofAnswer::Yes => {
                 Code::SignatureInvalid
             }
-            (Signer::Trusted(_), Answer::Yes) if !self.ended => Code::RunUnfinished,
-            (Signer::Trusted(_), Answer::Yes) => Code::Ok,
+            (Signer::Trusted(_), ProofAnswer::Yes) if !self.ended => Code::RunUnfinished,
+            (Signer::Trusted(_), ProofAnswer::Yes) => Code::Ok,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::intent::tests::intent;
 use provost_core::bundle::dsse;
 use provost_core::bundle::key::{PublicKey, SigningKey};
 use provost_core::bundle::layout::{ATTESTATION, LEDGER};
-use provost_core::bundle::verify::Answer;
+use provost_core::bundle::verify::ProofAnswer;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::path::RawPath;
@@ -93,7 +93,7 @@ fn what_was_sealed_and_left_alone_is_intact_complete_and_authentic() {
     let report = verify(&files, &keys(), None, None);
     assert_eq!(report.exit(), Exit::Yes, "{:?}", report.findings);
     let answers = [report.intact, report.complete, report.authentic];
-    assert_eq!(answers, [Answer::Yes; 3]);
+    assert_eq!(answers, [ProofAnswer::Yes; 3]);
     assert_eq!(report.status.as_deref(), Some("accepted"));
     assert_eq!(report.intent_id.as_deref(), Some("i1"));
 }
@@ -178,7 +178,10 @@ fn a_record_that_was_not_sealed_any_more_is_incomplete_and_not_altered() {
     let report = verify(&files, &keys(), None, None);
     let answers = [report.intact, report.complete, report.authentic];
     // Anyone could have added the record, so its files cannot be trusted.
-    assert_eq!(answers, [Answer::Open, Answer::No, Answer::Yes]);
+    assert_eq!(
+        answers,
+        [ProofAnswer::Open, ProofAnswer::No, ProofAnswer::Yes]
+    );
     assert_eq!(
         (report.code(), report.exit()),
         (Code::EvidenceIncomplete, Exit::Untrusted)
@@ -226,7 +229,7 @@ fn another_signer_differs_from_no_signer() {
     seal(&mut files, &records, &key(8));
     let report = verify(&files, &keys(), None, None);
     assert_eq!((report.code(), report.exit()), (Code::KeyUnknown, Exit::No));
-    assert_eq!(report.intact, Answer::Open);
+    assert_eq!(report.intact, ProofAnswer::Open);
     let wanted = keys()[0];
     let report = verify(&files, &[], None, Some(&wanted));
     assert_eq!(report.exit(), Exit::Untrusted);

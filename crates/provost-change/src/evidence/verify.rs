@@ -13,12 +13,11 @@ use super::report::{ChangeReport, Said};
 use super::{AFTER, BEFORE, BLAST, ChangeStatement, Course, INTENT, RECEIPT, TRAIL, spelled};
 use crate::event::Happening;
 use crate::intent::Intent;
-use provost_core::bundle::dsse::Envelope;
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::layout::{ATTESTATION, CONTRACT, LEDGER, MANIFEST};
 use provost_core::bundle::report::Sha256;
 use provost_core::bundle::statement::{LedgerHead, PredicateType};
-use provost_core::bundle::verify::{Examined, Files, Finding, Signer, compare, examine, words};
+use provost_core::bundle::verify::{Files, Finding, OpenedSeal, Signer, compare, open, words};
 use provost_core::json;
 use provost_core::path::RawPath;
 use provost_core::record::{self, Head, Record};
@@ -218,22 +217,12 @@ impl Evidence<'_> {
             }
             Some(Ok(bytes)) => bytes,
         };
-        let envelope = match Envelope::parse(bytes) {
-            Ok(envelope) => envelope,
-            Err(error) => {
-                findings.push(Finding::unsigned(ATTESTATION, words(&error)));
-                return (Signer::Unsigned, None);
-            }
-        };
-        if envelope.render().as_bytes() != bytes.as_slice() {
-            findings.push(Finding::altered(ATTESTATION, "is not in canonical form"));
-        }
-        let Examined {
+        let OpenedSeal {
             signer,
             payload,
-            finding,
-        } = examine(&envelope, self.trusted, self.want_key);
-        findings.extend(finding);
+            findings: found,
+        } = open(ATTESTATION, bytes, self.trusted, self.want_key);
+        findings.extend(found);
         let statement = payload.and_then(|payload| {
             let statement = json::parse_as::<ChangeStatement>(&payload).ok();
             statement.filter(|statement| {

@@ -26,16 +26,16 @@ mod review;
 mod seal;
 
 pub use after::After;
-pub use ledger::{compare, words};
 pub use read::{Bundle, File, Reports};
-pub use report::Words;
-pub use report::{Answer, Finding, Question, Report, Signer, State};
-pub use seal::{Examined, examine};
+pub use report::{Report, State, Words};
 
 use super::key::PublicKey;
 use crate::record::Head;
 
 pub use provost_evidence::files::Files;
+pub use provost_evidence::verification::{
+    Finding, OpenedSeal, ProofAnswer, Question, Signer, ThreeAnswers, compare, open, words,
+};
 
 /// The `event_type` of the first record of every run's ledger.
 pub const FIRST_EVENT: &str = "RUN_OPENED";
@@ -61,7 +61,6 @@ const ALWAYS: &[Check] = &[ledger::chain, ledger::pin];
 /// The checks for a run that says it ended.
 const ENDED: &[Check] = &[
     seal::signature,
-    seal::spelling,
     seal::statement_fits_itself,
     presence::required,
     presence::expected,

@@ -4,7 +4,7 @@ use provost_core::bundle::dsse::Envelope;
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::report::Sha256;
 use provost_core::bundle::statement::{LedgerHead, RunStatement};
-use provost_core::bundle::verify::{Answer, Pins, Question, Report, Signer, verify};
+use provost_core::bundle::verify::{Pins, ProofAnswer, Question, Report, Signer, verify};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::json;
@@ -63,7 +63,7 @@ fn a_sealed_bundle_holds() {
         assert_eq!(report.findings, []);
         assert_eq!(report.exit(), Exit::Yes);
         let answers = [report.intact, report.complete, report.authentic];
-        assert_eq!(answers, [Answer::Yes; 3]);
+        assert_eq!(answers, [ProofAnswer::Yes; 3]);
         assert!(report.verdict().allow);
     }
 }
@@ -153,7 +153,7 @@ fn an_added_file_is_found() {
         let report = check(&bad);
         found(&report, &RawPath::new(name), Exit::Untrusted, "added");
         assert_eq!(report.verdict().code, Code::EvidenceIncomplete);
-        assert_eq!(report.intact, Answer::Yes);
+        assert_eq!(report.intact, ProofAnswer::Yes);
     }
     let mut bad = sealed();
     bad.insert(RawPath::new(*b"\xff\xfe"), Vec::new());
@@ -269,9 +269,9 @@ fn a_bundle_rebuilt_without_the_key_is_found() {
     assert_eq!(report.exit(), Exit::No);
     assert_eq!(
         [report.intact, report.complete],
-        [Answer::Open, Answer::Yes]
+        [ProofAnswer::Open, ProofAnswer::Yes]
     );
-    assert_eq!(report.authentic, Answer::No);
+    assert_eq!(report.authentic, ProofAnswer::No);
 
     // With the name of the trusted key on it, the signature is invalid.
     let seal = RawPath::new("attestation.dsse.json");
@@ -280,7 +280,7 @@ fn a_bundle_rebuilt_without_the_key_is_found() {
     bundle.insert(seal.clone(), envelope.render().into_bytes());
     let report = check(&bundle);
     assert_eq!(report.verdict().code, Code::SignatureInvalid);
-    assert_eq!(report.intact, Answer::Open);
+    assert_eq!(report.intact, ProofAnswer::Open);
     found(&report, &seal, Exit::Untrusted, "renamed key");
 }
 
@@ -323,7 +323,11 @@ fn the_key_decides_who_is_believed() {
         assert_eq!(report.exit(), exit, "{name}");
         // A signature that cannot be checked may cover anything.
         let checked = !matches!(report.signer, Signer::Unknown(_));
-        let intact = if checked { Answer::Yes } else { Answer::Open };
+        let intact = if checked {
+            ProofAnswer::Yes
+        } else {
+            ProofAnswer::Open
+        };
         assert_eq!(report.intact, intact, "{name}");
     }
 }
@@ -389,6 +393,10 @@ fn another_spelling_of_the_seal_is_found() {
     spaced.push(b'\n');
     bundle.insert(seal.clone(), spaced);
     let report = check(&bundle);
-    assert_eq!(report.authentic, Answer::Yes, "the signature still holds");
+    assert_eq!(
+        report.authentic,
+        ProofAnswer::Yes,
+        "the signature still holds"
+    );
     found(&report, &seal, Exit::Untrusted, "spelling");
 }

@@ -1,7 +1,7 @@
 //! Distinguishes running, sealed and truncated runs.
 
 use provost_core::bundle::verify::State::{self, Running, Sealed, TailMissing, Unsealed};
-use provost_core::bundle::verify::{Answer, Pins, verify};
+use provost_core::bundle::verify::{Pins, ProofAnswer, verify};
 use provost_core::code::Code::{
     self, EvidenceAltered, EvidenceIncomplete, Ok, RunUnfinished, SignatureInvalid,
 };
@@ -150,7 +150,7 @@ fn a_running_run_may_be_in_the_middle_of_a_line() {
     let report = verify(&bundle, &[], &Pins::default(), None);
     assert_eq!((report.state, report.exit()), (Running, Exit::NotNow));
     assert_eq!(report.findings, []);
-    assert_eq!([report.complete, report.authentic], [Answer::Open; 2]);
+    assert_eq!([report.complete, report.authentic], [ProofAnswer::Open; 2]);
     let ledger = bundle.get_mut(&RawPath::new("events.jsonl")).unwrap();
     ledger[20] ^= 1;
     let report = verify(&bundle, &[], &Pins::default(), None);
@@ -171,7 +171,7 @@ fn a_bundle_of_a_newer_format_is_not_called_altered() {
     assert_eq!(verdict.reason, "bundle format 3 is newer than this program");
     assert_eq!(
         (report.intact, report.complete, report.authentic),
-        (Answer::Yes, Answer::Open, Answer::Yes)
+        (ProofAnswer::Yes, ProofAnswer::Open, ProofAnswer::Yes)
     );
     bundle
         .get_mut(&RawPath::new("meta.json"))

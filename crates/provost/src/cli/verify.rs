@@ -9,7 +9,7 @@ use provost_change::evidence as change;
 use provost_core::bundle::key::{NamedKey, PublicKey};
 use provost_core::bundle::sealed;
 use provost_core::bundle::verify::{
-    self, Answer as Found, Finding, Pins, Question, Report, Signer, State,
+    self, Finding, Pins, ProofAnswer, Question, Report, Signer, State,
 };
 use provost_core::code::Code;
 use provost_host::bundle::Directory;
@@ -184,31 +184,31 @@ fn render(report: &Report, names: &[&NamedKey]) -> String {
     text
 }
 
-fn line(question: &str, answer: Found, words: &str) -> String {
+fn line(question: &str, answer: ProofAnswer, words: &str) -> String {
     let (mark, answer) = match answer {
-        Found::Yes => ('✓', "yes"),
-        Found::No => ('✗', "no"),
-        Found::Open => ('?', "unknown"),
+        ProofAnswer::Yes => ('✓', "yes"),
+        ProofAnswer::No => ('✗', "no"),
+        ProofAnswer::Open => ('?', "unknown"),
     };
     format!("{mark} {question}: {answer}, {}\n", one_line(words))
 }
 
 fn intact(report: &Report) -> &'static str {
     match (report.intact, report.state) {
-        (Found::Yes, State::Running) => "no byte of the ledger differs so far",
-        (Found::Yes, _) => "no byte differs from what was sealed",
-        (Found::No, _) => "something differs from what was sealed",
-        (Found::Open, _) if matches!(report.signer, Signer::Unknown(_)) => {
+        (ProofAnswer::Yes, State::Running) => "no byte of the ledger differs so far",
+        (ProofAnswer::Yes, _) => "no byte differs from what was sealed",
+        (ProofAnswer::No, _) => "something differs from what was sealed",
+        (ProofAnswer::Open, _) if matches!(report.signer, Signer::Unknown(_)) => {
             "every file fits a statement whose signature cannot be checked here"
         }
-        (Found::Open, _) => "there is no seal to hold the files against",
+        (ProofAnswer::Open, _) => "there is no seal to hold the files against",
     }
 }
 
 fn complete(report: &Report) -> &'static str {
     match (report.state, report.complete) {
         (State::Running, _) => "the run has not ended yet",
-        (State::Sealed, Found::Yes) => "the run is sealed and nothing is missing",
+        (State::Sealed, ProofAnswer::Yes) => "the run is sealed and nothing is missing",
         (State::Sealed, _) => "the run is sealed, but files are missing or were added",
         (State::Unsealed, _) => "the run ended and its seal is missing",
         (State::TailMissing, _) => "the end of the ledger is missing",

@@ -6,13 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use provost_evidence::verification;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::read::{AFTER, Bundle};
-use super::report::{Finding, Signer};
-use super::{ledger, seal};
+use super::{Finding, Signer, compare, words};
 use crate::bundle::after::{
     self, Candidate, LANDED, Landing, MERGED, REPLAYED, Replay, ReplayStart, STATEMENT, TestStart,
 };
@@ -61,7 +61,7 @@ pub(super) fn follow(bundle: &Bundle<'_>) -> (After, Vec<Finding>) {
     };
     let records = reader.records();
     if let Some(pin) = bundle.pins.after.as_ref().and_then(LedgerHead::of) {
-        let found = ledger::compare(AFTER, &records, &pin, "the registry knows");
+        let found = compare(AFTER, &records, &pin, "the registry knows");
         reader.findings.extend(found);
     }
     for record in &records {
@@ -121,7 +121,7 @@ impl Reader<'_> {
                 chain.records
             }
             Err(error) => {
-                self.altered(AFTER, ledger::words(&error));
+                self.altered(AFTER, words(&error));
                 Vec::new()
             }
         }
@@ -210,13 +210,14 @@ impl Reader<'_> {
         let envelope: Envelope = json::from_value(value.clone())
             .map_err(|error| format!("its statement does not parse: {error}"))?;
         holds(envelope.signatures.len() == 1, "is not signed once")?;
-        let examined = seal::examine(&envelope, self.bundle.trusted, self.bundle.want_key);
+        let (trusted, want_key) = (self.bundle.trusted, self.bundle.want_key);
+        let examined = verification::examine(STATEMENT, &envelope, trusted, want_key);
         // A key that is not trusted here only counts if it sealed the run.
         let sealed_too = match &examined.signer {
             Signer::Trusted(_) | Signer::Unsigned => false,
             Signer::Another(_) | Signer::Unknown(_) => examined.signer == self.bundle.signer,
         };
-        if let Some(finding) = examined.finding.filter(|_| !sealed_too) {
+        if let Some(finding) = examined.findings.first().filter(|_| !sealed_too) {
             return Err(format!("its statement does not count: {}", finding.problem));
         }
         let payload = examined.payload.unwrap_or_default();

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::Finding;
 use super::read::{
     ATTESTATION, BASELINE, Bundle, CONTRACT, LEDGER, MANIFEST, REVIEW_REPORT, TASK_RESULT,
     TEST_REPORT, WORK_REPORT,
 };
-use super::report::Finding;
 use crate::bundle::report::{CommandResult, Judged, ReviewVerdict, RunStatus, Sha256, TestStatus};
 use crate::code::Code;
 use crate::contract::document::AcceptanceTest;

@@ -1,7 +1,7 @@
 //! Compares the bytes of files with the sealed digests.
 
+use super::Finding;
 use super::read::{Bundle, CHANGED, MANIFEST, PATCH};
-use super::report::Finding;
 use crate::bundle::layout::{CHANGED_COPY, PATCH_COPY};
 use crate::bundle::report::{ArtifactRef, FileRef, Sha256};
 use crate::object::sha256;

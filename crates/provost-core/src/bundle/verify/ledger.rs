@@ -1,11 +1,12 @@
 //! Checks the ledger.
 
+use provost_evidence::verification::{Finding, compare};
+
 use super::FINAL_EVENT;
 use super::read::{ATTESTATION, Bundle, LEDGER, MANIFEST};
-use super::report::{Finding, State};
+use super::report::State;
 use crate::bundle::statement::LedgerHead;
 use crate::record::{Head, Record};
-use crate::wording::counted;
 
 /// The state of the run.
 pub(super) fn state(bundle: &Bundle<'_>) -> State {
@@ -106,34 +107,4 @@ pub(super) fn head(bundle: &Bundle<'_>) -> Vec<Finding> {
         findings.push(Finding::incomplete(LEDGER, "its final record is missing"));
     }
     findings
-}
-
-/// Whether the records of the chain `name` reach `known` and have its hash there.
-pub fn compare(name: &str, records: &[Record], known: &LedgerHead, who: &str) -> Vec<Finding> {
-    let at = usize::try_from(known.seq)
-        .ok()
-        .and_then(|at| records.get(at));
-    match at {
-        Some(record) if record.hash == known.hash => Vec::new(),
-        Some(_) => {
-            let place = format!("{name} record {}", known.seq);
-            vec![Finding::altered(place, format!("is not the record {who}"))]
-        }
-        None => {
-            let count = counted(records.len(), "record");
-            let problem = format!(
-                "its tail is missing: it has {count}, {who} record {}",
-                known.seq
-            );
-            vec![Finding::incomplete(name, problem)]
-        }
-    }
-}
-
-/// The message of an error, with its causes.
-pub fn words(error: &impl std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }

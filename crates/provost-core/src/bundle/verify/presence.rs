@@ -1,10 +1,10 @@
 //! Looks for missing files, and for files that were not sealed.
 
+use super::Finding;
 use super::read::{
     BASELINE, Bundle, CHANGED, CONTRACT, DRIVER_LOCK, EVIDENCE_REPORT, LEDGER, MANIFEST, PACK,
     PATCH, REVIEW_REPORT, TASK_RESULT, TEST_REPORT, WORK_REPORT,
 };
-use super::report::Finding;
 use crate::bundle::layout::{
     BESIDE, BundleFormat, CHANGED_COPY, META, PATCH_COPY, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT,
     TRACE, WORKED_IN, is_later,

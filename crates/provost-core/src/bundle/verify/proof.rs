@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
+use super::Finding;
 use super::read::{ATTESTATION, Bundle, CHANGED, PACK};
-use super::report::Finding;
 use crate::bundle::attempts;
 use crate::bundle::statement::RunPredicate;
 use crate::change::Change;

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 
 use super::replay::Course;
-use super::report::{Finding, Signer};
-use super::{Files, Pins, ledger, seal};
-use crate::bundle::dsse::Envelope;
+use super::{Files, Finding, Pins, Signer, seal, words};
 use crate::bundle::key::PublicKey;
 pub(super) use crate::bundle::layout::{AFTER, ATTESTATION, DRIVER_LOCK, LEDGER, MANIFEST};
 pub(super) use crate::bundle::layout::{
@@ -66,8 +64,6 @@ pub struct Reports {
 pub struct Bundle<'a> {
     /// Every file, or the reason why it cannot be read.
     pub files: BTreeMap<RawPath, Result<File, String>>,
-    /// The seal, if it parses.
-    pub envelope: Option<Envelope>,
     pub signer: Signer,
     /// The statement; only if its signature is valid or its key is unknown.
     pub statement: Option<RunStatement>,
@@ -93,7 +89,6 @@ impl<'a> Bundle<'a> {
     ) -> (Self, Vec<Finding>) {
         let mut bundle = Self {
             files: hash_all(files),
-            envelope: None,
             signer: Signer::Unsigned,
             statement: None,
             manifest: None,
@@ -110,7 +105,7 @@ impl<'a> Bundle<'a> {
         if let Some(bytes) = bundle.bytes(LEDGER) {
             match record::read(bytes, Head::genesis()) {
                 Ok(chain) => bundle.ledger = Some(chain),
-                Err(error) => problems.push(Finding::altered(LEDGER, ledger::words(&error))),
+                Err(error) => problems.push(Finding::altered(LEDGER, words(&error))),
             }
         }
         bundle.course = Course::of(bundle.ledger.as_ref());

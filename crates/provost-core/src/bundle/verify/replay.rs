@@ -4,8 +4,8 @@
 //! again. A ledger of another version is only folded, because its rules may differ.
 
 use super::FIRST_EVENT;
+use super::Finding;
 use super::read::{Bundle, LEDGER};
-use super::report::Finding;
 use crate::bundle::layout::BundleFormat;
 use crate::record::{Chain, Record};
 use crate::run::fact::{Fact, Judgement, Violation, Withheld};

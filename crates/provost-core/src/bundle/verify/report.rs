@@ -1,64 +1,16 @@
 //! The result of verification, and what follows from it.
 
+use provost_evidence::verification::{Finding, ProofAnswer, Question, Signer, ThreeAnswers};
 use serde::Serialize;
 use serde_json::json;
 
 use super::after::After;
 use super::read::Bundle;
-use crate::bundle::key::PublicKey;
 use crate::bundle::statement::SealedVerdict;
 use crate::code::Code;
 use crate::exit::Exit;
 use crate::object::Oid;
 use crate::verdict::Verdict;
-
-/// One of the three questions of verification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Question {
-    /// Whether a byte differs.
-    Intact,
-    /// Whether something is missing, or exists and was not sealed.
-    Complete,
-    /// Whether a trusted key signed it.
-    Authentic,
-}
-
-/// A problem that verification found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    /// The question that it answers with no.
-    pub question: Question,
-    /// The place: a file of the bundle, with the field or line where there is one.
-    pub path: String,
-    pub problem: String,
-}
-
-impl Finding {
-    /// The content at `path` differs from what was sealed, or contradicts it.
-    pub fn altered(path: impl ToString, problem: impl Into<String>) -> Self {
-        Self::new(Question::Intact, path, problem)
-    }
-
-    /// A file is missing at `path`, or exists and was not sealed.
-    pub fn incomplete(path: impl ToString, problem: impl Into<String>) -> Self {
-        Self::new(Question::Complete, path, problem)
-    }
-
-    /// `path` is not signed by a trusted key.
-    pub fn unsigned(path: impl ToString, problem: impl Into<String>) -> Self {
-        Self::new(Question::Authentic, path, problem)
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "callers pass what they have")]
-    fn new(question: Question, path: impl ToString, problem: impl Into<String>) -> Self {
-        Self {
-            question,
-            path: path.to_string(),
-            problem: problem.into(),
-        }
-    }
-}
 
 /// How far a run came, as its bundle shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -74,37 +26,16 @@ pub enum State {
     TailMissing,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Answer {
-    Yes,
-    No,
-    /// The existing files do not show it.
-    Open,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Signer {
-    /// The required key, or a trusted one if none is required.
-    Trusted(PublicKey),
-    /// A trusted key, but not the required one.
-    Another(PublicKey),
-    /// An unknown key, so nothing it signed was checked.
-    Unknown(String),
-    /// No valid signature.
-    Unsigned,
-}
-
 /// The result of verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The run, if the bundle names it.
     pub run_id: Option<String>,
     pub state: State,
-    pub intact: Answer,
-    pub complete: Answer,
+    pub intact: ProofAnswer,
+    pub complete: ProofAnswer,
     /// Whether a trusted key signed it.
-    pub authentic: Answer,
+    pub authentic: ProofAnswer,
     pub signer: Signer,
     /// Whether the caller required one key.
     pub key_was_asked_for: bool,
@@ -125,43 +56,39 @@ impl Report {
         bundle: &Bundle<'_>,
         state: State,
         after: After,
-        mut findings: Vec<Finding>,
+        findings: Vec<Finding>,
     ) -> Self {
-        findings.sort_by(|a, b| (a.question, &a.path).cmp(&(b.question, &b.path)));
-        findings.dedup();
-        let fails = |question| findings.iter().any(|finding| finding.question == question);
-        let unless = |question, otherwise| {
-            if fails(question) {
-                Answer::No
-            } else {
-                otherwise
-            }
-        };
         let anchored = match (state, &bundle.signer, &bundle.statement) {
             (State::Running, ..) | (_, Signer::Trusted(_) | Signer::Another(_), Some(_)) => {
-                Answer::Yes
+                ProofAnswer::Yes
             }
             // A statement with an unchecked signature may itself have been changed, and without one
             // the files can only be compared with each other.
-            (_, Signer::Unknown(_) | Signer::Unsigned, _) | (_, _, None) => Answer::Open,
+            (_, Signer::Unknown(_) | Signer::Unsigned, _) | (_, _, None) => ProofAnswer::Open,
         };
         let ended = match state {
-            _ if bundle.course.newer.is_some() => Answer::Open,
-            State::Running => Answer::Open,
-            State::Sealed => Answer::Yes,
-            State::Unsealed | State::TailMissing => Answer::No,
+            _ if bundle.course.newer.is_some() => ProofAnswer::Open,
+            State::Running => ProofAnswer::Open,
+            State::Sealed => ProofAnswer::Yes,
+            State::Unsealed | State::TailMissing => ProofAnswer::No,
         };
         let signed = match (state, &bundle.signer) {
-            (State::Running, _) => Answer::Open,
-            (_, Signer::Trusted(_)) => Answer::Yes,
-            (_, Signer::Another(_) | Signer::Unknown(_) | Signer::Unsigned) => Answer::No,
+            (State::Running, _) => ProofAnswer::Open,
+            (_, Signer::Trusted(_)) => ProofAnswer::Yes,
+            (_, Signer::Another(_) | Signer::Unknown(_) | Signer::Unsigned) => ProofAnswer::No,
         };
+        let otherwise = ThreeAnswers {
+            intact: anchored,
+            complete: ended,
+            authentic: signed,
+        };
+        let (answers, findings) = otherwise.unless_found(findings);
         Self {
             run_id: bundle.run_id(),
             state,
-            intact: unless(Question::Intact, anchored),
-            complete: unless(Question::Complete, ended),
-            authentic: unless(Question::Authentic, signed),
+            intact: answers.intact,
+            complete: answers.complete,
+            authentic: answers.authentic,
             signer: bundle.signer.clone(),
             key_was_asked_for: bundle.want_key.is_some(),
             sealed_verdict: bundle.predicate().map(|predicate| predicate.verdict),
@@ -176,9 +103,9 @@ impl Report {
 
     /// The deciding code, worst first.
     fn code(&self) -> Code {
-        if self.intact == Answer::No {
+        if self.intact == ProofAnswer::No {
             Code::EvidenceAltered
-        } else if self.complete == Answer::No && self.has(Question::Complete) {
+        } else if self.complete == ProofAnswer::No && self.has(Question::Complete) {
             Code::EvidenceIncomplete
         } else if self.newer_format.is_some() {
             Code::UnknownSchemaVersion
@@ -190,9 +117,9 @@ impl Report {
                 Signer::Another(_) | Signer::Unknown(_) => Code::KeyUnknown,
                 Signer::Trusted(_) => {
                     let holds = [self.intact, self.complete, self.authentic];
-                    if holds.iter().all(|answer| *answer == Answer::Yes) {
+                    if holds.iter().all(|answer| *answer == ProofAnswer::Yes) {
                         Code::Ok
-                    } else if self.authentic == Answer::Yes {
+                    } else if self.authentic == ProofAnswer::Yes {
                         Code::EvidenceIncomplete
                     } else {
                         Code::SignatureInvalid
@@ -274,18 +201,6 @@ impl Words {
             Code::EvidenceIncomplete => Verdict::deny(code, because("the evidence is incomplete")),
             Code::RunUnfinished => Verdict::deny(code, self.unfinished),
             _ => Verdict::deny(code, because("the signature cannot be relied on")),
-        }
-    }
-}
-
-impl Signer {
-    /// The machine-readable word for the signer, and the key id if there is one.
-    pub fn word_and_key(&self) -> (&'static str, Option<String>) {
-        match self {
-            Self::Trusted(key) => ("trusted", Some(key.id())),
-            Self::Another(key) => ("another", Some(key.id())),
-            Self::Unknown(id) => ("unknown", Some(id.clone())),
-            Self::Unsigned => ("nobody", None),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Compares the review reports with the ledger.
 
+use super::Finding;
 use super::read::{Bundle, REVIEW_REPORT, TASK_RESULT};
-use super::report::Finding;
 use crate::bundle::compose::Said;
 use crate::bundle::report::ReviewVerdict;
 

@@ -2,7 +2,7 @@
 
 use provost_change::evidence::ChangeReport;
 use provost_core::bundle::key::NamedKey;
-use provost_core::bundle::verify::{Answer as Found, Question, Signer};
+use provost_core::bundle::verify::{ProofAnswer, Question, Signer};
 use provost_core::code::Code;
 
 use super::{line, rows, signed, verdict_words};
@@ -46,19 +46,19 @@ fn render(report: &ChangeReport, names: &[&NamedKey]) -> String {
 
 fn intact(report: &ChangeReport) -> &'static str {
     match report.intact {
-        Found::Yes => "no byte differs from what was sealed",
-        Found::No => "something differs from what was sealed",
-        Found::Open if matches!(report.signer, Signer::Unknown(_)) => {
+        ProofAnswer::Yes => "no byte differs from what was sealed",
+        ProofAnswer::No => "something differs from what was sealed",
+        ProofAnswer::Open if matches!(report.signer, Signer::Unknown(_)) => {
             "every file fits a statement whose signature cannot be checked here"
         }
-        Found::Open => "there is no seal to hold the files against",
+        ProofAnswer::Open => "there is no seal to hold the files against",
     }
 }
 
 fn complete(report: &ChangeReport) -> &'static str {
     match report.complete {
-        Found::Yes => "the change is over and nothing is missing",
-        Found::No => "files or records are missing or were added",
-        Found::Open => "the change is not over yet",
+        ProofAnswer::Yes => "the change is over and nothing is missing",
+        ProofAnswer::No => "files or records are missing or were added",
+        ProofAnswer::Open => "the change is not over yet",
     }
 }
