@@ -13,6 +13,7 @@
 mod acceptance;
 mod archive;
 mod log;
+mod logs;
 mod run;
 mod spent;
 mod status;
@@ -26,9 +27,10 @@ pub use archive::{
     nothing, require_own, stage, state,
 };
 pub use log::describe;
+pub use logs::{LogFile, RemovedSecrets, SecretsView};
 pub use run::{
-    ChangeKind, ChangedFile, EarlierAttemptView, GateView, LogFile, QuestionView, ReviewView,
-    RunView, SandboxView, SecretsView, Surroundings, changed_tests, is_approved, short_branch,
+    ChangeKind, ChangedFile, EarlierAttemptView, GateView, QuestionView, ReviewView, RunView,
+    SandboxView, Surroundings, changed_tests, is_approved, short_branch,
 };
 pub use status::{DiffView, StatusView};
 pub use summary::{LandingSummary, RunStatus, RunSummary, summaries};
