@@ -29,14 +29,14 @@ pub(super) struct Attributes {
 
 impl Repository {
     pub(super) fn attributes(&self) -> Result<Attributes, GitError> {
-        let mut outer = read(Path::new("/etc/gitattributes"))?;
+        let mut outer = read_if_there(Path::new("/etc/gitattributes"))?;
         if let Some(path) = self.users_file("core.attributesFile", "attributes")? {
             outer.push(b'\n');
-            outer.extend(read(&path)?);
+            outer.extend(read_if_there(&path)?);
         }
         Ok(Attributes {
             outer,
-            inner: read(&self.common_dir.join("info/attributes"))?,
+            inner: read_if_there(&self.common_dir.join("info/attributes"))?,
         })
     }
 
@@ -109,8 +109,8 @@ fn expand(value: &[u8], home: Option<&Path>, here: &Path) -> PathBuf {
     }
 }
 
-/// The bytes of a file of rules; empty if it does not exist.
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, GitError> {
+/// The bytes of a file that git keeps for itself; empty if it does not exist.
+pub(super) fn read_if_there(path: &Path) -> Result<Vec<u8>, GitError> {
     let unread = || system(format!("read `{}`", path.display()));
     let there = match path.metadata() {
         // Reading a pipe could block.

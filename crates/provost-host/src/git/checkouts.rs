@@ -3,19 +3,17 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use provost_core::object::Oid;
 
+use super::attributes::read_if_there;
 use super::land::LandError;
 use super::locate::{is_git_dir, locate};
 use super::run::{failed, unexpected};
 use super::{GitError, Place, Repository, ref_files, system};
-
-/// The most bytes that are read of a file about an operation.
-const MOST_READ: u64 = 1 << 20;
 
 /// Files in which an operation, such as a rebase, notes the branches it returns to.
 const NOTES: &[(&str, &str)] = &[
@@ -128,7 +126,7 @@ impl Repository {
         for git_dir in self.git_dirs()?.into_iter().filter(|it| it == git_dir) {
             found.extend(self.branch_of(&git_dir)?);
             for note in ["rebase-merge/head-name", "rebase-apply/head-name"] {
-                let text = read_note(&git_dir.join(note))?;
+                let text = read_if_there(&git_dir.join(note))?;
                 let text = String::from_utf8_lossy(text.trim_ascii()).into_owned();
                 found.extend(Some(text).filter(|name| name.starts_with("refs/heads/")));
             }
@@ -237,31 +235,9 @@ impl Repository {
     }
 }
 
-/// What an operation noted at `path`; empty if the file does not exist.
-fn read_note(path: &Path) -> Result<Vec<u8>, GitError> {
-    let unread = || system(format!("read `{}`", path.display()));
-    let there = match path.metadata() {
-        // Reading a pipe could block.
-        Ok(data) => data.is_file(),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            false
-        }
-        Err(error) => return Err(unread()(error)),
-    };
-    if !there {
-        return Ok(Vec::new());
-    }
-    let file = fs::File::open(path).map_err(unread())?;
-    let mut bytes = Vec::new();
-    file.take(MOST_READ)
-        .read_to_end(&mut bytes)
-        .map_err(unread())?;
-    Ok(bytes)
-}
-
 /// Whether a line of the file at `path` names `branch`, in full or by its short name.
 fn names(path: &Path, branch: &str) -> Result<bool, GitError> {
-    let bytes = read_note(path)?;
+    let bytes = read_if_there(path)?;
     let short = branch.strip_prefix("refs/heads/").unwrap_or(branch);
     let is_it = |line: &[u8]| {
         let line = line.trim_ascii();

@@ -154,20 +154,16 @@ impl Repository {
         {
             return Ok(Some(branch));
         }
-        let arguments = ["symbolic-ref", "--quiet", "HEAD"];
-        let output = self.git.call(&self.at_refs(), &arguments, Vec::new())?;
-        match output.status.code() {
-            Some(0) => Ok(Some(
-                String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-            )),
-            Some(1) => Ok(None),
-            _ => Err(failed("symbolic-ref".to_owned(), &output)),
-        }
+        self.symbolic_ref("HEAD")
     }
 
     /// The ref that the symbolic ref `name` leads to; `None` if it is not symbolic.
     pub fn alias_of(&self, name: &str) -> Result<Option<String>, GitError> {
         check(name, &["refs/"])?;
+        self.symbolic_ref(name)
+    }
+
+    fn symbolic_ref(&self, name: &str) -> Result<Option<String>, GitError> {
         let arguments = ["symbolic-ref", "--quiet", name];
         let output = self.git.call(&self.at_refs(), &arguments, Vec::new())?;
         match output.status.code() {

@@ -109,10 +109,10 @@ impl Repository {
 
     /// What git's answer about `head` follows from, apart from the checkout.
     fn ground(&self, head: Option<Oid>) -> Result<Ground, GitError> {
-        let mut ignored = attributes::read(&self.common_dir.join("info/exclude"))?;
+        let mut ignored = attributes::read_if_there(&self.common_dir.join("info/exclude"))?;
         if let Some(path) = self.users_file("core.excludesFile", "ignore")? {
             // The user's own rules have lower precedence, so they come first.
-            let mut outer = attributes::read(&path)?;
+            let mut outer = attributes::read_if_there(&path)?;
             outer.push(b'\n');
             outer.append(&mut ignored);
             ignored = outer;

@@ -20,79 +20,61 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// The place does not answer.
-    pub(super) fn unreachable(target: &Endpoint, status: u16, what: &str) -> Self {
+    fn new(status: u16, code: Code, reason: impl Into<String>) -> Self {
         Self {
             status,
-            code: Code::NetworkUnreachable,
-            reason: format!("`{target}` {what}"),
+            code,
+            reason: reason.into(),
             hint: None,
             api: None,
         }
     }
 
-    /// The client sent a request that is not accepted.
-    pub(super) fn malformed(status: u16, reason: String) -> Self {
-        Self {
+    /// The place does not answer.
+    pub(super) fn unreachable(target: &Endpoint, status: u16, what: &str) -> Self {
+        Self::new(
             status,
-            code: Code::InputInvalid,
-            reason,
-            hint: None,
-            api: None,
-        }
+            Code::NetworkUnreachable,
+            format!("`{target}` {what}"),
+        )
+    }
+
+    /// The client sent a request that is not accepted.
+    pub(super) fn malformed(status: u16, reason: impl Into<String>) -> Self {
+        Self::new(status, Code::InputInvalid, reason)
     }
 
     /// The place has a credential, and the reply could contain it.
     pub(super) fn echoing(target: &Endpoint, why: &str) -> Self {
-        Self {
-            status: 403,
-            code: Code::NetworkRefused,
-            reason: format!("`{target}` is asked with a credential, and {why}"),
-            hint: None,
-            api: None,
-        }
+        let reason = format!("`{target}` is asked with a credential, and {why}");
+        Self::new(403, Code::NetworkRefused, reason)
     }
 
     /// The place has a model, and a server could read another method than the proxy.
     pub(super) fn ambiguous(target: &Endpoint) -> Self {
-        Self {
-            status: 403,
-            code: Code::NetworkRefused,
-            reason: format!("requests to `{target}` are counted, and a field names another method"),
-            hint: None,
-            api: None,
-        }
+        let reason =
+            format!("requests to `{target}` are counted, and a field names another method");
+        Self::new(403, Code::NetworkRefused, reason)
     }
 
     /// Nothing is left of the agent's tokens, or the request cannot be counted.
     pub(super) fn overspent(api: Option<ModelApi>, reason: String) -> Self {
-        Self {
-            status: 403,
-            code: Code::TokenLimit,
-            reason,
-            hint: None,
-            api,
-        }
+        let refusal = Self::new(403, Code::TokenLimit, reason);
+        Self { api, ..refusal }
     }
 
     /// All of the agent's remaining tokens are reserved for another request.
     pub(super) fn reserved(api: ModelApi) -> Self {
         let reason = "another request is under way, and what it will cost is not known yet";
-        Self {
-            status: 429,
-            ..Self::overspent(Some(api), reason.to_owned())
-        }
+        let refusal = Self::new(429, Code::TokenLimit, reason);
+        let api = Some(api);
+        Self { api, ..refusal }
     }
 
     /// There are too many connections at a time.
     pub(super) fn crowded() -> Self {
-        Self {
-            status: 503,
-            code: Code::NetworkUnreachable,
-            reason: "too many connections at a time".to_owned(),
-            hint: None,
-            api: None,
-        }
+        let reason = "too many connections at a time";
+        Self::new(503, Code::NetworkUnreachable, reason)
     }
 
     /// Whether the place was granted.
@@ -174,11 +156,8 @@ impl From<decide::Refusal> for Refusal {
             format!("grant it with `--net {place}`, or in `x_provost.net` of the contract")
         });
         Self {
-            status,
-            code,
-            reason: refusal.to_string(),
             hint,
-            api: None,
+            ..Self::new(status, code, refusal.to_string())
         }
     }
 }
