@@ -22,13 +22,13 @@ use serde_json::{Value, json};
 
 use crate::event::Happening;
 use provost_core::bundle::report::Sha256;
-use provost_core::bundle::sealed::FileDigest;
-use provost_core::bundle::statement::{
-    LedgerHead, PredicateType, Statement, StatementKind, Subject,
-};
 use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::record::Record;
+use provost_engine::bundle::sealed::FileDigest;
+use provost_engine::bundle::statement::{
+    LedgerHead, PredicateType, Statement, StatementKind, Subject,
+};
 
 pub use report::ChangeReport;
 pub use verify::{is_one, verify};

@@ -1,19 +1,8 @@
-//! Defines the sealed directory of a run (the bundle), and verifies it.
+//! The sealed directory of a run (the bundle): its layout and the reports in it.
 //!
-//! # Invariants
-//!
-//! - A bundle is checked from its bytes alone: no repository, no store, no network.
-//! - A signature is checked before what it signs is read.
-//! - No file of a bundle is trusted to be well formed; one that is not becomes a finding.
+//! `provost_engine::bundle` composes the reports and verifies the directory.
 
-pub mod after;
-pub mod attempts;
-pub mod compose;
 pub mod layout;
-pub mod replay;
 pub mod report;
-pub mod sealed;
-pub mod statement;
-pub mod verify;
 
-pub use provost_evidence::{dsse, key};
+pub use provost_evidence::{dsse, key, statement};

@@ -7,16 +7,14 @@
 //! - A statement vouches only for the records that the same landing or replay appended. Any process
 //!   may have written the records before.
 
-use provost_core::bundle::after::{
-    Candidate, LANDED, Landing, MERGED, REPLAYED, Replay, STATEMENT,
+use crate::bundle::after::{Candidate, LANDED, Landing, MERGED, REPLAYED, Replay, STATEMENT};
+use crate::bundle::statement::{
+    Acceptance, LandingPredicate, LedgerHead, MergePredicate, ReplayPredicate, Vouched,
 };
+use crate::bundle::verify::{self, After, Files, Pins};
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::layout::{ATTESTATION, LEDGER};
 use provost_core::bundle::report::Time;
-use provost_core::bundle::statement::{
-    Acceptance, LandingPredicate, LedgerHead, MergePredicate, ReplayPredicate, Vouched,
-};
-use provost_core::bundle::verify::{self, After, Files, Pins};
 use provost_core::code::Code;
 use provost_core::json::canonical;
 use provost_core::path::RawPath;

@@ -21,8 +21,8 @@ pub use document::{Document, Dropped, Node};
 pub use next::{Merge, Next};
 pub use state::{End, Fact, Misplaced, NodeAgents, Standing, State};
 
-use provost_core::bundle::sealed::{RecordKind, RecordPredicate};
-use provost_core::bundle::statement::SealedVerdict;
+use crate::bundle::sealed::{RecordKind, RecordPredicate};
+use crate::bundle::statement::SealedVerdict;
 use provost_core::code::Code;
 use provost_core::contract;
 use provost_core::object::Oid;

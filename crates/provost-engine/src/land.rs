@@ -12,8 +12,8 @@
 mod merge;
 mod review;
 
-use provost_core::bundle::after::{Candidate, LAND_STARTED, LANDED, Landing};
-use provost_core::bundle::verify::After;
+use crate::bundle::after::{Candidate, LAND_STARTED, LANDED, Landing};
+use crate::bundle::verify::After;
 use provost_core::change::{Change, Finding};
 use provost_core::code::Code;
 use provost_core::object::Oid;

@@ -14,9 +14,9 @@ mod tests;
 
 pub use asked::{Asked, REQUEST, Task, layout};
 
+use crate::bundle::sealed::{RecordPredicate, SEAL};
+use crate::bundle::statement::SealedVerdict;
 use provost_core::bundle::report::{Sha256, Time};
-use provost_core::bundle::sealed::{RecordPredicate, SEAL};
-use provost_core::bundle::statement::SealedVerdict;
 use provost_core::code::Code;
 use provost_core::contract::check::{self, Purpose, Rules};
 use provost_core::contract::document::Document;

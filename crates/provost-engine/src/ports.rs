@@ -8,8 +8,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::bundle::verify::Pins;
 use provost_core::bundle::key::PublicKey;
-use provost_core::bundle::verify::Pins;
 use provost_core::checkout::{CheckoutState, Moved};
 use provost_core::code::{Code, Coded};
 use provost_core::lease::{Acquired, Lease, LeaseRequest};

@@ -5,9 +5,9 @@
 //! - Of the document only its digest and its length are stored: its content was not checked.
 //! - The text of the refusal is short and contains no secret that can be recognised.
 
+use crate::bundle::sealed::{RecordKind, RecordPredicate};
+use crate::bundle::statement::SealedVerdict;
 use provost_core::bundle::layout::LEDGER;
-use provost_core::bundle::sealed::{RecordKind, RecordPredicate};
-use provost_core::bundle::statement::SealedVerdict;
 use provost_core::code::Code;
 use provost_core::object::sha256;
 use provost_core::record::Head;

@@ -9,14 +9,14 @@
 
 use std::collections::BTreeMap;
 
-use provost_core::bundle::after::{REPLAY_STARTED, Replay, ReplayStart, TEST_RESULT};
-use provost_core::bundle::attempts::{self, Attempt};
+use crate::bundle::after::{REPLAY_STARTED, Replay, ReplayStart, TEST_RESULT};
+use crate::bundle::attempts::{self, Attempt};
+use crate::bundle::replay::{Differences, with_facts};
+use crate::bundle::verify::{Files, Pins};
 use provost_core::bundle::dsse::Envelope;
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::layout::{ATTESTATION, MANIFEST};
-use provost_core::bundle::replay::{Differences, with_facts};
 use provost_core::bundle::report::{ReexecReport, RunManifest, Sha256, Time};
-use provost_core::bundle::verify::{Files, Pins};
 use provost_core::code::Code;
 use provost_core::json;
 use provost_core::object::{Oid, sha256};

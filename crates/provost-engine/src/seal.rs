@@ -4,8 +4,8 @@
 //! signed statement is about every byte of the bundle. All of it is computed from the ledger:
 //! sealing again after a crash writes the same bytes.
 
-use provost_core::bundle::attempts::{self, Attempt};
-use provost_core::bundle::compose::{ComposeError, Composer, Files};
+use crate::bundle::attempts::{self, Attempt};
+use crate::bundle::compose::{ComposeError, Composer, Files};
 use provost_core::bundle::layout::{
     ATTESTATION, BASELINE, BESIDE, CHANGED, CHANGED_COPY, EVIDENCE_REPORT, LARGEST_FILE, MANIFEST,
     META, MOST_EARLIER, PACK, PATCH, PATCH_COPY, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT, TRACE,

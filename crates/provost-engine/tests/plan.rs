@@ -5,12 +5,12 @@
 
 #[cfg(test)]
 mod tests {
-    use provost_core::bundle::sealed::SEAL;
     use provost_core::code::Code;
     use provost_core::contract::typed::Typed;
     use provost_core::object::sha256;
     use provost_core::run::effect::{InputFile, ReadOnlyRun};
     use provost_core::run::fact::{AgentRun, Ending, Probe, Probed, ResultFile, ReviewRun, Stream};
+    use provost_engine::bundle::sealed::SEAL;
     use provost_engine::opening::Agent;
     use provost_engine::plan::{
         Made, Opened, Planned, PlannerHost, Ports, Request, Task, layout, open, plan,

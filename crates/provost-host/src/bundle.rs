@@ -14,8 +14,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use provost_core::bundle::layout::{LARGEST_FILE, MOST_BYTES};
-use provost_core::bundle::verify::Files;
 use provost_core::path::RawPath;
+use provost_engine::bundle::verify::Files;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
 use provost_fs::beneath::Beneath;

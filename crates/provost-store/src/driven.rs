@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use provost_core::bundle::verify::Pins;
 use provost_core::lease::{Acquired, Lease, LeaseRequest, Owner};
 use provost_core::record::{Event, Head, Record};
 use provost_core::user_secret::Secret;
+use provost_engine::bundle::verify::Pins;
 use provost_engine::ports::{self, PortError};
 
 use crate::StoreError;

@@ -9,12 +9,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-use provost_core::bundle::verify::Pins;
 use provost_core::code::Code;
 use provost_core::object::sha256;
 use provost_core::path::is_segment;
 use provost_core::user_secret::Secret;
 use provost_core::wording::counted;
+use provost_engine::bundle::verify::Pins;
 use provost_engine::ports::Registry;
 use provost_host::git::{GitError, Repository};
 use provost_host::keys::KeysError;

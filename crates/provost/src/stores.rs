@@ -10,10 +10,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use provost_change::ports::IntentRegistry;
-use provost_core::bundle::verify::Pins;
 use provost_core::lease::Owner;
 use provost_core::record::{Head, Record};
 use provost_core::user_secret::Secret;
+use provost_engine::bundle::verify::Pins;
 use provost_engine::ports::{Bundle, Ledger, PortError, Registry};
 use provost_host::process_owner;
 #[cfg(feature = "formats")]

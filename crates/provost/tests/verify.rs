@@ -1,11 +1,11 @@
 //! Verifies bundles with the real binary, where there is neither repository nor registry.
 
 #[cfg(test)]
-#[path = "../../provost-core/tests/bundle/course.rs"]
+#[path = "../../provost-engine/tests/bundle/course.rs"]
 mod course;
 #[cfg(test)]
 #[expect(dead_code, reason = "the tests of the core use the rest")]
-#[path = "../../provost-core/tests/bundle/sample.rs"]
+#[path = "../../provost-engine/tests/bundle/sample.rs"]
 mod sample;
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         package: "provost-engine",
-        ours: &["provost-core"],
+        ours: &["provost-core", "provost-evidence"],
         others: Some(&["serde", "serde_json", "thiserror"]),
     },
     Rule {

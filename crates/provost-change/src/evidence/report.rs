@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use provost_core::bundle::key::PublicKey;
-use provost_core::bundle::verify::{Finding, ProofAnswer, Signer, ThreeAnswers, Words};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::verdict::Verdict;
+use provost_engine::bundle::verify::{Finding, ProofAnswer, Signer, ThreeAnswers, Words};
 
 /// The result of verification.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use crate::intent::tests::intent;
 use provost_core::bundle::dsse;
 use provost_core::bundle::key::{PublicKey, SigningKey};
 use provost_core::bundle::layout::{ATTESTATION, LEDGER};
-use provost_core::bundle::verify::ProofAnswer;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::path::RawPath;
 use provost_core::record::{Head, Record};
+use provost_engine::bundle::verify::ProofAnswer;
 
 type Files = BTreeMap<RawPath, Vec<u8>>;
 

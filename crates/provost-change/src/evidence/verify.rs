@@ -16,11 +16,11 @@ use crate::intent::Intent;
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::layout::{ATTESTATION, CONTRACT, LEDGER, MANIFEST};
 use provost_core::bundle::report::Sha256;
-use provost_core::bundle::statement::{LedgerHead, PredicateType};
-use provost_core::bundle::verify::{Files, Finding, OpenedSeal, Signer, compare, open, words};
 use provost_core::json;
 use provost_core::path::RawPath;
 use provost_core::record::{self, Head, Record};
+use provost_engine::bundle::statement::{LedgerHead, PredicateType};
+use provost_engine::bundle::verify::{Files, Finding, OpenedSeal, Signer, compare, open, words};
 
 /// The files that a change leaves and a run does not.
 const OURS: [&str; 6] = [INTENT, BEFORE, AFTER, RECEIPT, TRAIL, BLAST];

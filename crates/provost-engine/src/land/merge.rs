@@ -1,10 +1,10 @@
 //! Makes a new candidate on a target that moved: merged, judged by the diff gate, reviewed if its
 //! patch differs, and tested.
 
-use provost_core::bundle::after::{Candidate, TEST_RESULT, TEST_STARTED, TestStart};
+use crate::bundle::after::{Candidate, TEST_RESULT, TEST_STARTED, TestStart};
+use crate::bundle::statement::Acceptance;
 use provost_core::bundle::layout::LATER;
 use provost_core::bundle::report::TestStatus;
-use provost_core::bundle::statement::Acceptance;
 use provost_core::code::Code;
 use provost_core::contract::Contract;
 use provost_core::object::Oid;

@@ -1,6 +1,6 @@
 //! Reviews a merge whose patch differs from the one that was reviewed.
 
-use provost_core::bundle::after::{REVIEW_RESULT, REVIEW_STARTED, TestStart};
+use crate::bundle::after::{REVIEW_RESULT, REVIEW_STARTED, TestStart};
 use provost_core::bundle::layout::LATER;
 use provost_core::change::Change;
 use provost_core::code::Code;

@@ -12,8 +12,8 @@
 
 use std::time::Duration;
 
+use crate::bundle::sealed::RecordKind;
 use provost_core::agent::launch::{self, Answer};
-use provost_core::bundle::sealed::RecordKind;
 use provost_core::code::Code;
 use provost_core::contract::Problem;
 use provost_core::contract::document::Document;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use provost_core::bundle::after::Landing;
+use crate::bundle::after::Landing;
 use provost_core::code::Code;
 use provost_core::net::model_traffic::ModelTraffic;
 use provost_core::object::Oid;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::bundle::after::Landing;
+use crate::bundle::attempts;
 use provost_core::agent::event::Usage;
 use provost_core::approval::{Approval, Widening};
-use provost_core::bundle::after::Landing;
-use provost_core::bundle::attempts;
 use provost_core::bundle::report::ReviewVerdict;
 use provost_core::code::Code;
 use provost_core::contract::Contract;

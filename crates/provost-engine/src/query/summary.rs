@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use provost_core::bundle::after::Landing;
+use crate::bundle::after::Landing;
 use provost_core::code::Code;
 use provost_core::run::State;
 use serde::Serialize;

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::bundle::verify::Pins;
 use provost_core::bundle::layout::LEDGER;
-use provost_core::bundle::verify::Pins;
 use provost_core::code::Code;
 use provost_core::lease::{self, Acquired, Answer, Lease, LeaseRequest, Owner};
 use provost_core::object::sha256;

@@ -4,11 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use provost_core::bundle::after::Candidate;
 use provost_core::bundle::dsse;
 use provost_core::bundle::key::{PublicKey, SigningKey};
 use provost_core::bundle::layout::AFTER;
-use provost_core::bundle::verify::{self, Files, Pins};
 use provost_core::change::{Change, Node};
 use provost_core::code::Code;
 use provost_core::lease::Owner;
@@ -21,6 +19,8 @@ use provost_core::run::fact::{
     AgentRun, CommandRun, Ending, Probe, Probed, ResultFile, ReviewRun, Stream, TestRun,
 };
 use provost_engine::after::{AfterPorts, Sealed};
+use provost_engine::bundle::after::Candidate;
+use provost_engine::bundle::verify::{self, Files, Pins};
 use provost_engine::land::{Changed, MergeOutcome, Target};
 use provost_engine::ports::{Ledger, PortError, Registry as _, Signer, Watch};
 use provost_engine::replay::ReplayHost;

@@ -1,7 +1,7 @@
 //! Landings and replays that fail or crash at any call, and are repeated.
 
 #[cfg(test)]
-#[path = "../../../provost-core/tests/bundle/course.rs"]
+#[path = "../../../provost-engine/tests/bundle/course.rs"]
 mod course;
 #[cfg(test)]
 mod land;
@@ -11,5 +11,5 @@ mod machine;
 mod replay;
 #[cfg(test)]
 #[expect(dead_code, reason = "the tests of the core use the forged bundles")]
-#[path = "../../../provost-core/tests/bundle/sample.rs"]
+#[path = "../../../provost-engine/tests/bundle/sample.rs"]
 mod sample;

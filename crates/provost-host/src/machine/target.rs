@@ -1,10 +1,10 @@
 //! Moves the branch that a result lands on.
 
-use provost_core::bundle::after::Candidate;
 use provost_core::code::Code;
 use provost_core::object::Oid;
 use provost_core::run::effect::{Accept, Merge, Review};
 use provost_core::run::fact::{ReviewRun, TestRun};
+use provost_engine::bundle::after::Candidate;
 use provost_engine::land::{Changed, MergeOutcome, Target};
 use provost_engine::ports::{PortError, Watch};
 

@@ -4,8 +4,8 @@
 //! returns. The pin of a sealed ledger never changes. That of the chain after the seal only moves
 //! forward.
 
-use provost_core::bundle::verify::Pins;
 use provost_core::record::Head;
+use provost_engine::bundle::verify::Pins;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{Durability, Registry, Trouble, fence};

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use provost_core::bundle::key::PublicKey;
-use provost_core::bundle::verify;
 use provost_core::code::Code;
 use provost_core::run::fact::Names;
+use provost_engine::bundle::verify;
 use provost_engine::opening::{RetryRequest, again};
 use provost_engine::query::{self, Stage};
 use provost_host::bundle::Directory;

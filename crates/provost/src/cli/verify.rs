@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use provost_change::evidence as change;
 use provost_core::bundle::key::{NamedKey, PublicKey};
-use provost_core::bundle::sealed;
-use provost_core::bundle::verify::{
+use provost_core::code::Code;
+use provost_engine::bundle::sealed;
+use provost_engine::bundle::verify::{
     self, Finding, Pins, ProofAnswer, Question, Report, Signer, State,
 };
-use provost_core::code::Code;
 use provost_host::bundle::Directory;
 use provost_host::keys::{Keys, KeysError};
 

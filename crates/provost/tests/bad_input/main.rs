@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod contracts;
 #[cfg(test)]
-#[path = "../../../provost-core/tests/bundle/course.rs"]
+#[path = "../../../provost-engine/tests/bundle/course.rs"]
 mod course;
 #[cfg(test)]
 mod files;
@@ -17,7 +17,7 @@ mod packets;
 mod repositories;
 #[cfg(test)]
 #[expect(dead_code, reason = "the tests of the core use the rest")]
-#[path = "../../../provost-core/tests/bundle/sample.rs"]
+#[path = "../../../provost-engine/tests/bundle/sample.rs"]
 mod sample;
 #[cfg(test)]
 mod stage;

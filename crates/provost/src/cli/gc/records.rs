@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use provost_core::bundle::layout::LEDGER;
-use provost_core::bundle::sealed::SEAL;
 use provost_core::record::Head;
 use provost_core::{json, time};
+use provost_engine::bundle::sealed::SEAL;
 use provost_engine::chain::{self, State};
 use provost_engine::plan::{Asked, layout};
 use provost_engine::retention::{self, Candidate, Standing};

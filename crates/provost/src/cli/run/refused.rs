@@ -5,8 +5,6 @@ use std::os::unix::fs::DirBuilderExt as _;
 
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::layout::LEDGER;
-use provost_core::bundle::sealed;
-use provost_core::bundle::verify::Files as _;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::json;
@@ -15,6 +13,8 @@ use provost_core::record::Head;
 use provost_core::run::fact::Names;
 use provost_core::verdict::Verdict;
 use provost_core::wording::clipped;
+use provost_engine::bundle::sealed;
+use provost_engine::bundle::verify::Files as _;
 use provost_engine::query::{RunStatus, RunSummary};
 use provost_engine::refused::{self, Ports, REQUEST, Refused};
 use provost_host::bundle::Directory;

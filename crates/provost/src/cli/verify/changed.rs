@@ -2,8 +2,8 @@
 
 use provost_change::evidence::ChangeReport;
 use provost_core::bundle::key::NamedKey;
-use provost_core::bundle::verify::{ProofAnswer, Question, Signer};
 use provost_core::code::Code;
+use provost_engine::bundle::verify::{ProofAnswer, Question, Signer};
 
 use super::{line, rows, signed, verdict_words};
 use crate::answer::Answer;

@@ -1,0 +1,183 @@
+//! Writes the manifest: the facts of a run, and the digest of every file it left.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{ComposeError, Composer, binding, render, time};
+use provost_core::agent::Adapter;
+use provost_core::agent::adapter::Start;
+use provost_core::bundle::layout::{CONTRACT, REVIEW_REPORT, TASK_RESULT, TEST_REPORT};
+use provost_core::bundle::report::{
+    BadShape, Integrity, ManifestExtra, Repo, RunManifest, RunStatus, Runner, Sha256, TaskEntry,
+    TaskState, Trace, Versions,
+};
+
+/// The request text; the format cannot express an empty one.
+fn request(spec: &str) -> String {
+    match spec {
+        "" => "(the contract does not say what is to be done)".to_owned(),
+        spec => spec.to_owned(),
+    }
+}
+
+impl Composer<'_> {
+    /// The manifest, once all files that it names exist.
+    pub fn manifest(&self) -> Result<Vec<u8>, ComposeError> {
+        let state = self.state;
+        let status = if self.verdict.allow {
+            RunStatus::Success
+        } else {
+            RunStatus::Failure
+        };
+        let known = state.opened.adapted.as_ref();
+        let adapter = known.map_or(Adapter::COMMAND, |known| known.adapter);
+        render(&RunManifest {
+            run_id: state.names.run_id.clone(),
+            created_at: time(&state.began)?,
+            finished_at: Some(time(&state.latest)?),
+            status,
+            task_id: Some(state.names.task_id.clone()),
+            failure_reason: self.failure_reason(),
+            notes: None,
+            user_request: request(&state.opened.contract.inputs.spec),
+            trace_id: state.names.trace_id.clone(),
+            diagnostic: None,
+            runner: Some(Runner {
+                name: Some(adapter.name().to_owned()),
+                mcp_only: Some(adapter.start() == Start::Server),
+                profile: None,
+            }),
+            policy_pack: state.opened.contract.policy_pack,
+            repo: self.repo(),
+            versions: self.versions(),
+            model: None,
+            role_binding_summary: Some(binding::summary(state)),
+            tasks: self.tasks()?,
+            artifacts: Vec::new(),
+            evidence_hashes: self.hashes()?,
+            integrity: Some(self.integrity()?),
+            trace: Some(Trace {
+                trace_id: Some(state.names.trace_id.clone()),
+                trace_url: None,
+            }),
+            workflow: None,
+            observability: None,
+            x_provost: Some(self.extra()),
+        })
+    }
+
+    fn hashes(&self) -> Result<BTreeMap<String, Sha256>, BadShape> {
+        let hash = |(name, (_, sha256)): (&String, &(u64, String))| {
+            Ok((name.clone(), sha256.clone().try_into()?))
+        };
+        self.files.iter().map(hash).collect()
+    }
+
+    fn repo(&self) -> Repo {
+        let published = self.state.published.as_ref();
+        Repo {
+            root: ".".into(),
+            baseline_ref: self.state.opened.base_commit.to_string(),
+            final_ref: published.map(|published| published.commit.to_string()),
+            remote_url: None,
+            branch: published.map(|published| published.branch.clone()),
+        }
+    }
+
+    fn versions(&self) -> Versions {
+        Versions {
+            contracts_schema: "v1".into(),
+            orchestrator: self.state.opened.version.clone(),
+            codex_cli: None,
+            agents_sdk: None,
+            python: None,
+            node: None,
+        }
+    }
+
+    /// The task of the run, and the tasks of its fix attempts.
+    fn tasks(&self) -> Result<Vec<TaskEntry>, ComposeError> {
+        let state = self.state;
+        let whole = self.task()?;
+        let refused = state.past.iter().skip(1);
+        let refused = refused.map(|past| (past.task_id.as_str(), TaskState::Failed));
+        // The last task has the status of the run.
+        let last = (!state.past.is_empty()).then(|| (state.task_id(), whole.status));
+        let mut tasks = vec![whole];
+        for (task_id, status) in refused.chain(last) {
+            tasks.push(TaskEntry {
+                task_id: task_id.to_owned(),
+                contract: self.file(&format!("tasks/{task_id}/contract.json"))?,
+                status,
+                result: None,
+                review_report: None,
+                test_report: None,
+                ..tasks[0].clone()
+            });
+        }
+        Ok(tasks)
+    }
+
+    fn task(&self) -> Result<TaskEntry, ComposeError> {
+        let assigned = &self.state.opened.contract.assigned_agent;
+        let status = if self.verdict.allow {
+            TaskState::Success
+        } else {
+            TaskState::Failed
+        };
+        Ok(TaskEntry {
+            task_id: self.state.names.task_id.clone(),
+            role: assigned.role,
+            contract: self.file(CONTRACT)?,
+            status,
+            assigned_agent_id: Some(assigned.agent_id.clone()),
+            thread_id: None,
+            result: Some(self.file(TASK_RESULT)?),
+            review_report: Some(self.file(REVIEW_REPORT)?),
+            test_report: Some(self.file(TEST_REPORT)?),
+        })
+    }
+
+    fn integrity(&self) -> Result<Integrity, BadShape> {
+        Ok(Integrity {
+            contract_sha256: Some(self.state.opened.contract_sha256.clone().try_into()?),
+            contract_signature_path: None,
+            contract_signature_sha256: None,
+            events_hashchain_path: Some("events.jsonl".into()),
+            manifest_sha256: None,
+        })
+    }
+
+    /// Refused attempts, withheld content, observed forbidden actions, and the schemas of this
+    /// version.
+    fn facts(&self) -> Map<String, Value> {
+        let rows = super::earlier(self.state, self.files);
+        let facts = (!rows.is_empty()).then(|| ("earlier_attempts".to_owned(), json!(rows)));
+        let captured = self.state.captured.as_ref();
+        let withheld = captured.map(|captured| &captured.withheld);
+        let withheld = withheld.filter(|withheld| !withheld.is_nothing());
+        let withheld = withheld.map(|withheld| {
+            let why = "left out of patch.diff and git/objects.pack, because a secret is in it";
+            let row = json!({ "paths": withheld.contents, "names": withheld.names, "why": why });
+            ("withheld".to_owned(), row)
+        });
+        let forbidden = binding::forbidden(self.state);
+        let forbidden = forbidden.map(|seen| ("forbidden_actions".to_owned(), seen));
+        let schemas = ("schemas".to_owned(), binding::schemas());
+        let facts = facts.into_iter().chain(withheld).chain(forbidden);
+        facts.chain([schemas]).collect()
+    }
+
+    fn extra(&self) -> ManifestExtra {
+        let opened = &self.state.opened;
+        ManifestExtra {
+            object_format: opened.object_format,
+            base_commit: opened.base_commit.clone(),
+            base_tree: opened.base_tree.clone(),
+            tree: self.candidate(),
+            directories: BTreeMap::from([("codex".into(), "agent".into())]),
+            facts: self.facts(),
+        }
+    }
+}

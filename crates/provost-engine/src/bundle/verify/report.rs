@@ -1,0 +1,206 @@
+//! The result of verification, and what follows from it.
+
+use provost_evidence::verification::{Finding, ProofAnswer, Question, Signer, ThreeAnswers};
+use serde::Serialize;
+use serde_json::json;
+
+use super::after::After;
+use super::read::Bundle;
+use crate::bundle::statement::SealedVerdict;
+use provost_core::code::Code;
+use provost_core::exit::Exit;
+use provost_core::object::Oid;
+use provost_core::verdict::Verdict;
+
+/// How far a run came, as its bundle shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Its ledger has no final record yet, and there is no seal.
+    Running,
+    /// It ended and was sealed.
+    Sealed,
+    /// It ended and its seal is missing.
+    Unsealed,
+    /// The end of its ledger is missing.
+    TailMissing,
+}
+
+/// The result of verification.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The run, if the bundle names it.
+    pub run_id: Option<String>,
+    pub state: State,
+    pub intact: ProofAnswer,
+    pub complete: ProofAnswer,
+    /// Whether a trusted key signed it.
+    pub authentic: ProofAnswer,
+    pub signer: Signer,
+    /// Whether the caller required one key.
+    pub key_was_asked_for: bool,
+    /// The sealed decision of the gates; only as trustworthy as the three answers.
+    pub sealed_verdict: Option<SealedVerdict>,
+    /// The tree that would land.
+    pub tree: Option<Oid>,
+    /// What followed the seal; only as trustworthy as the three answers.
+    pub after: After,
+    /// The bundle format, if this program is too old for it, so that decisions were not repeated.
+    pub newer_format: Option<u64>,
+    /// Every problem, ordered by question and place.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    pub(super) fn of(
+        bundle: &Bundle<'_>,
+        state: State,
+        after: After,
+        findings: Vec<Finding>,
+    ) -> Self {
+        let anchored = match (state, &bundle.signer, &bundle.statement) {
+            (State::Running, ..) | (_, Signer::Trusted(_) | Signer::Another(_), Some(_)) => {
+                ProofAnswer::Yes
+            }
+            // A statement with an unchecked signature may itself have been changed, and without one
+            // the files can only be compared with each other.
+            (_, Signer::Unknown(_) | Signer::Unsigned, _) | (_, _, None) => ProofAnswer::Open,
+        };
+        let ended = match state {
+            _ if bundle.course.newer.is_some() => ProofAnswer::Open,
+            State::Running => ProofAnswer::Open,
+            State::Sealed => ProofAnswer::Yes,
+            State::Unsealed | State::TailMissing => ProofAnswer::No,
+        };
+        let signed = match (state, &bundle.signer) {
+            (State::Running, _) => ProofAnswer::Open,
+            (_, Signer::Trusted(_)) => ProofAnswer::Yes,
+            (_, Signer::Another(_) | Signer::Unknown(_) | Signer::Unsigned) => ProofAnswer::No,
+        };
+        let otherwise = ThreeAnswers {
+            intact: anchored,
+            complete: ended,
+            authentic: signed,
+        };
+        let (answers, findings) = otherwise.unless_found(findings);
+        Self {
+            run_id: bundle.run_id(),
+            state,
+            intact: answers.intact,
+            complete: answers.complete,
+            authentic: answers.authentic,
+            signer: bundle.signer.clone(),
+            key_was_asked_for: bundle.want_key.is_some(),
+            sealed_verdict: bundle.predicate().map(|predicate| predicate.verdict),
+            tree: bundle
+                .predicate()
+                .and_then(|predicate| predicate.candidate_tree.clone()),
+            after,
+            newer_format: bundle.course.newer,
+            findings,
+        }
+    }
+
+    /// The deciding code, worst first.
+    fn code(&self) -> Code {
+        if self.intact == ProofAnswer::No {
+            Code::EvidenceAltered
+        } else if self.complete == ProofAnswer::No && self.has(Question::Complete) {
+            Code::EvidenceIncomplete
+        } else if self.newer_format.is_some() {
+            Code::UnknownSchemaVersion
+        } else if self.state == State::Running {
+            Code::RunUnfinished
+        } else {
+            match self.signer {
+                Signer::Unsigned => Code::SignatureInvalid,
+                Signer::Another(_) | Signer::Unknown(_) => Code::KeyUnknown,
+                Signer::Trusted(_) => {
+                    let holds = [self.intact, self.complete, self.authentic];
+                    if holds.iter().all(|answer| *answer == ProofAnswer::Yes) {
+                        Code::Ok
+                    } else if self.authentic == ProofAnswer::Yes {
+                        Code::EvidenceIncomplete
+                    } else {
+                        Code::SignatureInvalid
+                    }
+                }
+            }
+        }
+    }
+
+    fn has(&self, question: Question) -> bool {
+        self.findings.iter().any(|one| one.question == question)
+    }
+
+    /// The report as a verdict: an allow only if all three answers are yes.
+    pub fn verdict(&self) -> Verdict {
+        let words = Words {
+            whole: "the bundle is intact, complete and authentic",
+            unfinished: "the run has not ended yet",
+        };
+        let verdict = match (self.code(), self.newer()) {
+            (code @ Code::UnknownSchemaVersion, Some(reason)) => Verdict::deny(code, reason),
+            (code, _) => words.verdict(code, &self.findings),
+        };
+        verdict.with(self.facts())
+    }
+
+    /// The words for a format that this program is too old for.
+    pub fn newer(&self) -> Option<String> {
+        let format = self.newer_format?;
+        Some(format!("bundle format {format} is newer than this program"))
+    }
+
+    /// The exit status of a command that answers with this report.
+    ///
+    /// An unknown key is an answer; another key than the required one is a forgery.
+    pub fn exit(&self) -> Exit {
+        match self.code() {
+            Code::KeyUnknown if self.key_was_asked_for => Exit::Untrusted,
+            code => code.exit(),
+        }
+    }
+
+    fn facts(&self) -> serde_json::Value {
+        let (signer, key) = self.signer.word_and_key();
+        json!({
+            "run_id": self.run_id,
+            "state": self.state,
+            "intact": self.intact,
+            "complete": self.complete,
+            "authentic": self.authentic,
+            "signer": signer,
+            "keyid": key,
+            "sealed_verdict": self.sealed_verdict,
+            "tree": self.tree,
+            "after": self.after,
+            "findings": self.findings,
+        })
+    }
+}
+
+/// Messages for one kind of evidence.
+pub struct Words {
+    /// If all three answers are yes.
+    pub whole: &'static str,
+    /// If the run or change is still active.
+    pub unfinished: &'static str,
+}
+
+impl Words {
+    /// The verdict for `code` and the first of `findings`: an allow only for `OK`.
+    pub fn verdict(&self, code: Code, findings: &[Finding]) -> Verdict {
+        let because = |words: &str| match findings.first() {
+            Some(finding) => format!("{words}: {} {}", finding.path, finding.problem),
+            None => words.to_owned(),
+        };
+        match code {
+            Code::Ok => Verdict::allow(self.whole),
+            Code::EvidenceAltered => Verdict::deny(code, because("the evidence was altered")),
+            Code::EvidenceIncomplete => Verdict::deny(code, because("the evidence is incomplete")),
+            Code::RunUnfinished => Verdict::deny(code, self.unfinished),
+            _ => Verdict::deny(code, because("the signature cannot be relied on")),
+        }
+    }
+}
