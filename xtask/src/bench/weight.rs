@@ -36,11 +36,11 @@ fn machine_code(elf: &[u8]) -> Option<u64> {
         let digits = bytes.iter().rev();
         Some(digits.fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte)))
     };
+    let place = |at: usize, length: usize| usize::try_from(number(at, length)?).ok();
     if elf.get(..4)? != b"\x7fELF" {
         return None;
     }
-    let table = usize::try_from(number(0x20, 8)?).ok()?;
-    let (size, count) = (number(0x36, 2)? as usize, number(0x38, 2)? as usize);
+    let (table, size, count) = (place(0x20, 8)?, place(0x36, 2)?, place(0x38, 2)?);
     let mut code = 0;
     for row in 0..count {
         let at = table + row * size;

@@ -112,6 +112,7 @@ mod tests {
     fn the_first_that_fits_decides() {
         use DirtyPolicy::{Block as Refuse, ContinueOwnWip as Continue};
         use OnConflict::{Block, Queue};
+        use StartStatus::{Active, Blocked, Queued};
         let me = owner(1);
         let viewer = Viewer {
             me: &me,
@@ -126,63 +127,21 @@ mod tests {
             ("z", dirty_file(" M", "1", "2")),
         ]);
         let cases = [
-            ("clean", &[][..], &clean, Block, Refuse, StartStatus::Active),
-            (
-                "queue without need",
-                &[],
-                &clean,
-                Queue,
-                Refuse,
-                StartStatus::Active,
-            ),
-            ("dirty", &[], &dirty, Block, Refuse, StartStatus::Blocked),
-            (
-                "own work",
-                &[],
-                &dirty,
-                Block,
-                Continue,
-                StartStatus::Active,
-            ),
-            (
-                "dirty beside",
-                &[],
-                &beside,
-                Block,
-                Refuse,
-                StartStatus::Active,
-            ),
-            (
-                "others",
-                &["a"],
-                &clean,
-                Block,
-                Refuse,
-                StartStatus::Blocked,
-            ),
-            (
-                "others, waiting",
-                &["a"],
-                &clean,
-                Queue,
-                Refuse,
-                StartStatus::Queued,
-            ),
-            (
-                "others, dirty",
-                &["a"],
-                &dirty,
-                Block,
-                Continue,
-                StartStatus::Blocked,
-            ),
+            ("clean", &[][..], &clean, Block, Refuse, Active),
+            ("queue without need", &[], &clean, Queue, Refuse, Active),
+            ("dirty", &[], &dirty, Block, Refuse, Blocked),
+            ("own work", &[], &dirty, Block, Continue, Active),
+            ("dirty beside", &[], &beside, Block, Refuse, Active),
+            ("others", &["a"], &clean, Block, Refuse, Blocked),
+            ("others, waiting", &["a"], &clean, Queue, Refuse, Queued),
+            ("others, dirty", &["a"], &dirty, Block, Continue, Blocked),
             (
                 "others, dirty, waiting",
                 &["a"],
                 &dirty,
                 Queue,
                 Refuse,
-                StartStatus::Queued,
+                Queued,
             ),
         ];
         for (name, theirs, now, on_conflict, policy, want) in cases {
@@ -194,6 +153,6 @@ mod tests {
             assert_eq!(status, want, "{name}");
         }
         let status = decide(&[], Seen::Nothing("no git"), Block, Continue);
-        assert_eq!(status, StartStatus::Blocked, "blind");
+        assert_eq!(status, Blocked, "blind");
     }
 }
