@@ -60,7 +60,7 @@ mod tests {
             assert_eq!(colour.to_string(), colour.name());
             let json = serde_json::to_value(colour).unwrap();
             assert_eq!(json, colour.name());
-            assert_eq!(serde_json::from_value::<Colour>(json).unwrap(), colour);
+            assert_eq!(crate::json::from_value::<Colour>(json).unwrap(), colour);
         }
         assert_eq!(Colour::parse("LightBlue"), None);
         assert_eq!(Colour::default(), Colour::Red);

@@ -350,10 +350,7 @@ pub enum Confidence {
 }
 
 #[cfg(any(test, feature = "sample"))]
-#[cfg_attr(
-    not(test),
-    expect(clippy::unwrap_used, reason = "for the tests of other crates")
-)]
+#[expect(clippy::unwrap_used, reason = "for tests, those of other crates too")]
 pub mod sample;
 #[cfg(test)]
 mod tests;

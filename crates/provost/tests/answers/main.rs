@@ -4,15 +4,18 @@
 //! snapshot, so that a change of words or fields is a change of these files and is reviewed as one.
 //! `INSTA_UPDATE=always cargo test -p provost --test answers` writes them anew.
 
-#[cfg(all(test, feature = "formats"))]
+#[cfg(test)]
+#[cfg(feature = "formats")]
 mod boards;
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
 mod checks;
-#[cfg(all(test, feature = "formats"))]
+#[cfg(test)]
+#[cfg(feature = "formats")]
 mod evidence;
-#[cfg(all(test, feature = "formats"))]
+#[cfg(test)]
+#[cfg(feature = "formats")]
 mod help;
 #[cfg(test)]
 mod plans;
