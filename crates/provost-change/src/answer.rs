@@ -1,10 +1,11 @@
 //! What the change service answers to agents.
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::analysis::run::RunHead;
 use crate::conflict::{Conflict, Exclusion};
-use crate::finish::claims::Judged;
+use crate::finish::claims::ClaimsVerdict;
 use crate::finish::decide::{FinishStatus, ScopeCheck};
 use crate::finish::verify::Verified;
 use crate::hygiene::{AtFinish, AtStart};
@@ -126,7 +127,7 @@ pub struct Finished {
     pub before: Option<(String, Report)>,
     /// The id and the report of the analysis from after.
     pub after: Option<(String, Report)>,
-    pub claims: Option<Judged>,
+    pub claims: Option<ClaimsVerdict>,
     /// The receipt and its digest.
     pub receipt: Option<(Value, String)>,
     /// Why there is no receipt.
@@ -140,7 +141,7 @@ pub struct Finished {
 
 /// The intents and leases of the repository.
 #[derive(Debug)]
-pub struct Listed {
+pub struct IntentList {
     /// Every open intent, and who owns it.
     pub intents: Vec<(Intent, Ownership)>,
     /// Whether the caller has a run with which it could take over an intent.
@@ -234,7 +235,8 @@ pub struct Looked {
     pub strictness: Strictness,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A record of an intent that this version cannot read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unread {
     pub intent_id: String,
     pub why: String,

@@ -6,7 +6,7 @@ use provost_core::record::{Event, Level};
 use provost_core::words;
 
 words! {
-    pub enum Happening {
+    pub enum IntentEvent {
         /// It was declared and its agent may edit.
         Declared = "INTENT_DECLARED",
         /// It was declared and waits.
@@ -26,7 +26,7 @@ words! {
     }
 }
 
-impl Happening {
+impl IntentEvent {
     pub fn event(self, intent_id: &str, ts: String, facts: Value) -> Event {
         let level = match self {
             Self::Refused => Level::Warn,

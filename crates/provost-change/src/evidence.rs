@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::event::Happening;
+use crate::event::IntentEvent;
 use provost_core::bundle::report::Sha256;
 use provost_core::json;
 use provost_core::object::sha256;
@@ -68,7 +68,7 @@ pub type ChangeStatement = Statement<FileDigest, ChangePredicate>;
 
 /// The state that the chain of an intent adds up to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Course {
+pub struct ChangeCourse {
     /// The required digest of each evidence file.
     pub files: BTreeMap<String, Sha256>,
     /// Result of the last `finish`.
@@ -77,7 +77,7 @@ pub struct Course {
     pub ended: bool,
 }
 
-impl Course {
+impl ChangeCourse {
     pub fn of(records: &[Record]) -> Self {
         let mut course = Self::default();
         course.follow(records);
@@ -90,11 +90,11 @@ impl Course {
             let payload = &record.event.payload;
             let text = |name: &str| payload.get(name).and_then(Value::as_str).map(str::to_owned);
             let kind = record.event.event_type.as_str();
-            if kind == Happening::Judged.name() {
+            if kind == IntentEvent::Judged.name() {
                 self.status = text("status");
             }
-            self.ended = [Happening::Closed, Happening::Refused]
-                .map(Happening::name)
+            self.ended = [IntentEvent::Closed, IntentEvent::Refused]
+                .map(IntentEvent::name)
                 .contains(&kind);
             let named = payload.get(FILES).and_then(Value::as_object);
             for (name, digest) in named.into_iter().flatten() {
@@ -148,7 +148,7 @@ pub fn digest(document: &Value) -> String {
 /// The statement about a chain; `None` for an empty one.
 pub fn state(records: &[Record]) -> Option<ChangeStatement> {
     let last = records.last()?;
-    Some(Course::of(records).state(last))
+    Some(ChangeCourse::of(records).state(last))
 }
 
 /// A statement in its canonical spelling, which is what is signed.

@@ -105,7 +105,7 @@ words! {
         MissingEvidence = "missing_evidence",
         /// A dirty file in scope that another agent has declared, too.
         ForeignDirtyOverlap = "foreign_dirty_overlap",
-        /// A dirty file out of scope that no agent declared, with [`Strictness::Strict`].
+        /// A dirty file out of scope that no agent declared, with [`HygieneStrictness::Strict`].
         OwnUnscopedDirty = "own_unscoped_dirty",
         /// A file of the change whose staged content is neither that of the commit nor that on disk:
         /// a commit would take what was not judged.
@@ -115,7 +115,7 @@ words! {
 
 /// Whether dirty files that no agent declared keep a change from ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strictness {
+pub enum HygieneStrictness {
     /// They are reported.
     Lenient,
     /// They block.
@@ -151,7 +151,7 @@ pub struct Finishing<'a> {
     pub moved: &'a Moved,
     /// All other live agents.
     pub peers: &'a [Peer],
-    pub strictness: Strictness,
+    pub strictness: HygieneStrictness,
 }
 
 impl AtFinish {
@@ -174,7 +174,7 @@ impl AtFinish {
             })
             .map(|one| one.path.clone())
             .collect();
-        let strict = at.strictness == Strictness::Strict;
+        let strict = at.strictness == HygieneStrictness::Strict;
         let some = |is: fn(Class) -> bool| dirty.iter().any(|one| is(one.class));
         let block = if some(|class| class == Class::MissingEvidence) {
             Some(Block::MissingEvidence)
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(found, AtStart::default());
     }
 
-    fn finish(evidence: &[&str], strictness: Strictness, peers: &[Peer]) -> AtFinish {
+    fn finish(evidence: &[&str], strictness: HygieneStrictness, peers: &[Peer]) -> AtFinish {
         let scope = ChangeScope::parse(&["a", "b"], &["rel"], &[], "").unwrap();
         let start = Snapshot {
             captured_at: 0,
@@ -352,7 +352,7 @@ mod tests {
     #[test]
     fn every_dirty_path_has_one_class() {
         let peers = others(&[("p", 2, &["theirs"]), ("d", 9, &["dead"])]);
-        let found = finish(&["a", "b"], Strictness::Lenient, &peers);
+        let found = finish(&["a", "b"], HygieneStrictness::Lenient, &peers);
         let classes: Vec<(String, &str)> = found
             .dirty
             .iter()
@@ -397,7 +397,7 @@ mod tests {
             start: Some(&start),
             moved: &moved,
             peers: &[],
-            strictness: Strictness::Lenient,
+            strictness: HygieneStrictness::Lenient,
         });
         assert_eq!(found.committed, ["b", "new"].map(RawPath::new));
         let external: Vec<String> = found.external().iter().map(ToString::to_string).collect();
@@ -413,25 +413,25 @@ mod tests {
             (
                 "missing",
                 &[][..],
-                Strictness::Strict,
+                HygieneStrictness::Strict,
                 &overlapping[..],
                 Some(Block::MissingEvidence),
             ),
             (
                 "overlap",
                 &["a"],
-                Strictness::Strict,
+                HygieneStrictness::Strict,
                 &overlapping,
                 Some(Block::ForeignDirtyOverlap),
             ),
             (
                 "strict",
                 &["a"],
-                Strictness::Strict,
+                HygieneStrictness::Strict,
                 &none,
                 Some(Block::OwnUnscopedDirty),
             ),
-            ("lenient", &["a"], Strictness::Lenient, &none, None),
+            ("lenient", &["a"], HygieneStrictness::Lenient, &none, None),
         ];
         for (name, evidence, strictness, peers, want) in cases {
             let found = finish(evidence, strictness, peers);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::finish::verify::WithoutRun;
 use crate::scope::ChangeScope;
-use crate::unfinished_work::UnfinishedWork;
+use crate::unfinished_work::WorkBeginning;
 use provost_core::checkout::Snapshot;
 use provost_core::lease::Owner;
 use provost_core::path::RawPath;
@@ -136,7 +136,7 @@ pub struct Intent {
     pub baseline_sha256: Option<String>,
     /// The intent whose analysis it is judged from, because its work began there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carried: Option<UnfinishedWork>,
+    pub carried: Option<WorkBeginning>,
     /// Paths outside of the scope that its agent said it touched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named: Vec<RawPath>,

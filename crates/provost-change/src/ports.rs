@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::analysis::run::RunHead;
 use crate::answer::Unread;
-use crate::event::Happening;
+use crate::event::IntentEvent;
 use crate::intent::Intent;
 use provost_core::lease::{Lease, Owner};
 use provost_core::record::{Event, Head, Record};
@@ -25,10 +25,10 @@ pub struct RegistryView {
 
 /// A registry record that is to be written.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct IntentEntry {
     pub intent: Intent,
     /// The event; nothing if only the lease was renewed, which is no change of state.
-    pub what: Option<Happening>,
+    pub what: Option<IntentEvent>,
 }
 
 /// Knows the intents of all agents.
@@ -38,7 +38,7 @@ pub trait IntentRegistry {
     fn turn(
         &mut self,
         named: Option<&str>,
-        decide: &mut dyn FnMut(&RegistryView) -> Vec<Entry>,
+        decide: &mut dyn FnMut(&RegistryView) -> Vec<IntentEntry>,
     ) -> Result<(), PortError>;
 
     /// Reads everything without a turn.

@@ -13,7 +13,7 @@
 //! - A chain begins with the declaration, even if another process had to write it for the owner.
 
 use crate::analysis::run::NoRun;
-use crate::event::Happening;
+use crate::event::IntentEvent;
 use crate::evidence;
 use crate::finish::claims::TextError;
 use crate::finish::decide::Stop;
@@ -150,7 +150,7 @@ impl Ports<'_> {
     /// chain that has no first record gets it before that.
     pub(crate) fn note(
         &mut self,
-        what: Happening,
+        what: IntentEvent,
         intent: &Intent,
         facts: Value,
         files: &[(&str, String)],
@@ -176,7 +176,7 @@ impl Ports<'_> {
 
     pub(crate) fn append(
         &mut self,
-        what: Happening,
+        what: IntentEvent,
         intent_id: &str,
         facts: Value,
         files: &[(&str, String)],
@@ -197,7 +197,7 @@ impl Ports<'_> {
     pub(crate) fn note_closed(&mut self, closed: &[Intent]) {
         for intent in closed {
             let facts = json!({ "state": intent.state.name() });
-            let _ = self.note(Happening::Closed, intent, facts, &[]);
+            let _ = self.note(IntentEvent::Closed, intent, facts, &[]);
         }
     }
 

@@ -19,7 +19,7 @@ use provost_core::path::RawPath;
 
 /// The intent that the work in the checkout began with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnfinishedWork {
+pub struct WorkBeginning {
     pub intent_id: String,
     /// When it was declared, in milliseconds since 1970.
     pub declared_at: i64,
@@ -37,8 +37,8 @@ pub struct Past<'a> {
 
 impl Intent {
     /// The intent that its work began with: itself, or the one whose analysis it took over.
-    pub fn beginning(&self) -> UnfinishedWork {
-        self.carried.clone().unwrap_or_else(|| UnfinishedWork {
+    pub fn beginning(&self) -> WorkBeginning {
+        self.carried.clone().unwrap_or_else(|| WorkBeginning {
             intent_id: self.intent_id.clone(),
             declared_at: self.declared_at,
         })

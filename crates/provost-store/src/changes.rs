@@ -273,7 +273,7 @@ impl AnalysisStore for AnalysisFiles {
 mod tests {
     use std::collections::BTreeMap;
 
-    use provost_change::event::Happening;
+    use provost_change::event::IntentEvent;
     use provost_core::checkout::CheckoutState;
     use provost_core::record::Record;
     use provost_lens::structure::baseline::Seen;
@@ -340,7 +340,7 @@ mod tests {
     fn a_record_whose_writer_died_before_sealing_it_is_sealed_with_the_next() {
         let scratch = tempfile::tempdir().unwrap();
         let mut files = ChangeFiles::open(scratch.path()).unwrap();
-        let event = || Happening::Checked.event("i1", "now".to_owned(), serde_json::json!({}));
+        let event = || IntentEvent::Checked.event("i1", "now".to_owned(), serde_json::json!({}));
         let dead = |_: &[Record]| Err(PortError::new(Code::Bug, "died"));
         assert!(files.append("i1", event(), &dead).is_err());
         assert_eq!(files.get("i1", ATTESTATION).unwrap(), None);

@@ -16,9 +16,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use provost_change::conflict::{conflicts, peers};
-use provost_change::event::Happening;
+use provost_change::event::IntentEvent;
 use provost_change::intent::{Intent, State, VERSION, Viewer};
-use provost_change::ports::{Entry, IntentRegistry as _};
+use provost_change::ports::{IntentEntry, IntentRegistry as _};
 use provost_change::queue::ahead;
 use provost_change::scope::ChangeScope;
 use provost_core::lease::Owner;
@@ -121,15 +121,15 @@ fn turn(registry: &mut Registry, new: &Intent) -> State {
             if waits && state == State::Queued {
                 return Vec::new();
             }
-            vec![Entry {
+            vec![IntentEntry {
                 intent: Intent {
                     state,
                     ..new.clone()
                 },
                 what: Some(if waits {
-                    Happening::Promoted
+                    IntentEvent::Promoted
                 } else {
-                    Happening::Declared
+                    IntentEvent::Declared
                 }),
             }]
         })
@@ -168,9 +168,9 @@ fn part_of_an_agent() {
         std::thread::sleep(Duration::from_millis(1));
         drop(locks);
         let closed = intent(new.intent_id.clone(), entry, State::Clean);
-        let entry = Entry {
+        let entry = IntentEntry {
             intent: closed,
-            what: Some(Happening::Closed),
+            what: Some(IntentEvent::Closed),
         };
         registry.turn(None, &mut |_| vec![entry.clone()]).unwrap();
         println!("closed {}", new.intent_id);

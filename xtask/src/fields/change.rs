@@ -7,7 +7,7 @@ mod answers;
 
 use std::collections::BTreeSet;
 
-use provost_change::finish::claims::{ClaimText, Known, judge};
+use provost_change::finish::claims::{ClaimFacts, ClaimText, judge};
 use provost_change::tools::arguments::{ArgumentError, Mode};
 use provost_change::tools::{self, Request};
 use provost_core::schema::validate::validate;
@@ -31,7 +31,7 @@ fn understood(tool: &str, given: &Map<String, Value>) -> Result<String, Argument
         Request::Contract(asked) => format!("{:?}", asked.verify()?),
         Request::Claims(asked) => {
             // A text is judged at once, so what the judge refuses is refused here, too.
-            let known = Known {
+            let known = ClaimFacts {
                 report: None,
                 earlier: None,
                 health_delta: None,

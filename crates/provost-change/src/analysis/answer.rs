@@ -138,7 +138,7 @@ pub fn found_receipt(document: Option<&Value>, digest: &str, format: ReceiptForm
                 "receipt_digest": digest,
                 "run_id": document["run_id"],
                 "verdict": document["verdict"],
-                "format": format.word(),
+                "format": format,
             });
             if format == ReceiptFormat::Markdown {
                 value["content"] = json!(receipt::markdown(document));

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use crate::analysis::run::{RunHead, find, newest};
 use crate::answer::{Budget, Compared, Gated, Looked};
-use crate::finish::claims::{self, ClaimText, Judged};
+use crate::finish::claims::{self, ClaimText, ClaimsVerdict};
 use crate::finish::decide::{FinishStatus, check};
 use crate::finish::verify::{self, After, Patch, Side, WithoutRun, judge};
 use crate::intent::{Intent, State};
-use crate::receipt::compose::{self, Facts, inside};
+use crate::receipt::compose::{self, ReceiptFacts, inside};
 use crate::request::{Evidence, VerifyRequest};
 use crate::scope::ChangeScope;
 use provost_core::checkout::CheckoutState;
@@ -25,6 +25,7 @@ use serde_json::Value;
 use crate::finish::perform::{baseline, before, changed, means};
 use crate::finish::remember::violate;
 use crate::service::{ChangeError, Ports, Session, altered, wrong};
+use crate::unfinished_work::find::with_later_findings;
 
 pub(crate) fn budget_of(report: &Report, strictness: Strictness) -> Budget {
     let budgets = Budgets::of(strictness, &Asked::default());
@@ -166,13 +167,13 @@ pub fn claims(
     run: Option<&str>,
     wants_citations: bool,
     health_delta: Option<Points>,
-) -> Result<Judged, ChangeError> {
+) -> Result<ClaimsVerdict, ChangeError> {
     let text = ClaimText::try_from(text)?;
     let head = pick(ports, run)?;
     let report = ports.analyses.report(&head)?;
     Ok(claims::judge(
         &text,
-        &claims::Known {
+        &claims::ClaimFacts {
             report: Some(&report),
             earlier: None,
             health_delta,
@@ -202,6 +203,10 @@ pub fn verify(
         .map(|intent| intent.root.clone())
         .unwrap_or_default();
     let workspace = ports.checkout.workspace()?;
+    let intent = match intent {
+        Some(intent) => Some(with_later_findings(ports, intent, &workspace)?),
+        None => None,
+    };
     let evidence = match &request.evidence {
         Some(evidence) => changed(ports, &root, evidence, &workspace)?,
         None => BTreeSet::new(),
@@ -407,7 +412,7 @@ pub fn make_receipt(
         without_run: WithoutRun::Unverified,
     });
     let digest = workspace.digest();
-    let receipt = compose::compose(&Facts {
+    let receipt = compose::compose(&ReceiptFacts {
         intent: &intent,
         run_id: &intent.run_id,
         after_run_id: None,

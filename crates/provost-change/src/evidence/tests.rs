@@ -24,9 +24,9 @@ fn keys() -> [PublicKey; 1] {
     [key(7).public()]
 }
 
-fn chained(happenings: &[(Happening, Value)]) -> Vec<Record> {
+fn chained(happenings: &[(IntentEvent, Value)]) -> Vec<Record> {
     let mut head = Head::genesis();
-    let event = |(what, facts): &(Happening, Value)| {
+    let event = |(what, facts): &(IntentEvent, Value)| {
         what.event("i1", "2026-01-01T00:00:00Z".into(), facts.clone())
     };
     happenings
@@ -48,7 +48,7 @@ fn seal(files: &mut Files, records: &[Record], key: &SigningKey) {
 }
 
 /// The records of an accepted change, and their files.
-fn course() -> (Vec<(Happening, Value)>, Files) {
+fn course() -> (Vec<(IntentEvent, Value)>, Files) {
     let mut files = Files::new();
     let mut put = |name: &'static str, document: &Value| {
         let bytes = json::canonical(document).into_bytes();
@@ -65,9 +65,15 @@ fn course() -> (Vec<(Happening, Value)>, Files) {
     let trail = put(TRAIL, &json!({ "intent_id": "i1", "counts": {} }));
     let judged = json!({ "status": "accepted" });
     let happenings = vec![
-        (Happening::Declared, naming(json!({}), &[declared, before])),
-        (Happening::Judged, naming(judged, &[after, receipt, trail])),
-        (Happening::Closed, json!({ "state": "clean" })),
+        (
+            IntentEvent::Declared,
+            naming(json!({}), &[declared, before]),
+        ),
+        (
+            IntentEvent::Judged,
+            naming(judged, &[after, receipt, trail]),
+        ),
+        (IntentEvent::Closed, json!({ "state": "clean" })),
     ];
     (happenings, files)
 }
@@ -155,7 +161,7 @@ fn a_chain_that_was_cut_reordered_extended_or_rebuilt_is_seen() {
     assert_eq!(with(torn).0, Code::EvidenceAltered);
     // A hash needs no key, so anyone can make a chain; only the seal shows that it was replaced.
     let (mut happenings, _) = course();
-    happenings.push((Happening::Reset, json!({})));
+    happenings.push((IntentEvent::Reset, json!({})));
     assert_eq!(
         with(ledger(&chained(&happenings))),
         (Code::EvidenceIncomplete, vec![LEDGER.to_owned()])

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::report::{ChangeReport, Said};
-use super::{AFTER, BEFORE, BLAST, ChangeStatement, Course, INTENT, RECEIPT, TRAIL, spelled};
-use crate::event::Happening;
+use super::{AFTER, BEFORE, BLAST, ChangeCourse, ChangeStatement, INTENT, RECEIPT, TRAIL, spelled};
+use crate::event::IntentEvent;
 use crate::intent::Intent;
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::layout::{ATTESTATION, CONTRACT, LEDGER, MANIFEST};
@@ -109,7 +109,7 @@ fn subjects(statement: &ChangeStatement) -> BTreeMap<String, Sha256> {
 /// A chain, compared with its signed statement.
 struct Held {
     /// The state of the whole chain.
-    course: Course,
+    course: ChangeCourse,
     /// Whether no record comes after the sealed end.
     is_sealed: bool,
     /// The differences.
@@ -123,7 +123,7 @@ impl Held {
     fn of(records: &[Record], statement: Option<&ChangeStatement>) -> Self {
         let Some(statement) = statement else {
             return Self {
-                course: Course::of(records),
+                course: ChangeCourse::of(records),
                 is_sealed: false,
                 findings: Vec::new(),
             };
@@ -131,7 +131,7 @@ impl Held {
         let sealed = &statement.predicate.ledger_head;
         let end = usize::try_from(sealed.seq.saturating_add(1)).unwrap_or(usize::MAX);
         let (covered, tail) = records.split_at(end.min(records.len()));
-        let mut course = Course::of(covered);
+        let mut course = ChangeCourse::of(covered);
         let mut findings = compare(LEDGER, records, sealed, "the seal names");
         let said = covered.last().map(|last| course.state(last));
         if findings.is_empty() && said.as_ref() != Some(statement) {
@@ -185,9 +185,13 @@ impl Evidence<'_> {
         match chain.records.first() {
             None => findings.push(Finding::incomplete(LEDGER, "has no record")),
             Some(first) => {
-                let begins = [Happening::Declared, Happening::Queued, Happening::Refused];
+                let begins = [
+                    IntentEvent::Declared,
+                    IntentEvent::Queued,
+                    IntentEvent::Refused,
+                ];
                 if !begins
-                    .map(Happening::name)
+                    .map(IntentEvent::name)
                     .contains(&first.event.event_type.as_str())
                 {
                     let place = format!("{LEDGER} record 0");

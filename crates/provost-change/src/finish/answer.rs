@@ -2,13 +2,13 @@
 
 use crate::analysis::run::short;
 use crate::answer::{Budget, Compared, Finished, Looked};
-use crate::finish::claims::Judged;
+use crate::finish::claims::ClaimsVerdict;
 use crate::finish::decide::{FinishStatus, ScopeCheck, Stop, conclude};
 use crate::finish::verify::{self, Verified};
 use crate::intent::{Intent, ScopeStatus, State};
 use provost_lens::structure::baseline::triggers;
 use provost_lens::structure::budget::{Gate, Strictness};
-use provost_lens::structure::compare::{Delta, Worsened};
+use provost_lens::structure::compare::Delta;
 use provost_lens::structure::health::Points;
 use provost_lens::structure::profile::Profile;
 use provost_lens::structure::{Family, Finding, Report};
@@ -219,11 +219,8 @@ fn summary(done: &Finished, found: &Verified) -> Value {
 /// A run and its health.
 type Run = (String, Option<Points>);
 
-fn run(run: Option<&Run>) -> Value {
-    run.map_or(
-        Value::Null,
-        |(run_id, health)| json!({ "run_id": short(run_id), "health": health.map(Points::number) }),
-    )
+fn run(run_id: &str, health: Option<Points>) -> Value {
+    json!({ "run_id": short(run_id), "health": health.map(Points::number) })
 }
 
 fn verification(
@@ -245,30 +242,24 @@ fn verification(
             found.status,
             verify::PatchStatus::Accepted | verify::PatchStatus::AcceptedWithExternalChanges
         );
-    let (mut value, delta) = (delta_fields(&found.delta), &found.delta);
-    let worsened = |one: &Worsened| {
-        json!({
-            "path": one.path, "symbol": one.symbol, "metric": one.metric,
-            "before": one.before, "after": one.after,
-        })
-    };
+    let delta = &found.delta;
     let gate = |pick: fn(&(Gate, Gate)) -> &Gate| found.gates.as_ref().map(pick);
     let fell = found
         .gates
         .as_ref()
         .is_some_and(|(before, after)| !before.would_fail && after.would_fail);
     let abuse = triggers(&found.violations);
-    value = json!({
+    let mut value = json!({
         "mode": "verify",
         "status": found.status.name(),
         "reason": found.reason,
-        "before": run(before),
-        "after": run(after),
+        "before": before.map(|(run_id, health)| run(run_id, *health)),
+        "after": after.map(|(run_id, health)| run(run_id, *health)),
         "strictness": strictness.word(),
-        "structural_delta": value,
+        "structural_delta": delta_fields(delta),
         "intent_regressions": found.intent_regressions,
         "external_regressions": found.external_regressions,
-        "worsened": delta.worsened.iter().map(worsened).collect::<Vec<_>>(),
+        "worsened": delta.worsened,
         "intent_worsened": found.intent_worsened,
         "external_worsened": found.external_worsened,
         "before_gate": gate(|(before, _)| before),
@@ -356,29 +347,18 @@ pub fn looked(found: &Looked) -> Value {
 }
 
 /// The answer about claims.
-pub fn claims(judged: &Judged) -> Value {
-    let violation = |one: &crate::finish::claims::Violation| {
-        json!({
-            "pattern": one.pattern,
-            "claim": one.claim,
-            "cited_id": one.cited,
-            "reason": one.reason,
-            "source_flag": one.source,
-        })
-    };
-    let warning =
-        |one: &crate::finish::claims::Warning| json!({ "type": one.kind, "message": one.message });
+pub fn claims(judged: &ClaimsVerdict) -> Value {
     json!({
         "valid": judged.is_valid(),
         "citations_found": judged.citations.len(),
-        "violations": judged.violations.iter().map(violation).collect::<Vec<_>>(),
-        "warnings": judged.warnings.iter().map(warning).collect::<Vec<_>>(),
+        "violations": judged.violations,
+        "warnings": judged.warnings,
         "validated_citations": judged.known,
     })
 }
 
-pub(crate) fn budget_fields(budget: &Budget) -> Map<String, Value> {
-    let value = json!({
+pub(crate) fn budget_fields(budget: &Budget) -> Value {
+    json!({
         "mode": "budget",
         "strictness": budget.strictness.word(),
         "budgets": budget.budgets,
@@ -386,23 +366,19 @@ pub(crate) fn budget_fields(budget: &Budget) -> Map<String, Value> {
         "headroom": budget.headroom,
         "gate_preview": budget.gate,
         "message": "advice about what may become worse; it permits nothing",
-    });
-    match value {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    }
+    })
 }
 
 /// A budget, and the intent that it is for.
 pub fn budget(run_id: &str, budget: &Budget, intent: Option<&Intent>) -> Value {
-    let mut fields = budget_fields(budget);
-    fields.insert("run_id".to_owned(), json!(short(run_id)));
+    let mut value = budget_fields(budget);
+    value["run_id"] = json!(short(run_id));
     if let Some(intent) = intent {
-        fields.insert("intent_id".to_owned(), json!(intent.intent_id));
-        fields.insert("intent_status".to_owned(), json!(intent.state.name()));
-        fields.insert("edit_allowed".to_owned(), json!(intent.may_edit()));
+        value["intent_id"] = json!(intent.intent_id);
+        value["intent_status"] = json!(intent.state.name());
+        value["edit_allowed"] = json!(intent.may_edit());
     }
-    Value::Object(fields)
+    value
 }
 
 /// Which findings a comparison is about.
@@ -439,22 +415,14 @@ pub fn compared(found: &Compared, focus: Focus) -> Value {
     found.delta.advisories.retain(|finding| focus.has(finding));
     let mut value = delta_fields(&found.delta);
     value["comparable"] = json!(found.delta.comparable);
-    value["before"] = json!({
-        "run_id": found.before.short(),
-        "health": found.delta.health_before.map(Points::number),
-    });
-    value["after"] = json!({
-        "run_id": found.after.short(),
-        "health": found.delta.health_after.map(Points::number),
-    });
-    value["advisories"] = json!(
-        found
-            .delta
-            .advisories
-            .iter()
-            .map(|one| &one.id)
-            .collect::<Vec<_>>()
-    );
+    value["before"] = run(&found.before.run_id, found.delta.health_before);
+    value["after"] = run(&found.after.run_id, found.delta.health_after);
+    value["advisories"] = found
+        .delta
+        .advisories
+        .iter()
+        .map(|one| one.id.as_str())
+        .collect();
     value["worsened"] = json!(found.delta.worsened);
     value["patch"] = json!(found.delta.patch);
     value

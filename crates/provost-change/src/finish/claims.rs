@@ -6,6 +6,8 @@ mod regression_free;
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use provost_lens::structure::health::{Dimension, Points};
 use provost_lens::structure::{Confidence, Family, Report};
 
@@ -53,39 +55,42 @@ impl TryFrom<&str> for ClaimText {
 }
 
 /// A claim that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClaimViolation {
     /// The number of the rule.
     pub pattern: &'static str,
     /// The words that claim it.
     pub claim: String,
     /// The finding or metric they are about; `None` where they are about the whole change.
+    #[serde(rename = "cited_id")]
     pub cited: Option<String>,
     pub reason: &'static str,
     /// The fact that contradicts the claim.
+    #[serde(rename = "source_flag")]
     pub source: String,
 }
 
 /// A remark that does not make a claim invalid.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Warning {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClaimWarning {
+    #[serde(rename = "type")]
     pub kind: &'static str,
     pub message: String,
 }
 
 /// The result of checking claims.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Judged {
+pub struct ClaimsVerdict {
     /// What the text cites, in its order.
     pub citations: Vec<String>,
     /// The citations that the analysis contains.
     pub known: Vec<String>,
     /// Claims that do not hold.
-    pub violations: Vec<Violation>,
-    pub warnings: Vec<Warning>,
+    pub violations: Vec<ClaimViolation>,
+    pub warnings: Vec<ClaimWarning>,
 }
 
-impl Judged {
+impl ClaimsVerdict {
     /// Whether no claim is contradicted.
     pub fn is_valid(&self) -> bool {
         self.violations.is_empty()
@@ -94,7 +99,7 @@ impl Judged {
 
 /// The facts that claims are checked against.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub struct ClaimFacts<'a> {
     /// The analysis that the claims are about.
     pub report: Option<&'a Report>,
     /// An earlier analysis to compare with.
@@ -104,19 +109,19 @@ pub struct Known<'a> {
     pub wants_citations: bool,
 }
 
-pub fn judge(ClaimText(text): &ClaimText, known: &Known<'_>) -> Judged {
+pub fn judge(ClaimText(text): &ClaimText, known: &ClaimFacts<'_>) -> ClaimsVerdict {
     let lower = text.to_lowercase();
-    let mut found = Judged::default();
+    let mut found = ClaimsVerdict::default();
     cite(text, &lower, known, &mut found);
     regression_free::judge(&lower, known, &mut found);
     if found.citations.is_empty() && known.wants_citations {
-        found.warnings.push(Warning {
+        found.warnings.push(ClaimWarning {
             kind: "no_citations",
             message: "the text names no finding and no metric".to_owned(),
         });
     }
     if known.report.is_none() {
-        found.warnings.push(Warning {
+        found.warnings.push(ClaimWarning {
             kind: "structural_checks_not_applicable",
             message: "there is no analysis that the text could be held against".to_owned(),
         });
@@ -125,7 +130,7 @@ pub fn judge(ClaimText(text): &ClaimText, known: &Known<'_>) -> Judged {
 }
 
 /// Finds what the text cites, and checks the words around it.
-fn cite(text: &str, lower: &str, known: &Known<'_>, found: &mut Judged) {
+fn cite(text: &str, lower: &str, known: &ClaimFacts<'_>, found: &mut ClaimsVerdict) {
     let is_part = |letter: char| letter.is_alphanumeric() || "_:-./".contains(letter);
     let mut seen = BTreeSet::new();
     let mut at = 0;
@@ -197,14 +202,20 @@ const FIXED: Rule = Rule {
     reason: "no comparison shows that it is gone",
 };
 
-fn judge_citation(name: &str, kind: Cited, window: &str, known: &Known<'_>, found: &mut Judged) {
+fn judge_citation(
+    name: &str,
+    kind: Cited,
+    window: &str,
+    known: &ClaimFacts<'_>,
+    found: &mut ClaimsVerdict,
+) {
     let (rules, source) = match kind {
         Cited::Family => (of_family(name), name.to_owned()),
         Cited::Finding => {
             let Some(finding) = known.report.and_then(|report| report.finding(name)) else {
                 let gone = known.earlier.and_then(|report| report.finding(name));
                 if gone.is_none() {
-                    found.warnings.push(Warning {
+                    found.warnings.push(ClaimWarning {
                         kind: "unknown_finding",
                         message: format!("`{name}` is no finding of this analysis"),
                     });
@@ -232,7 +243,7 @@ fn judge_citation(name: &str, kind: Cited, window: &str, known: &Known<'_>, foun
     found.known.push(name.to_owned());
     for rule in rules {
         if let Some(word) = says(window, rule.words) {
-            found.violations.push(Violation {
+            found.violations.push(ClaimViolation {
                 pattern: rule.pattern,
                 claim: word.to_owned(),
                 cited: Some(name.to_owned()),
@@ -313,11 +324,11 @@ mod tests {
     use super::*;
     use provost_lens::structure::sample::{dead, function, report};
 
-    fn judged(text: &str, known: &Known<'_>) -> Judged {
+    fn judged(text: &str, known: &ClaimFacts<'_>) -> ClaimsVerdict {
         judge(&ClaimText::try_from(text).unwrap(), known)
     }
 
-    fn patterns(text: &str, known: &Known<'_>) -> Vec<&'static str> {
+    fn patterns(text: &str, known: &ClaimFacts<'_>) -> Vec<&'static str> {
         let found = judged(text, known);
         found.violations.iter().map(|one| one.pattern).collect()
     }
@@ -325,17 +336,17 @@ mod tests {
     #[test]
     fn claims_are_held_against_what_is_known() {
         let with = report(vec![function("a.py", "f", 1)], vec![dead("a.py", "f", "s")]);
-        let known = Known {
+        let known = ClaimFacts {
             report: Some(&with),
             earlier: Some(&with),
             health_delta: None,
             wants_citations: true,
         };
-        let alone = Known {
+        let alone = ClaimFacts {
             earlier: None,
             ..known
         };
-        let cases: [(&str, &Known<'_>, &[&str]); 10] = [
+        let cases: [(&str, &ClaimFacts<'_>, &[&str]); 10] = [
             ("dead_code:f is new.", &known, &["P-3"]),
             ("dead_code:f is not new.", &known, &[]),
             ("dead_code:f is there. Something else is new.", &known, &[]),
@@ -361,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_claim_that_nothing_got_worse_fails_when_the_health_fell() {
-        let known = |delta| Known {
+        let known = |delta| ClaimFacts {
             report: None,
             earlier: None,
             health_delta: delta,
@@ -380,7 +391,7 @@ mod tests {
         assert_eq!(ClaimText::try_from(" "), Err(TextError::Empty));
         assert_eq!(ClaimText::try_from(&*long), Err(TextError::TooLong));
         assert!(ClaimText::try_from(&long[1..]).is_ok());
-        let known = Known {
+        let known = ClaimFacts {
             report: None,
             earlier: None,
             health_delta: None,

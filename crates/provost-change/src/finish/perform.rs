@@ -11,7 +11,7 @@ use crate::evidence::{BASELINE, BEFORE};
 use crate::finish::claims;
 use crate::finish::decide::{self as rules, FinishStatus, Stop, conclude};
 use crate::finish::verify::{self, After, Patch, Side, judge};
-use crate::hygiene::{AtFinish, Block, Finishing, Strictness as Hygiene};
+use crate::hygiene::{AtFinish, Block, Finishing, HygieneStrictness};
 use crate::intent::{Intent, ScopeStatus, State};
 use crate::receipt::compose::{inside, trail};
 use crate::request::{Evidence, FinishRequest, Wanted};
@@ -29,6 +29,7 @@ use crate::finish::remember::{accept, name, remember, violate};
 use crate::manage::perform::close;
 use crate::receipt::store::{seal, write_down};
 use crate::service::{ChangeError, Ports, Session, altered, is_closed, wrong};
+use crate::unfinished_work::find::with_later_findings;
 
 pub fn finish(
     ports: &mut Ports<'_>,
@@ -72,6 +73,10 @@ pub fn finish(
     };
     let check = rules::check(&done.intent.scope, &evidence);
     done.intent = remember(ports, &done.intent, check.status)?;
+    if let Some(workspace) = &done.workspace {
+        done.intent = with_later_findings(ports, done.intent, workspace)?;
+        done.strictness = done.intent.strictness(request.strictness);
+    }
     if check.status == ScopeStatus::Violated {
         done.trail = Some(trail(&done.intent, &check, None));
         done.check = Some(check);
@@ -229,9 +234,9 @@ fn look(
         moved: &moved,
         peers: &others,
         strictness: if session.strict_finish {
-            Hygiene::Strict
+            HygieneStrictness::Strict
         } else {
-            Hygiene::Lenient
+            HygieneStrictness::Lenient
         },
     }))
 }
@@ -404,7 +409,7 @@ fn complete(
     if let Some(text) = request.claims.as_ref().filter(|_| recommended) {
         done.claims = Some(claims::judge(
             text,
-            &claims::Known {
+            &claims::ClaimFacts {
                 report: done.after.as_ref().map(|(_, report)| report),
                 earlier: done.before.as_ref().map(|(_, report)| report),
                 health_delta: verified.delta.health_delta,

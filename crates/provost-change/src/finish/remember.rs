@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::Happening;
+use crate::event::IntentEvent;
 use crate::intent::{Intent, ScopeStatus};
 use crate::scope::Relation;
 use provost_core::checkout::CheckoutState;
 use provost_core::path::RawPath;
 
-use crate::ports::Entry;
+use crate::ports::IntentEntry;
 use crate::service::{ChangeError, Ports};
 
 /// Stores the paths outside of its scope that an agent reports; they count from the declaration.
@@ -55,7 +55,7 @@ pub(crate) fn violate(ports: &mut Ports<'_>, intent: &Intent) -> Result<Intent, 
 fn write(
     ports: &mut Ports<'_>,
     intent: &Intent,
-    what: Option<Happening>,
+    what: Option<IntentEvent>,
     change: impl Fn(&mut Intent),
 ) -> Result<Intent, ChangeError> {
     let mut kept = intent.clone();
@@ -68,7 +68,7 @@ fn write(
         };
         kept = own.clone();
         change(&mut kept);
-        vec![Entry {
+        vec![IntentEntry {
             intent: kept.clone(),
             what,
         }]
@@ -83,7 +83,7 @@ pub(crate) fn remember(
     status: ScopeStatus,
 ) -> Result<Intent, ChangeError> {
     let now = ports.clock.millis();
-    write(ports, intent, Some(Happening::Checked), |own| {
+    write(ports, intent, Some(IntentEvent::Checked), |own| {
         own.scope_status = Some(status);
         own.lease_renewed_at = own.lease_renewed_at.max(now);
     })

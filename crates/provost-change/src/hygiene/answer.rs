@@ -8,7 +8,7 @@ use crate::scope::Relation;
 use provost_core::path::RawPath;
 use serde_json::{Map, Value, json};
 
-use crate::start::answer::{overlaps, snapshot};
+use crate::start::answer::{DirtyCounts, overlaps, snapshot};
 use crate::tools::answers::{Detail, raw};
 
 /// How many paths outside of a change an answer shows.
@@ -72,15 +72,15 @@ fn summary(done: &Finished, found: &AtFinish, detail: Detail) -> Map<String, Val
     };
     let value = json!({
         "git_available": true,
-        "counts": {
-            "in_scope": found.dirty.len() - outside,
-            "outside_scope": outside,
-            "missing_evidence": count(|class| class == Class::MissingEvidence),
-            "preexisting_unscoped": count(|class| class == Class::Preexisting),
-            "new_unattributed_unscoped": count(|class| class == Class::New),
-            "modified_unattributed_unscoped": count(|class| class == Class::Modified),
-            "unknown_unattributed_unscoped": count(|class| class == Class::Unknown),
-            "foreign_attributed_outside_scope": count(|class| class == Class::ForeignAttributed),
+        "counts": DirtyCounts {
+            in_scope: found.dirty.len() - outside,
+            outside_scope: outside,
+            missing_evidence: count(|class| class == Class::MissingEvidence),
+            preexisting_unscoped: count(|class| class == Class::Preexisting),
+            new_unattributed_unscoped: count(|class| class == Class::New),
+            modified_unattributed_unscoped: count(|class| class == Class::Modified),
+            unknown_unattributed_unscoped: count(|class| class == Class::Unknown),
+            foreign_attributed_outside_scope: count(|class| class == Class::ForeignAttributed),
         },
         "foreign_dirty_overlaps": overlaps(&found.overlaps, root),
         "dirty_snapshot": snapshot(done.intent.snapshot.as_ref(), root, detail),

@@ -1,20 +1,21 @@
 //! Writes the answers about intents.
 
 use crate::analysis::run::short;
-use crate::answer::{Listed, Promoted, Recovered, Renewed, Swept};
+use crate::answer::{IntentList, Promoted, Recovered, Renewed, Swept};
 use crate::hygiene::AtStart;
 use crate::intent::{Intent, LEASE, Ownership, State, utc};
 use crate::recover::decide::{Refusal, Reset};
 use provost_core::path::RawPath;
 use serde_json::{Value, json};
 
-use crate::start::answer::{at_start, blocked_by};
-use crate::tools::answers::{raw, seen};
+use crate::start::answer::{at_start, blocked_by, declared_scope};
+use crate::tools::answers::raw;
 
 /// The most moved paths that an answer lists.
 const MOST_MOVED: usize = 20;
 
-fn described(intent: &Intent, ownership: Ownership) -> Value {
+/// An intent, and whose it is.
+pub fn got(intent: &Intent, ownership: Ownership) -> Value {
     json!({
         "intent_id": intent.intent_id,
         "status": intent.state.name(),
@@ -29,11 +30,7 @@ fn described(intent: &Intent, ownership: Ownership) -> Value {
         "intent": intent.intent,
         "expected_effects": intent.expected_effects,
         "root": intent.root,
-        "scope": {
-            "allowed_files": seen(&intent.root, &intent.scope.allowed_files),
-            "allowed_related": seen(&intent.root, &intent.scope.allowed_related),
-            "forbidden": seen("", &intent.scope.forbidden),
-        },
+        "scope": declared_scope(intent),
         "scope_digest": intent.scope.digest(),
         "scope_check_status": intent.scope_status.map(crate::intent::ScopeStatus::name),
         "blast_radius_summary": { "radius_level": intent.radius_level },
@@ -46,12 +43,8 @@ fn described(intent: &Intent, ownership: Ownership) -> Value {
     })
 }
 
-pub fn got(intent: &Intent, ownership: Ownership) -> Value {
-    described(intent, ownership)
-}
-
 /// All intents, with what the caller can recover.
-pub fn listed(listed: &Listed) -> Value {
+pub fn listed(listed: &IntentList) -> Value {
     let recoverable = listed
         .intents
         .iter()
@@ -85,15 +78,14 @@ pub fn listed(listed: &Listed) -> Value {
         })
     });
     json!({
-        "workspace_intents": intents.map(|(intent, whose)| described(intent, *whose)).collect::<Vec<_>>(),
+        "workspace_intents": intents.map(|(intent, whose)| got(intent, *whose)).collect::<Vec<_>>(),
         "total": listed.intents.len(),
         "queued_count": queued.count(),
         "orphaned_count": recoverable.count(),
         "stale_count": stale.count(),
         "recovery_available": recovery.collect::<Vec<_>>(),
         "launched_runs": runs.collect::<Vec<_>>(),
-        "unreadable_records": listed.unread.iter()
-            .map(|one| json!({ "intent_id": one.intent_id, "why": one.why })).collect::<Vec<_>>(),
+        "unreadable_records": listed.unread,
     })
 }
 

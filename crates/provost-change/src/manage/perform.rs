@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::answer::{Listed, Promoted, Renewed};
+use crate::answer::{IntentList, Promoted, Renewed};
 use crate::conflict::{conflicts, peers};
-use crate::event::Happening;
+use crate::event::IntentEvent;
 use crate::evidence::{BASELINE, BEFORE, INTENT};
 use crate::finish::decide::{ScopeCheck, check as hold};
 use crate::hygiene::AtStart;
@@ -19,13 +19,13 @@ use serde_json::json;
 
 use crate::finish::perform::changed;
 use crate::finish::remember::{name, remember};
-use crate::ports::{Entry, IntentRegistry};
+use crate::ports::{IntentEntry, IntentRegistry};
 use crate::service::{ChangeError, Ports, Session, is_closed, wrong};
 use crate::start::perform::drifted;
 use crate::unfinished_work::find as unfinished_work;
 
 /// Lists all intents; expired ones are closed first.
-pub fn list(ports: &mut Ports<'_>, session: &Session) -> Result<Listed, ChangeError> {
+pub fn list(ports: &mut Ports<'_>, session: &Session) -> Result<IntentList, ChangeError> {
     let now = ports.clock.millis();
     crate::start::perform::close_what_is_over(ports, session, now)?;
     let known = ports.registry.look(None)?;
@@ -46,7 +46,7 @@ pub fn list(ports: &mut Ports<'_>, session: &Session) -> Result<Listed, ChangeEr
     intents.extend(past.filter(over).map(|one| (one, Ownership::Expired)));
     let mut leases = known.leases;
     leases.retain(|lease| lease.is_live(now, ports.alive));
-    Ok(Listed {
+    Ok(IntentList {
         intents,
         has_run,
         leases,
@@ -145,14 +145,14 @@ pub fn renew(
             ..own.clone()
         };
         answer = Renewed::Yes(Box::new(intent.clone()));
-        let what = over.then_some(Happening::Reset);
-        vec![Entry { intent, what }]
+        let what = over.then_some(IntentEvent::Reset);
+        vec![IntentEntry { intent, what }]
     })?;
     if let Renewed::Yes(renewed) = &answer
         && intent.state == State::Expired
     {
         let facts = json!({ "ttl_seconds": renewed.ttl_seconds });
-        ports.note(Happening::Reset, renewed, facts, &[])?;
+        ports.note(IntentEvent::Reset, renewed, facts, &[])?;
     }
     Ok(answer)
 }
@@ -172,7 +172,7 @@ fn change(
     session: &Session,
     intent_id: &str,
     now: i64,
-    decide: impl Fn(&Intent) -> Option<(Intent, Option<Happening>)>,
+    decide: impl Fn(&Intent) -> Option<(Intent, Option<IntentEvent>)>,
 ) -> Result<Option<Intent>, ChangeError> {
     let mut changed = None;
     ports.registry.turn(None, &mut |known| {
@@ -183,7 +183,7 @@ fn change(
         found
             .map(|(intent, what)| {
                 changed = Some(intent.clone());
-                Entry { intent, what }
+                IntentEntry { intent, what }
             })
             .into_iter()
             .collect()
@@ -211,7 +211,7 @@ pub fn check(
     let intent = name(ports, &intent, &evidence)?;
     let intent = remember(ports, &intent, found.status)?;
     let facts = json!({ "status": found.status.name(), "evidence": found.actual });
-    ports.note(Happening::Checked, &intent, facts, &[])?;
+    ports.note(IntentEvent::Checked, &intent, facts, &[])?;
     Ok((intent, found))
 }
 
@@ -260,14 +260,14 @@ pub(crate) fn close(
             let ends = one.state.is_open() || one.state == State::Expired;
             one.owner == session.me && ends && ids.contains(&one.intent_id)
         });
-        let entries: Vec<Entry> = mine
-            .map(|one| Entry {
+        let entries: Vec<IntentEntry> = mine
+            .map(|one| IntentEntry {
                 intent: Intent {
                     state: State::Clean,
                     left: left.map(|now| one.dirty_in(now)),
                     ..one.clone()
                 },
-                what: Some(Happening::Closed),
+                what: Some(IntentEvent::Closed),
             })
             .collect();
         closed = entries.iter().map(|one| one.intent.clone()).collect();
@@ -366,7 +366,7 @@ fn note_promoted(
         let baseline = promoted.baseline_sha256.clone();
         files.extend(baseline.map(|sha256| (BASELINE, sha256)));
     }
-    Ok(ports.note(Happening::Promoted, promoted, facts, &files)?)
+    Ok(ports.note(IntentEvent::Promoted, promoted, facts, &files)?)
 }
 
 /// What the owner of a waiting intent can do about uncommitted changes; `promote` has no argument
@@ -381,7 +381,7 @@ fn settle(
     leases: &[Lease],
     workspace: &Result<CheckoutState, String>,
     viewer: &Viewer<'_>,
-) -> (Promoted, Option<Entry>) {
+) -> (Promoted, Option<IntentEntry>) {
     let others = peers(intents, leases, viewer);
     let mut found = conflicts(&own.scope, &others);
     found.extend(ahead(own, intents, viewer));
@@ -416,9 +416,9 @@ fn settle(
         }),
         ..own.clone()
     };
-    let entry = Entry {
+    let entry = IntentEntry {
         intent: intent.clone(),
-        what: Some(Happening::Promoted),
+        what: Some(IntentEvent::Promoted),
     };
     (
         Promoted::Active(Box::new(intent), dirty.clone(), Vec::new()),

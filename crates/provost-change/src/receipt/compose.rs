@@ -19,7 +19,7 @@ pub const VERSION: &str = "1";
 pub const SHOWN: usize = 50;
 
 #[derive(Clone, Copy)]
-pub struct Facts<'a> {
+pub struct ReceiptFacts<'a> {
     pub intent: &'a Intent,
     /// The analysis that the receipt is about: from after the change, where there is one.
     pub run_id: &'a str,
@@ -46,7 +46,7 @@ pub struct Facts<'a> {
 }
 
 /// The summary of a receipt; it is no gate.
-fn verdict(facts: &Facts<'_>, decisions: &[Value]) -> &'static str {
+fn verdict(facts: &ReceiptFacts<'_>, decisions: &[Value]) -> &'static str {
     if facts.verified.status == verify::PatchStatus::Violated || !decisions.is_empty() {
         "needs_attention"
     } else if facts.check.status != ScopeStatus::Violated && facts.status.is_accepted() {
@@ -57,7 +57,7 @@ fn verdict(facts: &Facts<'_>, decisions: &[Value]) -> &'static str {
 }
 
 /// The receipt, without its digest.
-pub fn compose(facts: &Facts<'_>) -> Value {
+pub fn compose(facts: &ReceiptFacts<'_>) -> Value {
     let verified = facts.verified;
     let delta = &verified.delta;
     let decisions = decisions(facts);
@@ -121,7 +121,7 @@ fn structure(delta: &Delta) -> Value {
 
 /// How far the repository drifted from its baseline; the delta of the patch is in
 /// `structural_delta`.
-fn health(facts: &Facts<'_>) -> Value {
+fn health(facts: &ReceiptFacts<'_>) -> Value {
     let (delta, baseline) = (&facts.verified.delta, facts.baseline_health);
     let drift = delta.health_after.zip(baseline);
     json!({
@@ -133,7 +133,7 @@ fn health(facts: &Facts<'_>) -> Value {
 }
 
 /// What a person should decide about.
-fn decisions(facts: &Facts<'_>) -> Vec<Value> {
+fn decisions(facts: &ReceiptFacts<'_>) -> Vec<Value> {
     let mut found = Vec::new();
     let mut add = |kind: &str, words: String| found.push(json!({ "kind": kind, "message": words }));
     if let Some(fell) = facts.verified.health_fell() {

@@ -2,9 +2,9 @@
 
 use crate::analysis::run::RunHead;
 use crate::answer::Finished;
-use crate::event::Happening;
+use crate::event::IntentEvent;
 use crate::evidence::{AFTER, RECEIPT, TRAIL};
-use crate::receipt::compose::{self, Facts};
+use crate::receipt::compose::{self, ReceiptFacts};
 use crate::request::FinishRequest;
 use provost_core::checkout::CheckoutState;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub(crate) fn seal(
     let intent = &done.intent;
     let after = done.after.as_ref().map(|(run_id, _)| run_id.as_str());
     let digest = workspace.digest();
-    let receipt = compose::compose(&Facts {
+    let receipt = compose::compose(&ReceiptFacts {
         intent,
         run_id: after.unwrap_or(&intent.run_id),
         after_run_id: after,
@@ -85,6 +85,6 @@ pub(crate) fn write_down(
         ports.evidence.put_report(intent_id, AFTER, head)?;
         files.push((AFTER, head.report_digest.clone()));
     }
-    ports.note(Happening::Judged, &done.intent, facts, &files)?;
+    ports.note(IntentEvent::Judged, &done.intent, facts, &files)?;
     Ok(())
 }

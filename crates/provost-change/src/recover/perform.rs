@@ -3,13 +3,13 @@
 use crate::analysis::run::find;
 use crate::answer::{Recovered, Swept};
 use crate::conflict::peers;
-use crate::event::Happening;
+use crate::event::IntentEvent;
 use crate::intent::{Intent, RETENTION, TTL, Viewer, clamp};
 use crate::recover::decide::{self, Refusal, Reset, Sweep, closing};
 use provost_core::path::RawPath;
 use serde_json::json;
 
-use crate::ports::Entry;
+use crate::ports::IntentEntry;
 use crate::service::{ChangeError, Ports, Session};
 
 /// Takes over an intent of a dead owner, or an own one whose lease ran out.
@@ -53,9 +53,9 @@ pub fn recover(
                     changed: Vec::new(),
                     held_by,
                 };
-                vec![Entry {
+                vec![IntentEntry {
                     intent,
-                    what: Some(Happening::Recovered),
+                    what: Some(IntentEvent::Recovered),
                 }]
             }
             (Err(refusal), _) => {
@@ -74,7 +74,7 @@ pub fn recover(
     {
         *changed = since(ports, intent)?;
         let facts = json!({ "from": previous.owner, "to": intent.owner, "changed": changed });
-        ports.note(Happening::Recovered, previous, facts, &[])?;
+        ports.note(IntentEvent::Recovered, previous, facts, &[])?;
     }
     Ok(answer)
 }
@@ -122,14 +122,14 @@ pub fn reset(
                     lease_renewed_at: now,
                     ..found.clone()
                 },
-                Happening::Reset,
+                IntentEvent::Reset,
             ),
             Reset::Removed(state) => (
                 Intent {
                     state,
                     ..found.clone()
                 },
-                Happening::Closed,
+                IntentEvent::Closed,
             ),
             Reset::Rejected(_) => {
                 answer = Some((found.clone(), decided));
@@ -137,7 +137,7 @@ pub fn reset(
             }
         };
         answer = Some((intent.clone(), decided));
-        vec![Entry {
+        vec![IntentEntry {
             intent,
             what: Some(what),
         }]
@@ -145,7 +145,7 @@ pub fn reset(
     match &answer {
         Some((intent, Reset::Renewed)) => {
             let facts = json!({ "ttl_seconds": intent.ttl_seconds });
-            ports.note(Happening::Reset, intent, facts, &[])?;
+            ports.note(IntentEvent::Reset, intent, facts, &[])?;
         }
         Some((intent, Reset::Removed(_))) => ports.note_closed(std::slice::from_ref(intent)),
         Some((_, Reset::Rejected(_))) | None => {}
@@ -181,15 +181,15 @@ pub(crate) fn sweep(
             alive,
         };
         let closed = |one: &Intent| {
-            closing(one, how, &viewer).map(|state| Entry {
+            closing(one, how, &viewer).map(|state| IntentEntry {
                 intent: Intent {
                     state,
                     ..one.clone()
                 },
-                what: Some(Happening::Closed),
+                what: Some(IntentEvent::Closed),
             })
         };
-        let entries: Vec<Entry> = known.intents.iter().filter_map(closed).collect();
+        let entries: Vec<IntentEntry> = known.intents.iter().filter_map(closed).collect();
         removed = entries.iter().map(|one| one.intent.clone()).collect();
         open = known.intents.len() - removed.len();
         entries

@@ -11,6 +11,7 @@ use crate::start::decide::StartStatus;
 use provost_core::checkout::{DirtyFile, Snapshot};
 use provost_core::path::RawPath;
 use provost_lens::structure::blast::{Blast, MOST_CONTEXT, MOST_TRANSITIVE, artifact_id};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::finish::answer::budget_fields;
@@ -32,9 +33,7 @@ pub fn started(
     put("edit_allowed", json!(edit_allowed));
     put("workspace", workspace(answer, &request.root));
     if !answer.unread.is_empty() {
-        let unread = answer.unread.iter();
-        let unread = unread.map(|one| json!({ "intent_id": one.intent_id, "why": one.why }));
-        put("unreadable_records", unread.collect());
+        put("unreadable_records", json!(answer.unread));
     }
     let message = if answer.next_step.is_empty() {
         "you may edit the files of the scope".to_owned()
@@ -105,10 +104,7 @@ pub fn unseen_start(root: &str, why: &str) -> Value {
             "concurrent_intents": [], "workspace_relations": [], "queued_context": [],
             "total_agents": 0, "stale_count": 0,
         },
-        "workspace_hygiene": {
-            "git_available": false, "blocks_edit": true, "reason": why,
-            "foreign_dirty_overlaps": [],
-        },
+        "workspace_hygiene": unseen_hygiene(Some(why)),
         "dirty_snapshot": snapshot(None, "", Detail::Summary),
         "user_action_required": true,
         "message": message,
@@ -136,14 +132,7 @@ fn declared(
 ) {
     put("dirty_scope_policy", json!(request.policy.name()));
     put("workspace_hygiene", hygiene(answer, &request.root));
-    put(
-        "scope",
-        json!({
-            "allowed_files": seen(&request.root, &intent.scope.allowed_files),
-            "allowed_related": seen(&request.root, &intent.scope.allowed_related),
-            "forbidden": seen("", &intent.scope.forbidden),
-        }),
-    );
+    put("scope", declared_scope(intent));
     if let Some(blast) = &answer.blast {
         let kept = answer.blast_digest.as_deref();
         // A report that was not stored cannot be looked up later, so it is given in full.
@@ -157,11 +146,11 @@ fn declared(
             })
         });
         put("blast_radius", radius);
-        put("blast_radius_detail", json!(shown.word()));
-        put("requested_blast_radius_detail", json!(detail.word()));
+        put("blast_radius_detail", json!(shown));
+        put("requested_blast_radius_detail", json!(detail));
     }
     if let Some(budget) = &answer.budget {
-        put("budget", Value::Object(budget_fields(budget)));
+        put("budget", budget_fields(budget));
     }
     put("expires_at_utc", json!(utc(intent.expires_at)));
     put(
@@ -229,6 +218,15 @@ fn workspace(answer: &Started, root: &str) -> Value {
     })
 }
 
+/// What an agent declared, relative to its analysed root.
+pub(crate) fn declared_scope(intent: &Intent) -> Value {
+    json!({
+        "allowed_files": seen(&intent.root, &intent.scope.allowed_files),
+        "allowed_related": seen(&intent.root, &intent.scope.allowed_related),
+        "forbidden": seen("", &intent.scope.forbidden),
+    })
+}
+
 /// An intent or run that blocks a queued intent.
 pub(crate) fn blocked_by(one: &Conflict, root: &str) -> Value {
     json!({
@@ -244,13 +242,28 @@ pub(crate) fn blocked_by(one: &Conflict, root: &str) -> Value {
 fn hygiene(answer: &Started, root: &str) -> Value {
     match (&answer.hygiene, &answer.blind) {
         (Some(found), _) => at_start(found, root, answer.continuing),
-        (None, why) => json!({
-            "git_available": false,
-            "blocks_edit": true,
-            "reason": why,
-            "foreign_dirty_overlaps": [],
-        }),
+        (None, why) => unseen_hygiene(why.as_deref()),
     }
+}
+
+/// The dirty files where git cannot read the checkout.
+fn unseen_hygiene(why: Option<&str>) -> Value {
+    json!({
+        "git_available": false, "blocks_edit": true, "reason": why, "foreign_dirty_overlaps": [],
+    })
+}
+
+/// How many dirty files are of which kind.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct DirtyCounts {
+    pub(crate) in_scope: usize,
+    pub(crate) outside_scope: usize,
+    pub(crate) missing_evidence: usize,
+    pub(crate) preexisting_unscoped: usize,
+    pub(crate) new_unattributed_unscoped: usize,
+    pub(crate) modified_unattributed_unscoped: usize,
+    pub(crate) unknown_unattributed_unscoped: usize,
+    pub(crate) foreign_attributed_outside_scope: usize,
 }
 
 /// The dirty files where an agent wants to work.
@@ -258,15 +271,10 @@ pub(crate) fn at_start(found: &AtStart, root: &str, continuing: bool) -> Value {
     let mut value = json!({
         "git_available": true,
         "blocks_edit": found.blocks_edit(),
-        "counts": {
-            "in_scope": found.in_scope.len(),
-            "outside_scope": found.related.len(),
-            "missing_evidence": 0,
-            "preexisting_unscoped": 0,
-            "new_unattributed_unscoped": 0,
-            "modified_unattributed_unscoped": 0,
-            "unknown_unattributed_unscoped": 0,
-            "foreign_attributed_outside_scope": 0,
+        "counts": DirtyCounts {
+            in_scope: found.in_scope.len(),
+            outside_scope: found.related.len(),
+            ..DirtyCounts::default()
         },
         "foreign_dirty_overlaps": overlaps(&found.overlaps, root),
     });

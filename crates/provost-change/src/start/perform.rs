@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use crate::analysis::run::{RunHead, newest};
 use crate::answer::Started;
 use crate::conflict::{Conflict, Peer, conflicts, exclusions, peers};
-use crate::event::Happening;
+use crate::event::IntentEvent;
 use crate::evidence::{BASELINE, BEFORE, BLAST, INTENT, digest};
 use crate::hygiene::AtStart;
 use crate::intent::{Intent, LEASE, Ownership, State, TTL, VERSION, Viewer, clamp};
@@ -24,7 +24,7 @@ use provost_lens::structure::blast::{artifact_id, radius};
 use serde_json::{Value, json};
 
 use crate::analysis::queries::budget_of;
-use crate::ports::{Entry, RegistryView};
+use crate::ports::{IntentEntry, RegistryView};
 use crate::service::{ChangeError, Ports, Session, wrong};
 use crate::unfinished_work::find::{self as unfinished_work, UnfinishedWork};
 use provost_engine::ports::PortError;
@@ -154,24 +154,24 @@ const WAIT: &str = "wait, then promote the intent (manage_change_intent, action=
 
 /// The registry entries for a new intent. A refused intent changes no other; an open one
 /// replaces the open intents of its owner on the same run.
-fn entries(intent: &Intent, intents: &[Intent]) -> Vec<Entry> {
+fn entries(intent: &Intent, intents: &[Intent]) -> Vec<IntentEntry> {
     let mine = |own: &&Intent| {
         let same = own.owner == intent.owner && own.run_id == intent.run_id;
         same && own.state.is_open() && intent.state.is_open()
     };
-    let replaced = intents.iter().filter(mine).map(|own| Entry {
+    let replaced = intents.iter().filter(mine).map(|own| IntentEntry {
         intent: Intent {
             state: State::Replaced,
             ..own.clone()
         },
-        what: Some(Happening::Closed),
+        what: Some(IntentEvent::Closed),
     });
-    let new = Entry {
+    let new = IntentEntry {
         intent: intent.clone(),
         what: Some(match intent.state {
-            State::Active => Happening::Declared,
-            State::Queued => Happening::Queued,
-            _ => Happening::Refused,
+            State::Active => IntentEvent::Declared,
+            State::Queued => IntentEvent::Queued,
+            _ => IntentEvent::Refused,
         }),
     };
     replaced.chain([new]).collect()
@@ -217,7 +217,7 @@ fn settle(
     level: &str,
     known: &RegistryView,
     viewer: &Viewer<'_>,
-) -> (Started, Vec<Entry>) {
+) -> (Started, Vec<IntentEntry>) {
     let request = asked.request;
     let others = peers(&known.intents, &known.leases, viewer);
     let found = asked.in_the_way(draft, &others, known, viewer);
@@ -471,9 +471,9 @@ fn declare(
     files.extend(baseline.map(|sha256| (BASELINE, sha256)));
     files.extend(blast);
     let what = match intent.state {
-        State::Active => Happening::Declared,
-        State::Queued => Happening::Queued,
-        _ => Happening::Refused,
+        State::Active => IntentEvent::Declared,
+        State::Queued => IntentEvent::Queued,
+        _ => IntentEvent::Refused,
     };
     let facts = json!({
         "status": status.name(),

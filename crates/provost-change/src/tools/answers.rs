@@ -19,11 +19,11 @@ pub use crate::start::answer::{started, unseen_analysis, unseen_start};
 use crate::receipt::compose::inside;
 use provost_core::path::{RawPath, RepoPath};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// How much a caller wants to see.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
     /// Numbers, and what blocks the change.
@@ -33,16 +33,6 @@ pub enum Detail {
     Normal,
     /// Every path.
     Full,
-}
-
-impl Detail {
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Summary => "summary",
-            Self::Normal => "normal",
-            Self::Full => "full",
-        }
-    }
 }
 
 /// Paths as a caller sees them, relative to its analysed root.

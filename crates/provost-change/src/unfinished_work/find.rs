@@ -58,13 +58,60 @@ pub(crate) fn find(
     scope: &ChangeScope,
     now: &CheckoutState,
 ) -> Result<Option<UnfinishedWork>, ChangeError> {
+    let intents = ports.registry.past()?;
+    let Some(oldest) = oldest(ports, &intents, scope, now)? else {
+        return Ok(None);
+    };
+    read(ports, root, oldest).map(Some)
+}
+
+/// `intent` with what later intents found out about the work in its scope: the strictest of them
+/// counts, and so does a violation. An agent that comes back to an older intent, or takes one over,
+/// cannot have accepted what was refused meanwhile.
+pub(crate) fn with_later_findings(
+    ports: &mut Ports<'_>,
+    intent: Intent,
+    now: &CheckoutState,
+) -> Result<Intent, ChangeError> {
+    let intents = ports.registry.past()?;
+    let adds = |one: &Intent| {
+        one.strictness > intent.strictness || (one.was_violated && !intent.was_violated)
+    };
+    if !intents.iter().any(adds) {
+        return Ok(intent);
+    }
+    let Some(oldest) = oldest(ports, &intents, &intent.scope, now)? else {
+        return Ok(intent);
+    };
+    Ok(Intent {
+        strictness: intent.strictness.max(oldest.strictness),
+        was_violated: intent.was_violated || oldest.was_violated,
+        ..intent
+    })
+}
+
+/// The oldest unfinished work of a scope.
+struct Oldest {
+    path: RawPath,
+    first: Intent,
+    /// The strictest of all intents that the work in the scope had.
+    strictness: Strictness,
+    /// Whether one of them was violated.
+    was_violated: bool,
+}
+
+fn oldest(
+    ports: &Ports<'_>,
+    intents: &[Intent],
+    scope: &ChangeScope,
+    now: &CheckoutState,
+) -> Result<Option<Oldest>, ChangeError> {
     let declared = |path: &&RawPath| scope.relation(path) != Relation::Outside;
     let dirty: Vec<&RawPath> = now.dirty.keys().filter(declared).collect();
     if dirty.is_empty() {
         return Ok(None);
     }
-    let intents = ports.registry.past()?;
-    let moved = moved(ports, &intents, now)?;
+    let moved = moved(ports, intents, now)?;
     let is_moved = |since: &Moved| dirty.iter().any(|path| since.contains_key(*path));
     let before = if moved.values().any(is_moved) {
         ports.checkout.trees()?
@@ -91,12 +138,17 @@ pub(crate) fn find(
     };
     let beginnings: Vec<_> = found.iter().map(|(_, one)| one.beginning()).collect();
     let same = |one: &&Intent| beginnings.contains(&one.beginning());
-    let mut work = read(ports, root, path, first)?;
+    let mut oldest = Oldest {
+        path: (*path).clone(),
+        first: Intent::clone(first),
+        strictness: first.strictness,
+        was_violated: first.was_violated,
+    };
     for one in intents.iter().filter(same) {
-        work.strictness = work.strictness.max(one.strictness);
-        work.was_violated |= one.was_violated;
+        oldest.strictness = oldest.strictness.max(one.strictness);
+        oldest.was_violated |= one.was_violated;
     }
-    Ok(Some(work))
+    Ok(Some(oldest))
 }
 
 fn tree(intent: &Intent) -> Option<&str> {
@@ -124,13 +176,9 @@ fn moved<'a>(
     Ok(all)
 }
 
-/// Reads the state that the work at `path` began from.
-fn read(
-    ports: &Ports<'_>,
-    root: &str,
-    path: &RawPath,
-    first: &Intent,
-) -> Result<UnfinishedWork, ChangeError> {
+/// Reads the state that the work began from.
+fn read(ports: &Ports<'_>, root: &str, oldest: Oldest) -> Result<UnfinishedWork, ChangeError> {
+    let Oldest { path, first, .. } = &oldest;
     let id = &first.intent_id;
     if first.root != root {
         let top = if first.root.is_empty() {
@@ -158,11 +206,11 @@ fn read(
         }
     };
     Ok(UnfinishedWork {
-        first: first.clone(),
         before,
         baseline,
-        strictness: first.strictness,
-        was_violated: first.was_violated,
+        strictness: oldest.strictness,
+        was_violated: oldest.was_violated,
+        first: oldest.first,
     })
 }
 

@@ -9,7 +9,7 @@ use provost_change::analysis::run::RunHead;
 use provost_change::evidence::verify;
 use provost_change::intent::{Intent, State};
 use provost_change::ports::{
-    AnalysisStore, ChangeEvidence, Entry, IntentRegistry, Lens, RegistryView, Seal,
+    AnalysisStore, ChangeEvidence, IntentEntry, IntentRegistry, Lens, RegistryView, Seal,
 };
 use provost_change::request::{Evidence, FinishRequest, StartRequest, Wanted};
 use provost_change::scope::ChangeScope;
@@ -57,7 +57,7 @@ impl IntentRegistry for SimIntents {
     fn turn(
         &mut self,
         named: Option<&str>,
-        decide: &mut dyn FnMut(&RegistryView) -> Vec<Entry>,
+        decide: &mut dyn FnMut(&RegistryView) -> Vec<IntentEntry>,
     ) -> Result<(), PortError> {
         let known = self.known(named);
         let Self { power, intents, .. } = self;

@@ -8,7 +8,7 @@
 
 use provost_change::answer::Unread;
 use provost_change::intent::{Intent, State, VERSION};
-use provost_change::ports::{Entry, IntentRegistry, RegistryView};
+use provost_change::ports::{IntentEntry, IntentRegistry, RegistryView};
 use provost_core::json;
 use provost_core::lease::{Lease, Owner};
 use provost_core::object::sha256;
@@ -27,7 +27,7 @@ impl IntentRegistry for Registry {
     fn turn(
         &mut self,
         named: Option<&str>,
-        decide: &mut dyn FnMut(&RegistryView) -> Vec<Entry>,
+        decide: &mut dyn FnMut(&RegistryView) -> Vec<IntentEntry>,
     ) -> Result<(), PortError> {
         let turn = self.write(Durability::Ordinary, |transaction| {
             let known = read(transaction, named)?;
@@ -76,8 +76,8 @@ impl IntentRegistry for Registry {
         self.turn(None, &mut |known| {
             let mine = known.intents.iter();
             let mine = mine.filter(|one| one.owner == *owner && now < one.expires_at);
-            let entries: Vec<Entry> = mine
-                .map(|one| Entry {
+            let entries: Vec<IntentEntry> = mine
+                .map(|one| IntentEntry {
                     intent: Intent {
                         lease_renewed_at: one.lease_renewed_at.max(now),
                         ..one.clone()
@@ -225,7 +225,7 @@ fn parse(intent_id: &str, record: &str, digest: &str) -> Result<Intent, String> 
     }
 }
 
-fn put(transaction: &Transaction<'_>, entry: &Entry) -> Result<(), Trouble> {
+fn put(transaction: &Transaction<'_>, entry: &IntentEntry) -> Result<(), Trouble> {
     let intent = &entry.intent;
     let record = serde_json::to_value(intent).ok();
     // A failure becomes a NULL, which the schema refuses.

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use provost_change::analysis::run::RunHead;
 use provost_change::answer::{
-    Budget, Compared, Finished, Gated, Listed, Looked, Promoted, Recovered, Renewed, Started, Swept,
+    Budget, Compared, Finished, Gated, IntentList, Looked, Promoted, Recovered, Renewed, Started,
+    Swept,
 };
-use provost_change::finish::claims::Judged;
+use provost_change::finish::claims::ClaimsVerdict;
 use provost_change::finish::decide::{FinishStatus, ScopeCheck, Stop, conclude};
 use provost_change::finish::verify;
 use provost_change::intent::{Intent, Ownership, ScopeStatus, State};
@@ -40,7 +41,7 @@ pub(crate) enum ToolAnswer {
     Recovered(String, Recovered, i64),
     /// A recovery without what it needs.
     NotRecovered(&'static str),
-    Listed(Listed),
+    Listed(IntentList),
     /// The result of a clean-up, and how many reports it removed.
     Swept(Swept, usize),
     /// The id of the intent, and the result; `None` if there is no such intent.
@@ -54,7 +55,7 @@ pub(crate) enum ToolAnswer {
     /// The document, its digest, and what the caller named.
     BlastArtifact(Option<Value>, String, String),
     Gated(Gated, Switches),
-    Claims(Judged),
+    Claims(ClaimsVerdict),
     Receipt(ReceiptAnswer),
     /// The trail, and the digest that the caller named.
     Trail(Option<Value>, String),

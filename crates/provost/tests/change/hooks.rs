@@ -2,7 +2,7 @@
 
 mod after_call;
 
-use provost_change::ports::{Entry, IntentRegistry as _, RegistryView};
+use provost_change::ports::{IntentEntry, IntentRegistry as _, RegistryView};
 use provost_store::registry::Registry;
 use provost_testkit::stage::{Stage, program};
 use serde_json::{Value, json};
@@ -215,7 +215,7 @@ fn a_hook_says_that_a_declared_change_is_expired_and_how_it_is_renewed() {
     let age = |known: &RegistryView| {
         let mut intent = known.intents[0].clone();
         intent.expires_at = 1000;
-        vec![Entry { intent, what: None }]
+        vec![IntentEntry { intent, what: None }]
     };
     registry.turn(None, &mut { age }).unwrap();
     drop(registry);

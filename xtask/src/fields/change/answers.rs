@@ -13,10 +13,10 @@ use provost_change::conflict::{Peer, conflicts, exclusions, peers};
 use provost_change::finish::claims;
 use provost_change::finish::decide::{self as finish, FinishStatus, Stop, conclude, needs_person};
 use provost_change::finish::verify::{After, Patch, Side, Verified, judge};
-use provost_change::hygiene::{AtFinish, AtStart, Finishing, Strictness as Hygiene};
+use provost_change::hygiene::{AtFinish, AtStart, Finishing, HygieneStrictness};
 use provost_change::intent::{Intent, ScopeStatus, State};
 use provost_change::queue::{position, waiting};
-use provost_change::receipt::compose::{self as receipt, Facts};
+use provost_change::receipt::compose::{self as receipt, ReceiptFacts};
 use provost_change::request::{FinishRequest, StartRequest};
 use provost_change::scope::ChangeScope;
 use provost_change::start::decide::{Seen, StartStatus, advice, continues, decide};
@@ -252,7 +252,7 @@ fn finished(
         start: own.snapshot.as_ref(),
         moved: &Moved::new(),
         peers: &peers,
-        strictness: Hygiene::Lenient,
+        strictness: HygieneStrictness::Lenient,
     });
     let done = unjudged(own, &request, &touched, now);
     let done = match hygiene.block {
@@ -327,14 +327,14 @@ fn judged(
     let external = !outside.is_empty();
     let verified = &found;
     done = stopped(done, Stop::Judged { verified, external });
-    let known = claims::Known {
+    let known = claims::ClaimFacts {
         report: Some(&after),
         earlier: Some(&before),
         health_delta: found.delta.health_delta,
         wants_citations: true,
     };
     let name = after.digest();
-    let receipt = receipt::compose(&Facts {
+    let receipt = receipt::compose(&ReceiptFacts {
         intent: &done.intent,
         run_id: &name,
         after_run_id: Some(&name),

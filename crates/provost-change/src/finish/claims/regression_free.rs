@@ -1,6 +1,8 @@
 //! Finds claims that nothing became worse, and distinguishes them from denied and open ones.
 
-use super::{Judged, Known, NEGATION, Violation, Warning, is_negation, nearest};
+use super::{
+    ClaimFacts, ClaimViolation, ClaimWarning, ClaimsVerdict, NEGATION, is_negation, nearest,
+};
 use provost_lens::structure::health::Points;
 
 const REGRESSION_FREE: &[&str] = &[
@@ -50,7 +52,7 @@ const DOUBTS: &[&str] = &[
 const TEST_WORDS: &[&str] = &["test", "tests", "testing", "suite", "suites", "coverage"];
 
 /// Finds words that promise more than the health allows.
-pub(super) fn judge(lower: &str, known: &Known<'_>, found: &mut Judged) {
+pub(super) fn judge(lower: &str, known: &ClaimFacts<'_>, found: &mut ClaimsVerdict) {
     let Some(delta) = known.health_delta.filter(|delta| delta.is_negative()) else {
         return;
     };
@@ -65,7 +67,7 @@ pub(super) fn judge(lower: &str, known: &Known<'_>, found: &mut Judged) {
         }
     }
     if let Some(words) = unclear {
-        found.warnings.push(Warning {
+        found.warnings.push(ClaimWarning {
             kind: "claim_not_understood",
             message: format!(
                 "whether the text claims \"{words}\" is not clear; the health fell by this \
@@ -76,16 +78,16 @@ pub(super) fn judge(lower: &str, known: &Known<'_>, found: &mut Judged) {
     }
 }
 
-fn report_overclaim(claim: &str, delta: Points, found: &mut Judged) {
+fn report_overclaim(claim: &str, delta: Points, found: &mut ClaimsVerdict) {
     let reason = "the health fell";
-    found.violations.push(Violation {
+    found.violations.push(ClaimViolation {
         pattern: "health_regression_overclaim",
         claim: claim.to_owned(),
         cited: None,
         reason,
         source: format!("health_delta {}", delta.number()),
     });
-    found.warnings.push(Warning {
+    found.warnings.push(ClaimWarning {
         kind: "health_regression_overclaim",
         message: format!("{reason} by this change ({})", delta.number()),
     });
@@ -156,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_negated_claim_is_not_invented() {
-        let known = Known {
+        let known = ClaimFacts {
             report: None,
             earlier: None,
             health_delta: Some(Points::whole(-2)),

@@ -3,7 +3,7 @@
 use provost_lens::structure::blast::Depth;
 use provost_lens::structure::health::Points;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::finish::answer::Focus;
 
@@ -65,20 +65,11 @@ pub struct ClaimsArguments {
 }
 
 /// How a receipt is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiptFormat {
     Structured,
     Markdown,
-}
-
-impl ReceiptFormat {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Structured => "structured",
-            Self::Markdown => "markdown",
-        }
-    }
 }
 
 /// The receipt of an intent of this session: the sealed one of a finished change, else one about

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use provost_change::conflict::{conflicts, peers};
-use provost_change::event::Happening;
+use provost_change::event::IntentEvent;
 use provost_change::intent::{Intent, State, VERSION, Viewer};
-use provost_change::ports::{Entry, IntentRegistry as _, RegistryView};
+use provost_change::ports::{IntentEntry, IntentRegistry as _, RegistryView};
 use provost_change::scope::ChangeScope;
 
 use super::*;
@@ -47,10 +47,10 @@ fn intent(id: &str, pid: u32, allowed: &[&str], now: i64) -> Intent {
     }
 }
 
-fn declared(intent: Intent) -> Vec<Entry> {
-    vec![Entry {
+fn declared(intent: Intent) -> Vec<IntentEntry> {
+    vec![IntentEntry {
         intent,
-        what: Some(Happening::Declared),
+        what: Some(IntentEvent::Declared),
     }]
 }
 
@@ -77,16 +77,16 @@ fn every_change_of_state_is_a_row_that_stays() {
     one.lease_renewed_at = 5;
     registry
         .turn(None, &mut |_| {
-            vec![Entry {
+            vec![IntentEntry {
                 intent: one.clone(),
                 what: None,
             }]
         })
         .unwrap();
     one.state = State::Clean;
-    let closed = Entry {
+    let closed = IntentEntry {
         intent: one.clone(),
-        what: Some(Happening::Closed),
+        what: Some(IntentEvent::Closed),
     };
     registry.turn(None, &mut |_| vec![closed.clone()]).unwrap();
     let history = registry.history("one").unwrap();
@@ -294,12 +294,12 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                             .iter()
                             .find(|one| one.intent_id == id)
                             .unwrap();
-                        vec![Entry {
+                        vec![IntentEntry {
                             intent: Intent {
                                 state: State::Clean,
                                 ..found.clone()
                             },
-                            what: Some(Happening::Closed),
+                            what: Some(IntentEvent::Closed),
                         }]
                     })
                     .unwrap();

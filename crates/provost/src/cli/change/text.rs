@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use provost_change::analysis::run::RunHead;
-use provost_change::answer::{Finished, Listed, Promoted, Started};
+use provost_change::answer::{Finished, IntentList, Promoted, Started};
 use provost_change::conflict::Conflict;
 use provost_change::finish::decide::FinishStatus;
 use provost_change::finish::verify::Verified;
@@ -417,7 +417,7 @@ pub(in crate::cli) fn row(intent: &Intent) -> String {
     )
 }
 
-fn listed(asked: &Asked<'_>, listed: &Listed) -> String {
+fn listed(asked: &Asked<'_>, listed: &IntentList) -> String {
     let mut text: String = listed
         .intents
         .iter()
