@@ -74,6 +74,7 @@ fn a_reviewer_refuses_or_is_not_believed() {
 }
 
 /// Command lines that cannot be served; `AGENT` stands for one that does nothing.
+#[cfg(feature = "formats")]
 const WRONG: &[&str] = &[
     "",
     "rnu",
@@ -107,6 +108,7 @@ const WRONG: &[&str] = &[
     "package derive nowhere.json",
 ];
 
+#[cfg(feature = "formats")]
 #[test]
 fn a_wrong_request_is_answered_with_what_helps() {
     let Some(stage) = stage() else { return };
