@@ -203,26 +203,22 @@ pub fn verify(
         .map(|intent| intent.root.clone())
         .unwrap_or_default();
     let workspace = ports.checkout.workspace()?;
-    let intent = match intent {
-        Some(intent) => Some(with_later_findings(ports, intent, &workspace)?),
-        None => None,
-    };
+    let intent = intent
+        .map(|intent| with_later_findings(ports, intent, &workspace))
+        .transpose()?;
     let evidence = match &request.evidence {
         Some(evidence) => changed(ports, &root, evidence, &workspace)?,
         None => BTreeSet::new(),
     };
-    let check = intent
-        .as_ref()
-        .map(|intent| check(&intent.scope, &evidence));
+    let scope = intent.as_ref().map(|intent| &intent.scope);
+    let check = scope.map(|scope| check(scope, &evidence));
     let first = first(ports, request, intent.as_ref())?;
     let last = last(ports, request.after_run.as_deref())?;
     let stale = match &last {
         Some((head, _)) => differs(ports, head, &workspace, &evidence)?,
         None => false,
     };
-    let scope = intent
-        .as_ref()
-        .map(|intent| root_relative(&root, &intent.scope));
+    let scope = scope.map(|scope| root_relative(&root, scope));
     let paths: Vec<String> = evidence
         .iter()
         .map(|path| inside(&root, &path.to_string()))
