@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../../crates/provost-core/tests/fuzz_corpus/promises.rs"]
+#[path = "../../crates/provost-host/tests/fuzz_corpus/promises.rs"]
 mod promises;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::ignore(bytes));

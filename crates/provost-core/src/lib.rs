@@ -22,8 +22,6 @@ pub mod exit;
 pub mod file_system_names;
 pub mod gate;
 pub mod hook;
-pub mod ignore;
-pub mod index;
 pub mod lease;
 pub mod net;
 pub mod package;

@@ -20,6 +20,8 @@ mod checkout_cache;
 mod checkouts;
 mod file_list_cache;
 mod files;
+pub mod ignore;
+pub mod index;
 mod keep_files;
 pub mod land;
 mod line_counts;

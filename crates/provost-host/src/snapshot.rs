@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::git::index;
 use provost_core::gate::diff::{Reason, Sign};
-use provost_core::index;
 use provost_core::json::{self, ReadError};
 use provost_core::object::{ObjectFormat, Oid};
 use provost_core::path::RawPath;

@@ -16,8 +16,6 @@ mod tests {
             ("command", promises::command),
             ("contract", promises::contract),
             ("diff", promises::diff),
-            ("ignore", promises::ignore),
-            ("index", promises::index),
             ("pack", promises::pack),
             ("record", promises::record),
             ("scope", promises::scope),

@@ -11,14 +11,13 @@ use provost_core::change::Node;
 use provost_core::contract;
 use provost_core::gate::command::{self, CommandPolicy, Trust};
 use provost_core::gate::diff::{self, Facts, Permit, Rules};
-use provost_core::ignore::Patterns;
 use provost_core::object::{Kind, Mode, ObjectFormat};
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::protect::Extra;
 use provost_core::record::{self, Head};
 use provost_core::run::State;
 use provost_core::scope::{self, Scope};
-use provost_core::{index, json, pack, secret, tree};
+use provost_core::{json, pack, secret, tree};
 
 /// Loading runs its examples, so it is loaded once.
 static POLICY: LazyLock<CommandPolicy> =
@@ -152,46 +151,6 @@ pub(crate) fn pack(bytes: &[u8]) {
                 let _ = (*kind == Kind::Tree).then(|| tree::verified(oid, object));
             }
             assert_eq!(pack::read(&writer.finish(), format), Ok(objects));
-        }
-    }
-}
-
-/// The entries of an index are sorted and unique, and none leads outside.
-pub(crate) fn index(bytes: &[u8]) {
-    for format in FORMATS {
-        // Git may leave the checksum out, so no fuzzer has to guess one.
-        let mut bare = bytes.to_vec();
-        bare.resize(bytes.len() + format.width(), 0);
-        for index in [bytes, &bare] {
-            let Ok(entries) = index::parse(index, format) else {
-                continue;
-            };
-            let keys: Vec<_> = entries
-                .iter()
-                .map(|entry| (&entry.path, entry.stage))
-                .collect();
-            assert!(keys.is_sorted_by(|one, other| one < other));
-            for entry in &entries {
-                let mut parts = entry.path.as_bytes().split(|byte| *byte == b'/');
-                assert!(parts.all(|part| !matches!(part, b"" | b"." | b"..")));
-            }
-        }
-    }
-}
-
-/// Patterns are parsed and matched in bounded time; without a pattern nothing is ignored.
-pub(crate) fn ignore(bytes: &[u8]) {
-    // The first lines are the paths, the rest is the file.
-    let mut lines = bytes.splitn(3, |byte| *byte == b'\n');
-    let (one, other) = (lines.next().unwrap_or(b""), lines.next().unwrap_or(b""));
-    let patterns = Patterns::parse(lines.next().unwrap_or(b""));
-    for path in [one, other] {
-        for is_directory in [false, true] {
-            assert_eq!(
-                patterns.decide(path, is_directory),
-                patterns.decide(path, is_directory)
-            );
-            assert_eq!(Patterns::parse(b"").decide(path, is_directory), None);
         }
     }
 }

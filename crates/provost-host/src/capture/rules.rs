@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::git::ignore::Patterns;
 use provost_core::change::Node;
-use provost_core::ignore::Patterns;
 use provost_core::object::{Mode, Oid};
 use provost_core::path::RawPath;
 

@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use provost_core::index::Entry;
+use crate::git::index::Entry;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_fs::stamp::{self, Stamp, StampBytes};

@@ -13,8 +13,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use crate::git::index;
 use provost_core::checkout::{ABSENT, CheckoutState, DirtyFile};
-use provost_core::index;
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid};
 use provost_core::path::RawPath;
 use provost_fs::stamp::{self, Stamp};

@@ -14,8 +14,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use crate::git::index::Entry;
 use provost_core::checkout::DirtyFile;
-use provost_core::index::Entry;
 use provost_core::object::Mode;
 use provost_core::path::RawPath;
 

@@ -2,8 +2,8 @@
 
 use std::path::{Component, Path};
 
+use crate::git::index;
 use provost_core::file_system_names::{Reading, fold};
-use provost_core::index;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 

@@ -9,10 +9,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::git::ignore::Patterns;
+use crate::git::index::Entry;
 use provost_core::change::{Change, Node};
 use provost_core::gate::diff::Reason;
-use provost_core::ignore::Patterns;
-use provost_core::index::Entry;
 use provost_core::path::RawPath;
 
 use super::layers::Layers;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::git::index::Entry;
 use provost_core::change::{Change, EXACT, Finding, Movement, Node, Origin};
 use provost_core::gate::diff::Reason;
-use provost_core::index::Entry;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::path::RawPath;
 use provost_core::wording::counted;

@@ -126,8 +126,8 @@ fn facts(mode: Mode, facts: Option<&Stamp>) -> [u32; 10] {
 
 #[cfg(test)]
 mod tests {
+    use crate::git::index;
     use proptest::prelude::*;
-    use provost_core::index;
     use provost_core::object::Oid;
 
     use super::*;

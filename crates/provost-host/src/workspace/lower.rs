@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::git::index::{self, Entry};
 use provost_core::change::Node;
-use provost_core::index::{self, Entry};
 use provost_core::object::{ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 

@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
-use provost_core::ignore::Patterns;
+use provost_host::git::ignore::Patterns;
 
 /// How many files of patterns are compared.
 const FILES: usize = 1000;

@@ -9,9 +9,9 @@
 //!   meaning of the entries, is an error and never an empty index.
 //! - Every path is relative, has no empty, `.`, `..` or `.git` component, and comes in git's order.
 
-use crate::object::{Mode, ObjectFormat, Oid};
-use crate::path::{LONGEST, RawPath};
-use crate::tree::name_is_safe;
+use provost_core::object::{Mode, ObjectFormat, Oid};
+use provost_core::path::{LONGEST, RawPath};
+use provost_core::tree::name_is_safe;
 
 /// The most bytes an index may have.
 pub const LARGEST: usize = 256 << 20;
