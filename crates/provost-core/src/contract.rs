@@ -11,7 +11,6 @@
 pub mod check;
 pub mod document;
 pub mod limits;
-pub mod lint;
 pub mod output;
 mod problem;
 pub mod role;

@@ -17,12 +17,10 @@ pub mod effect;
 pub mod fact;
 pub mod fix;
 pub mod judge;
-pub mod learn;
 mod next;
 pub mod refs;
 pub mod spent;
 mod state;
-pub mod why;
 
 pub use cross_tests::Round;
 pub use next::Next;
@@ -90,7 +88,5 @@ words! {
     }
 }
 
-#[cfg(test)]
-mod sample;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@
 pub mod after;
 pub mod bundle;
 pub mod chain;
+pub mod contract;
 pub mod drive;
 pub mod export;
 pub mod land;
@@ -24,3 +25,9 @@ mod seal;
 #[cfg(feature = "sim")]
 pub mod sim;
 mod target;
+pub mod why;
+
+#[cfg(test)]
+mod tests {
+    pub(crate) mod sample_runs;
+}

@@ -51,7 +51,7 @@ impl Opened {
     }
 
     /// What the run is held to, or what is wrong with its contract.
-    pub(super) fn resolve(&self) -> Result<Contract, Vec<Problem>> {
+    pub fn resolve(&self) -> Result<Contract, Vec<Problem>> {
         self.resolve_document(self.contract.clone())
     }
 

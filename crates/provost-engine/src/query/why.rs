@@ -1,7 +1,7 @@
 //! Why a run was refused, with the lines of its contract file.
 
+use crate::why::{Clause, Row, Why, Widening};
 use provost_core::document::lines::Lines;
-use provost_core::run::why::{Clause, Row, Why, Widening};
 use serde::Serialize;
 
 /// The file that the contract was read from.

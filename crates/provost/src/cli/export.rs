@@ -14,9 +14,9 @@ use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::record::{self, Head, Record};
 use provost_core::run::State;
-use provost_core::run::why::Why;
 use provost_engine::bundle::verify::{self, Files as _};
 use provost_engine::export::{junit, sarif};
+use provost_engine::why::Why;
 use provost_host::bundle::Directory;
 use serde_json::{Value, json};
 

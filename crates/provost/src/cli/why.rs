@@ -8,9 +8,9 @@ use provost_core::document::lines::Lines;
 use provost_core::exit::Exit;
 use provost_core::json;
 use provost_core::run::fact::ContractSource;
-use provost_core::run::why::{Clause, Edit, Row, Why, Widening};
 use provost_core::wording::counted;
 use provost_engine::query::{self, ContractLines, RunArchive as _, Stage, WhyView};
+use provost_engine::why::{Clause, Edit, Row, Why, Widening};
 use serde_json::{Value, json};
 
 use super::run::refused;

@@ -8,11 +8,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Clause, Row, Widening};
-use crate::contract::limits::Asked;
-use crate::json;
-use crate::run::State;
-use crate::run::fact::Ending;
-use crate::run::judge::render_ending;
+use provost_core::contract::limits::Asked;
+use provost_core::json;
+use provost_core::run::State;
+use provost_core::run::fact::Ending;
+use provost_core::run::judge::render_ending;
 
 /// The longest time that a contract may ask for; see its rules.
 const LONGEST: u64 = 7 * 24 * 3600;

@@ -8,17 +8,17 @@
 
 use std::collections::BTreeSet;
 
-use super::fact::{Side, TestRun};
-use super::judge::judge_tests;
-use super::why::{Row, diff_rows, widened};
-use super::{Gate, State};
-use crate::code::Code;
-use crate::contract::Contract;
-use crate::contract::document::{Document, Network};
-use crate::contract::limits::Asked;
-use crate::gate::diff::Permit;
-use crate::scope::Scope;
-use crate::verdict::Verdict;
+use crate::why::{Row, diff_rows, widened};
+use provost_core::code::Code;
+use provost_core::contract::Contract;
+use provost_core::contract::document::{Document, Network};
+use provost_core::contract::limits::Asked;
+use provost_core::gate::diff::Permit;
+use provost_core::run::fact::{Side, TestRun};
+use provost_core::run::judge::judge_tests;
+use provost_core::run::{Gate, State};
+use provost_core::scope::Scope;
+use provost_core::verdict::Verdict;
 
 /// Gates that no contract affects: their refusals are final.
 const SETTLED: [Gate; 5] = [
@@ -39,7 +39,7 @@ const LEAST_OUTPUT: u64 = 64 << 10;
 pub fn learn(state: &State) -> Result<Document, Verdict> {
     // The first contract: that of a fix attempt names evidence that no other run has.
     let contract = state.opened.resolve();
-    let contract = &contract.map_err(|problems| crate::contract::judge(&problems))?;
+    let contract = &contract.map_err(|problems| provost_core::contract::judge(&problems))?;
     for gate in SETTLED {
         if let Some(verdict) = state.gates.get(&gate).filter(|verdict| !verdict.allow) {
             return Err(verdict.clone());

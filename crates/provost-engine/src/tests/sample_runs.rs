@@ -3,21 +3,21 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::fact::{self, Capture, Fact, Judgement, Names};
-use super::{Gate, State, Step};
-use crate::change::{Change, EXACT, Ignored, Movement, Node, Origin};
-use crate::contract::digest;
-use crate::contract::typed::Typed;
-use crate::object::{Kind, Mode, ObjectFormat};
-use crate::path::RawPath;
-use crate::record::{Head, Record};
+use provost_core::change::{Change, EXACT, Ignored, Movement, Node, Origin};
+use provost_core::contract::digest;
+use provost_core::contract::typed::Typed;
+use provost_core::object::{Kind, Mode, ObjectFormat};
+use provost_core::path::RawPath;
+use provost_core::record::{Head, Record};
+use provost_core::run::fact::{self, Capture, Fact, Judgement, Names};
+use provost_core::run::{Gate, State, Step};
 
-pub(super) fn oid(word: &str) -> String {
+pub(crate) fn oid(word: &str) -> String {
     let oid = ObjectFormat::Sha1.oid(Kind::Blob, word.as_bytes()).unwrap();
     oid.to_string()
 }
 
-pub(super) fn typed(allow: &[&str], forbid: &[&str]) -> Typed {
+pub(crate) fn typed(allow: &[&str], forbid: &[&str]) -> Typed {
     let list = |entries: &[&str]| entries.iter().map(|&entry| entry.to_owned()).collect();
     Typed {
         objective: "Fix it".to_owned(),
@@ -29,7 +29,7 @@ pub(super) fn typed(allow: &[&str], forbid: &[&str]) -> Typed {
     }
 }
 
-pub(super) fn opened(typed: Typed) -> Fact {
+pub(crate) fn opened(typed: Typed) -> Fact {
     let contract = typed.document("run_00000001", 1_767_225_600_000);
     let owner = json!({ "host": "h", "boot": "b", "pid_namespace": "p", "pid": 1, "started": 1 });
     let fact = json!({ "RUN_OPENED": {
@@ -38,10 +38,10 @@ pub(super) fn opened(typed: Typed) -> Fact {
         "agent": ["agent"], "agent_typed": true,
         "protect": { "oracle": [], "governing": [] }, "owner": owner, "version": "0",
     } });
-    crate::json::from_value(fact).unwrap()
+    provost_core::json::from_value(fact).unwrap()
 }
 
-pub(super) fn ledger(facts: &[Fact]) -> Vec<Record> {
+pub(crate) fn ledger(facts: &[Fact]) -> Vec<Record> {
     let names = Names {
         run_id: "run_00000001".to_owned(),
         task_id: "task-1767225600000".to_owned(),
@@ -52,7 +52,7 @@ pub(super) fn ledger(facts: &[Fact]) -> Vec<Record> {
     facts.iter().map(|fact| head.append(event(fact))).collect()
 }
 
-pub(super) fn edit(path: &str) -> Change {
+pub(crate) fn edit(path: &str) -> Change {
     let side = |mode| Node {
         mode,
         oid: ObjectFormat::Sha1.oid(Kind::Blob, b"x").unwrap(),
@@ -67,7 +67,7 @@ pub(super) fn edit(path: &str) -> Change {
     }
 }
 
-pub(super) fn link(path: &str, target: &str) -> Change {
+pub(crate) fn link(path: &str, target: &str) -> Change {
     let mut change = edit(path);
     change.before = None;
     change.link = Some(RawPath::new(target));
@@ -75,7 +75,7 @@ pub(super) fn link(path: &str, target: &str) -> Change {
     change
 }
 
-pub(super) fn refused(typed: Typed, changes: &[Change]) -> Vec<Record> {
+pub(crate) fn refused(typed: Typed, changes: &[Change]) -> Vec<Record> {
     let mut facts = vec![opened(typed)];
     let tree = ObjectFormat::Sha1.oid(Kind::Blob, b"tree").unwrap();
     facts.push(Fact::Started {
@@ -98,7 +98,7 @@ pub(super) fn refused(typed: Typed, changes: &[Change]) -> Vec<Record> {
 }
 
 /// A few changes; as in every diff, no path occurs twice.
-pub(super) fn any_changes() -> impl Strategy<Value = Vec<Change>> {
+pub(crate) fn any_changes() -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec(any_change(), 1..4).prop_map(|mut changes: Vec<Change>| {
         changes.sort_by(|one, two| one.path.cmp(&two.path));
         changes.dedup_by(|one, two| one.path == two.path);

@@ -2,14 +2,14 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::change::{Change, EXACT, Movement, Origin};
-use crate::contract::document::Permissions;
-use crate::contract::resolve;
-use crate::gate::command::{CommandPolicy, Trust};
-use crate::path::RawPath;
-use crate::run::Step;
-use crate::run::fact::{Ending, Judgement};
-use crate::run::sample::{any_changes, edit, ledger, link, opened, refused, typed};
+use crate::tests::sample_runs::{any_changes, edit, ledger, link, opened, refused, typed};
+use provost_core::change::{Change, EXACT, Movement, Origin};
+use provost_core::contract::document::Permissions;
+use provost_core::contract::resolve;
+use provost_core::gate::command::{CommandPolicy, Trust};
+use provost_core::path::RawPath;
+use provost_core::run::Step;
+use provost_core::run::fact::{Ending, Judgement};
 
 /// The widening of each row, as `pointer +entry`.
 fn openings(why: &Why) -> Vec<String> {

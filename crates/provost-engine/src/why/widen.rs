@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::contract::document::Document;
-use crate::json::{self, ReadError};
+use provost_core::contract::document::Document;
+use provost_core::json::{self, ReadError};
 
 /// A change that a contract would need.
 #[derive(Debug, Clone, PartialEq, Serialize)]

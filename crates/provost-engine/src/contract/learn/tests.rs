@@ -2,12 +2,12 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::contract::resolve;
-use crate::gate::command::{CommandPolicy, Trust};
-use crate::net::traffic::Traffic;
-use crate::run::Step;
-use crate::run::fact::{AgentRun, Ending, Fact, ResultFile, Stream};
-use crate::run::sample::{any_changes, edit, ledger, opened, refused, typed};
+use crate::tests::sample_runs::{any_changes, edit, ledger, opened, refused, typed};
+use provost_core::contract::resolve;
+use provost_core::gate::command::{CommandPolicy, Trust};
+use provost_core::net::traffic::Traffic;
+use provost_core::run::Step;
+use provost_core::run::fact::{AgentRun, Ending, Fact, ResultFile, Stream};
 
 fn resolved(document: Document) -> Contract {
     let policy = CommandPolicy::shipped().unwrap();
@@ -25,7 +25,7 @@ proptest! {
         let state = State::fold(&records).unwrap();
         let Ok(learned) = learn(&state) else {
             // Only what no contract permits is not learned.
-            let why = crate::run::why::Why::of(&records).unwrap();
+            let why = crate::why::Why::of(&records).unwrap();
             prop_assert!(why.widening().is_none());
             return Ok(());
         };

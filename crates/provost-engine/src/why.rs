@@ -14,18 +14,18 @@ mod widen;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub(super) use diff::rows as diff_rows;
+pub(crate) use diff::rows as diff_rows;
 pub use widen::{Edit, Widening, widened};
 
-use super::fact::{CommandRun, Fact, Side, Violation};
-use super::{BadLedger, Gate, State};
-use crate::code::Code;
-use crate::contract::ResultRule;
-use crate::contract::document::OutputType;
-use crate::gate::command;
-use crate::net::endpoint::Endpoint;
-use crate::record::Record;
-use crate::verdict::Verdict;
+use provost_core::code::Code;
+use provost_core::contract::ResultRule;
+use provost_core::contract::document::OutputType;
+use provost_core::gate::command;
+use provost_core::net::endpoint::Endpoint;
+use provost_core::record::Record;
+use provost_core::run::fact::{CommandRun, Fact, Side, Violation};
+use provost_core::run::{BadLedger, Gate, State};
+use provost_core::verdict::Verdict;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Why {

@@ -1,19 +1,19 @@
 //! The refusals of the diff gate, and the widening that would permit each.
 
 use super::{Clause, Row, Widening};
-use crate::gate::diff::{Reason, Sign, leaves_repository};
-use crate::json;
-use crate::path::{RawPath, RepoPath};
-use crate::protect::{self, Protection};
-use crate::run::State;
-use crate::scope;
-use crate::verdict::Verdict;
+use provost_core::gate::diff::{Reason, Sign, leaves_repository};
+use provost_core::json;
+use provost_core::path::{RawPath, RepoPath};
+use provost_core::protect::{self, Protection};
+use provost_core::run::State;
+use provost_core::scope;
+use provost_core::verdict::Verdict;
 
 const SCOPE: &str = "/allowed_paths";
 const FORBID: &str = "/x_provost/forbid";
 
 /// Every row of the verdict, with the widening that would permit it.
-pub(in crate::run) fn rows(state: &State, verdict: &Verdict) -> Vec<Row> {
+pub(crate) fn rows(state: &State, verdict: &Verdict) -> Vec<Row> {
     let details = verdict.details.as_ref();
     let rows = details.and_then(|details| details.get("findings")?.as_array());
     let read = |row| json::from_value::<Sign>(row).ok();
@@ -86,7 +86,8 @@ fn protection(state: &State, path: &RawPath) -> Option<Protection> {
 /// Whether the captured link at `path` points to a place in the repository.
 fn stays(state: &State, path: &RawPath) -> bool {
     let changes = state.captured.iter().flat_map(|captured| &captured.changes);
-    let link = |change: &crate::change::Change| (change.path == *path).then(|| change.link.clone());
+    let link =
+        |change: &provost_core::change::Change| (change.path == *path).then(|| change.link.clone());
     let target = changes.filter_map(link).flatten().next();
     target.is_some_and(|target| !leaves_repository(path, &target))
 }

@@ -2,10 +2,10 @@
 //!
 //! Advice decides nothing: a contract that only deserves advice can be run.
 
-use super::check;
-use super::document::{Document, Network};
-use crate::gate::command;
-use crate::schema::validate::Misfit;
+use provost_core::contract::check;
+use provost_core::contract::document::{Document, Network};
+use provost_core::gate::command;
+use provost_core::schema::validate::Misfit;
 
 /// Programs whose success says nothing about the work.
 const IDLE: &[&str] = &[
@@ -166,9 +166,9 @@ fn permissions(document: &Document, say: &mut impl FnMut(String, &str)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::document::Permissions;
-    use crate::contract::limits::Asked;
-    use crate::contract::typed::Typed;
+    use provost_core::contract::document::Permissions;
+    use provost_core::contract::limits::Asked;
+    use provost_core::contract::typed::Typed;
 
     fn typed() -> Typed {
         Typed {

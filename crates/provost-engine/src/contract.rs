@@ -1,0 +1,4 @@
+//! What helps a user to write a contract; nothing here decides about a run.
+
+pub mod learn;
+pub mod lint;
