@@ -33,7 +33,6 @@ pub mod review;
 pub mod run;
 pub mod schema;
 pub mod scope;
-pub mod secret;
 pub mod size;
 pub mod tally;
 pub mod testfile;
@@ -43,5 +42,5 @@ pub mod tree;
 pub mod verdict;
 
 pub use provost_evidence::{
-    foreign_text, json, object, pack, path, record, user_secret, wording, words,
+    foreign_text, json, object, pack, path, record, secret, user_secret, wording, words,
 };

@@ -20,6 +20,7 @@ pub mod pack;
 pub mod path;
 pub mod record;
 pub mod seal;
+pub mod secret;
 pub mod statement;
 pub mod user_secret;
 pub mod verification;

@@ -53,13 +53,10 @@ const RULES: &[Rule] = &[
         package: "provost-core",
         ours: &["provost-evidence"],
         others: Some(&[
-            "base64",
             "granit-parser",
             "schemars",
             "serde",
             "serde_json",
-            "sha1-checked",
-            "sha2",
             "thiserror",
             "toml",
             "unicode-normalization",

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::endpoint::{Endpoint, EndpointError};
 use super::field_name;
 
-/// The value of the variable inside the sandbox, in place of the secret.
-pub const DUMMY: &str = "kept-outside-the-box";
+pub use crate::secret::DUMMY;
 
 /// How the proxy connects to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

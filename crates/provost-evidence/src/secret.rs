@@ -24,7 +24,7 @@ mod service;
 mod shape;
 
 pub use evident::evident;
-pub use known::{Known, is_secret_variable};
+pub use known::{DUMMY, Known, is_secret_variable};
 pub use planted::{Planted, describe};
 pub use scrub::Scrubber;
 
