@@ -12,14 +12,12 @@ pub mod agent;
 pub mod agent_registry;
 pub mod approval;
 pub mod bundle;
-pub mod change;
 pub mod checkout;
 mod closed;
 pub mod code;
 pub mod contract;
 pub mod document;
 pub mod exit;
-pub mod file_system_names;
 pub mod gate;
 pub mod hook;
 pub mod lease;
@@ -38,9 +36,9 @@ pub mod tally;
 pub mod testfile;
 pub mod tier;
 pub mod time;
-pub mod tree;
 pub mod verdict;
 
 pub use provost_evidence::{
-    foreign_text, json, object, pack, path, record, secret, user_secret, wording, words,
+    change, file_system_names, foreign_text, json, object, pack, path, record, secret, tree,
+    user_secret, wording, words,
 };

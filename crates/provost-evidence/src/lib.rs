@@ -10,7 +10,9 @@
 //! - Text is read within limits and has one meaning: no key twice, no unknown depth.
 //! - No files, clock, environment, threads or randomness, and no other crate of Provost.
 
+pub mod change;
 pub mod dsse;
+pub mod file_system_names;
 pub mod files;
 pub mod foreign_text;
 pub mod json;
@@ -22,6 +24,7 @@ pub mod record;
 pub mod seal;
 pub mod secret;
 pub mod statement;
+pub mod tree;
 pub mod user_secret;
 pub mod verification;
 mod word_enum;

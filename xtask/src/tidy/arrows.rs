@@ -47,6 +47,7 @@ const RULES: &[Rule] = &[
             "sha1-checked",
             "sha2",
             "thiserror",
+            "unicode-normalization",
         ]),
     },
     Rule {
