@@ -21,6 +21,7 @@ pub mod refused;
 pub mod release;
 pub mod replay;
 pub mod retention;
+pub mod runner_output;
 mod seal;
 #[cfg(feature = "sim")]
 pub mod sim;

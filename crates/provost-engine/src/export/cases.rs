@@ -3,7 +3,9 @@
 //! Only lines of a fixed form are read. They count only if their number is the number of tests that
 //! the runner reports.
 
-use provost_core::tally::{self, Tally};
+use provost_core::tally::Tally;
+
+use crate::runner_output;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Case {
@@ -26,7 +28,7 @@ pub(super) fn of(stdout: &str, stderr: &str, tally: &Tally) -> Option<Vec<Case>>
         cargo, nextest, go, pytest, unittest, tap, marked, bun, deno, ctest,
     ] {
         for text in [stdout, stderr] {
-            let lines = text.lines().map(tally::plain);
+            let lines = text.lines().map(runner_output::plain);
             // Below its numbers, Mocha repeats the names of the tests that failed.
             let lines = lines.take_while(|line| !line.contains(" passing ("));
             let cases: Vec<Case> = lines.filter_map(|line| read(&line)).collect();

@@ -15,8 +15,9 @@ use provost_core::path::RawPath;
 use provost_core::run::effect::Accept;
 use provost_core::run::fact::{CommandRun, Ending, Layered, Side, Stream, TestRun};
 use provost_core::secret::Known;
-use provost_core::tally::{self, Tally};
+use provost_core::tally::Tally;
 use provost_engine::ports::{PortError, Watch};
+use provost_engine::runner_output;
 use provost_fs::atomic::{self, Durability};
 use serde_json::json;
 
@@ -290,7 +291,7 @@ fn tally_of(bundle: &Path, stdout: &Stream, stderr: &Stream) -> std::io::Result<
         return Ok(None);
     }
     let read = |stream: &Stream| fs::read(bundle.join(&stream.file));
-    Ok(tally::count(&read(stdout)?, &read(stderr)?))
+    Ok(runner_output::count(&read(stdout)?, &read(stderr)?))
 }
 
 /// The file of the bundle that keeps a stream of command `number`.

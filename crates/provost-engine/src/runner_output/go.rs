@@ -3,7 +3,7 @@
 //! A test with subtests counts by itself and by each of them, as go counts. Without `-v` only
 //! failed tests are named, so packages are counted.
 
-use crate::json;
+use provost_core::json;
 
 use super::Counts;
 
