@@ -19,7 +19,6 @@ pub mod contract;
 pub mod document;
 pub mod exit;
 pub mod gate;
-pub mod hook;
 pub mod lease;
 pub mod net;
 pub mod package;

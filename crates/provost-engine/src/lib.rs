@@ -7,6 +7,7 @@
 //! - This crate reaches the machine only through its ports.
 
 pub mod after;
+pub mod binding;
 pub mod bundle;
 pub mod chain;
 pub mod contract;

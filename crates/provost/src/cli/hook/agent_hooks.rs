@@ -20,10 +20,10 @@ use provost_change::hook::tool_call::{self, Call, Event, What};
 use provost_change::intent::{Intent, Viewer};
 use provost_core::code::Code;
 use provost_core::gate::diff::Rules;
-use provost_core::hook::{Decision, Unbound};
 use provost_core::json;
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::protect;
+use provost_engine::binding::{Decision, Unbound};
 use provost_host::{clock, process_owner};
 
 use super::Stop;

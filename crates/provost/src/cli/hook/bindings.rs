@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use provost_core::code::Code;
-use provost_core::hook::{Binding, Bindings, Bound};
 use provost_core::json;
+use provost_engine::binding::{Binding, Bindings, Bound};
 use provost_fs::atomic::{self, Durability};
 use serde_json::json;
 

@@ -6,13 +6,13 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use provost_core::code::Code;
-use provost_core::hook::{
-    Binding, Bindings, Bound, Concern, Decision, Descent, Moved, Pushed, Target, Tie, Unbound,
-    moved, pushed,
-};
 use provost_core::json;
 use provost_core::object::Oid;
 use provost_core::verdict::Verdict;
+use provost_engine::binding::{
+    Binding, Bindings, Bound, Concern, Decision, Descent, Moved, Pushed, Target, Tie, Unbound,
+    moved, pushed,
+};
 use provost_host::git::GitError;
 
 use super::bindings::{self, read_found};

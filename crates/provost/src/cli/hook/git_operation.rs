@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use provost_core::hook::{Binding, Bound};
 use provost_core::verdict::Verdict;
+use provost_engine::binding::{Binding, Bound};
 use serde_json::{Value, json};
 
 use super::{Which, named, short};

@@ -1,8 +1,8 @@
 //! Judges the trees that are about to be committed or pushed.
 
 use provost_core::gate::diff::{self, Facts, Rules};
-use provost_core::hook::Binding;
 use provost_core::object::Oid;
+use provost_engine::binding::Binding;
 use provost_engine::land::Target as _;
 use provost_host::machine::Machine;
 

@@ -10,9 +10,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::code::Code;
-use crate::object::{Oid, sha256};
-use crate::verdict::Verdict;
+use provost_core::code::Code;
+use provost_core::object::{Oid, sha256};
+use provost_core::verdict::Verdict;
 
 /// A checkout or a branch that is bound to a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -346,7 +346,7 @@ mod tests {
             r#"{{"bindings":[{{"to":{{"checkout":"/r"}},"contract":"/c","sha256":"","base":"{}"}}]}}"#,
             "a".repeat(40)
         );
-        let all: Bindings = crate::json::parse_as(text.as_bytes()).unwrap();
+        let all: Bindings = provost_core::json::parse_as(text.as_bytes()).unwrap();
         assert_eq!(all.bindings[0].git_dir, None);
     }
 
