@@ -34,10 +34,9 @@ pub mod size;
 pub mod tally;
 pub mod testfile;
 pub mod tier;
-pub mod time;
 pub mod verdict;
 
 pub use provost_evidence::{
-    change, file_system_names, foreign_text, json, object, pack, path, record, secret, tree,
+    change, file_system_names, foreign_text, json, object, pack, path, record, secret, time, tree,
     user_secret, wording, words,
 };

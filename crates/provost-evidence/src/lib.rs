@@ -24,6 +24,7 @@ pub mod record;
 pub mod seal;
 pub mod secret;
 pub mod statement;
+pub mod time;
 pub mod tree;
 pub mod user_secret;
 pub mod verification;
