@@ -19,6 +19,7 @@ pub mod keys;
 pub mod machine;
 pub mod packet_commands;
 pub mod process_owner;
+pub mod project;
 pub mod shared_checkout;
 pub mod snapshot;
 pub mod untrusted_files;

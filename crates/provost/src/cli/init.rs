@@ -5,9 +5,6 @@
 //! - An existing file is never overwritten; `provost.toml` is created or left alone.
 //! - A second call changes nothing and lists what exists.
 
-mod dependencies;
-mod project;
-
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +17,8 @@ use provost_core::policy::{self, FILE as POLICY};
 use provost_engine::opening::Origin as _;
 use provost_fs::atomic;
 use provost_host::git::Repository;
+use provost_host::project::dependencies::{self, Dependencies};
+use provost_host::project::{self, Project};
 use serde::Serialize;
 use serde_json::json;
 
@@ -29,8 +28,6 @@ use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::show::{neutralise, one_line};
 use crate::user_consent;
-use dependencies::Dependencies;
-use project::Project;
 
 /// A directory or file that this command creates.
 #[derive(Serialize)]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 /// How dependencies are prepared.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Dependencies {
+pub struct Dependencies {
     /// The file by which it is recognised; it must exist.
     file: String,
     /// The file that it belongs to, which must exist too; it may be the same.
@@ -29,7 +29,7 @@ fn known() -> Vec<Dependencies> {
 
 /// The steps that prepare the dependencies of the project in `root`, where `is_there` finds the
 /// programs; a project of several kinds has several steps, but one for each output.
-pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Vec<Dependencies> {
+pub fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Vec<Dependencies> {
     let fits = |one: &Dependencies| {
         let text = fs::read_to_string(root.join(&one.file)).unwrap_or_default();
         let has_some = !text.trim().is_empty() && text.contains(&one.holds);
@@ -46,12 +46,12 @@ pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Vec<Dep
 
 impl Dependencies {
     /// Whether it creates a virtual environment, which may contain `pytest`.
-    pub(super) fn is_venv(&self) -> bool {
+    pub fn is_venv(&self) -> bool {
         self.output == ".venv"
     }
 
     /// The step, as in the policy.
-    pub(super) fn step(&self) -> String {
+    pub fn step(&self) -> String {
         let run = match self.run.as_slice() {
             [one] => format!("{one:?}"),
             several => format!("{several:?}"),
@@ -70,7 +70,7 @@ impl Dependencies {
     }
 
     /// What is run, what it makes, and which places it may reach; for people.
-    pub(super) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         format!(
             "{} makes {}, and may reach {}",
             self.run.join(" and "),

@@ -1,6 +1,8 @@
 //! Recognises a project by the files at its root and the languages of its source files, and how such
 //! a project is usually tested.
 
+pub mod dependencies;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,13 +11,13 @@ use std::path::Path;
 use serde::Serialize;
 
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Project {
+pub struct Project {
     /// The kind, in one word.
-    pub(super) kind: &'static str,
+    pub kind: &'static str,
     /// The file by which it was recognised.
-    pub(super) file: Option<&'static str>,
+    pub file: Option<&'static str>,
     /// The usual test command, if it can be called here.
-    pub(super) accept: Option<&'static str>,
+    pub accept: Option<&'static str>,
     /// Why there is no such command.
     #[serde(skip)]
     lack: Option<&'static str>,
@@ -65,7 +67,7 @@ const LARGEST: u64 = 256 * 1024;
 
 /// Recognises the project in `root`, and the command that tests it, where `is_there` finds the
 /// programs.
-pub(super) fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Project {
+pub fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Project {
     let mut known = KNOWN
         .iter()
         .filter(|(file, _, _)| identifies(root, file))
@@ -203,7 +205,7 @@ fn read(path: &Path) -> String {
 }
 
 /// An unused name in `root` for the file of a first agent.
-pub(super) fn free_name(root: &Path) -> String {
+pub fn free_name(root: &Path) -> String {
     let free = |name: &String| root.join(name).symlink_metadata().is_err();
     let numbered = (2..100).map(|number| format!("HELLO-{number}.md"));
     std::iter::once("HELLO.md".to_owned())
@@ -214,7 +216,7 @@ pub(super) fn free_name(root: &Path) -> String {
 
 impl Project {
     /// The command that judges a first run: the project's own, or one that every system has.
-    pub(super) fn accept(&self, made: &str) -> String {
+    pub fn accept(&self, made: &str) -> String {
         match self.accept {
             Some(command) => command.to_owned(),
             None => format!("test -e {made}"),
@@ -222,7 +224,7 @@ impl Project {
     }
 
     /// The project in words, for people.
-    pub(super) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         match (self.file, self.accept) {
             (Some(file), Some(accept)) => {
                 format!("{} ({file}), usually tested by `{accept}`", self.kind)
@@ -241,7 +243,7 @@ impl Project {
 
 /// The policy of a new repository; everything in it is a default, and its example is the command
 /// that the first run uses. `steps` prepare the dependencies of the project.
-pub(super) fn policy(accept: &str, steps: &str) -> String {
+pub fn policy(accept: &str, steps: &str) -> String {
     let policy = format!("{HEAD}\n# allow = [\"{accept}\"]\nallow = []\n{TAIL}");
     if steps.is_empty() {
         return policy;
