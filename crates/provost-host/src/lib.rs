@@ -17,6 +17,7 @@ pub mod inspect;
 pub mod inventory;
 pub mod keys;
 pub mod machine;
+pub mod origin;
 pub mod packet_commands;
 pub mod process_owner;
 pub mod project;

@@ -15,7 +15,6 @@ mod input;
 mod kept_work;
 mod lens;
 mod mcp;
-mod origin;
 mod output;
 #[cfg(feature = "formats")]
 mod packet_directory;

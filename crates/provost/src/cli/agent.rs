@@ -14,9 +14,9 @@ use provost_host::agent;
 use serde::Serialize;
 
 use crate::answer::{Answered, Failure, Outcome};
-use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::show::{Reader, one_line};
+use provost_host::origin::GitOrigin;
 
 /// List the available agents, or try one.
 #[derive(Subcommand)]

@@ -30,13 +30,13 @@ use super::net::{Again, Net};
 use super::run::references;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
-use crate::origin::GitOrigin;
 use crate::parts;
 use crate::places::Places;
 use crate::session::{KeySigner, SystemClock, lock};
 use crate::show::{Reader, neutralise};
 use crate::stores::{self, Expected};
 use part_runner::PartThreads;
+use provost_host::origin::GitOrigin;
 
 /// Run several contracts, some of which start from the results of others.
 #[derive(Args)]

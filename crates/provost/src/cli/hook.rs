@@ -27,9 +27,9 @@ use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
-use crate::origin::GitOrigin;
 use crate::places::Places;
 use bindings::{read, write};
+use provost_host::origin::GitOrigin;
 
 #[derive(Subcommand)]
 #[command(defer = true)]

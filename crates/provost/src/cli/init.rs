@@ -24,10 +24,10 @@ use serde_json::json;
 
 use crate::answer::{Answer, Answered, Failure, Outcome};
 use crate::input;
-use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::show::{neutralise, one_line};
 use crate::user_consent;
+use provost_host::origin::GitOrigin;
 
 /// A directory or file that this command creates.
 #[derive(Serialize)]

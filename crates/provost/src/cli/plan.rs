@@ -29,7 +29,6 @@ use super::net::Net;
 use super::run::workspace;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
-use crate::origin::GitOrigin;
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
@@ -37,6 +36,7 @@ use crate::session::{KeySigner, SystemClock, lock};
 use crate::show::{Reader, neutralise, print_message};
 use crate::stores;
 use crate::user_consent;
+use provost_host::origin::GitOrigin;
 
 /// Have an agent write a contract for a request; nothing is run.
 #[derive(Args)]

@@ -12,12 +12,12 @@ use provost_host::machine::Machine;
 use serde_json::json;
 
 use crate::answer::{Answer, Outcome};
-use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::show::Reader;
 use crate::user_consent;
 use crate::{report, traffic};
+use provost_host::origin::GitOrigin;
 
 // Prepare dependencies for sandboxes that have no network, as `provost.toml` says.
 #[derive(Args)]

@@ -13,7 +13,6 @@ use provost_host::{clock, ids};
 use super::run::{start, workspace};
 use super::verify::trusted;
 use crate::answer::{Failure, Outcome};
-use crate::origin::GitOrigin;
 use crate::parts;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
@@ -21,6 +20,7 @@ use crate::report;
 use crate::session;
 use crate::show::Reader;
 use crate::user_consent;
+use provost_host::origin::GitOrigin;
 
 /// Retry a run that is over, with the same contract, agent and reviewer.
 #[derive(Args)]

@@ -29,12 +29,12 @@ use super::limits::Limits;
 use super::net::Net;
 use crate::answer::{Failure, Outcome};
 use crate::input;
-use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session;
 use crate::show::Reader;
 use crate::user_consent;
+use provost_host::origin::GitOrigin;
 
 /// Run an agent under contract and judge the result.
 #[derive(Args)]

@@ -25,10 +25,10 @@ use super::duration::seconds;
 use super::limits::Limits;
 use super::net::Net;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::show::{Reader, print_message};
 use crate::traffic;
+use provost_host::origin::GitOrigin;
 
 // Run any command in the same sandbox as an agent: no home, no network but what is granted,
 // nothing but the system's programs, your toolchains and what is allowed.

@@ -19,10 +19,10 @@ use provost_host::machine::Machine;
 
 use super::super::run::workspace;
 use crate::answer::Failure;
-use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session::{self, SystemClock};
+use provost_host::origin::GitOrigin;
 
 /// The verdict of the commands; their output is kept in `directory`.
 pub(super) fn test(

@@ -27,12 +27,12 @@ use super::super::run::{start, workspace};
 use super::combined;
 use crate::answer::Failure;
 use crate::cancel_request::CancelRequest;
-use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session::{self, Session};
 use crate::show::Reader;
 use crate::user_consent::{self, Sent};
+use provost_host::origin::GitOrigin;
 
 /// The agents of every node.
 #[derive(Clone)]

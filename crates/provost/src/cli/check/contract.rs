@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::cli::run::start::refuse_secrets;
 use crate::input;
-use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::show::one_line;
+use provost_host::origin::GitOrigin;
 
 #[derive(Args)]
 #[command(after_help = "Example:

@@ -23,11 +23,11 @@ use super::records::{self, Kept};
 use super::unchanged::Mark;
 use super::{Known, Refs};
 use crate::answer::Failure;
-use crate::origin::GitOrigin;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session;
 use crate::stores::DriverGuard;
+use provost_host::origin::GitOrigin;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
