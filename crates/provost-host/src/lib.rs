@@ -21,6 +21,7 @@ pub mod origin;
 pub mod packet_commands;
 pub mod process_owner;
 pub mod project;
+pub mod runtime_root;
 pub mod shared_checkout;
 pub mod snapshot;
 pub mod untrusted_files;

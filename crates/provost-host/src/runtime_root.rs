@@ -12,16 +12,16 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use provost_core::code::Code;
+use provost_core::foreign_text::one_line;
 use provost_core::gate::command::quote;
 use provost_core::user_secret::{Purpose, Secret};
-use provost_core::wording::counted;
+use provost_engine::ports::PortError;
 use provost_fs::atomic::{self, Durability};
-use provost_host::git::Repository;
-use provost_host::user_state::UserState;
 use rustix::fs::OFlags;
 
-use crate::answer::Failure;
-use crate::show::one_line;
+use crate::git::Repository;
+use crate::ids;
+use crate::user_state::UserState;
 
 /// The file that marks a root as this user's own.
 const MARK: &str = "own";
@@ -49,7 +49,7 @@ const PARTS: [&str; 18] = [
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub enum Standing {
     /// It is empty of everything that Provost writes.
     New,
     /// This user's own.
@@ -58,33 +58,17 @@ pub(crate) enum Standing {
     Foreign,
 }
 
-impl super::Places {
-    /// A note that `count` of the runs here are foreign, and how that was decided.
-    pub(crate) fn foreign_note(&self, count: usize) -> String {
-        let whose = match self.own() {
-            _ if !self.is_foreign() => String::new(),
-            Ok(own) => format!(": {}; check HOME and XDG_STATE_HOME", whose(&own)),
-            Err(failure) => format!(": {}", failure.reason),
-        };
-        let are = if count == 1 { "is" } else { "are" };
-        let runs = counted(count, "run");
-        format!(
-            "note: {runs} here {are} FOREIGN, not begun by you{whose}; provost explain RUN_FOREIGN\n"
-        )
-    }
-}
-
 /// Who made `root`; an error if it must not even be read.
-pub(super) fn standing(root: &Path, own: Option<&UserState>) -> Result<Standing, Failure> {
+pub fn standing(root: &Path, own: Option<&UserState>) -> Result<Standing, PortError> {
     let mut holds = false;
     match root.symlink_metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Standing::New),
-        Err(error) => return Err(super::unusable(root, &error)),
+        Err(error) => return Err(unusable(root, &error)),
         Ok(found) => sound(root, &found)?,
     }
-    let entries = fs::read_dir(root).map_err(|error| super::unusable(root, &error))?;
+    let entries = fs::read_dir(root).map_err(|error| unusable(root, &error))?;
     for entry in entries {
-        let path = entry.map_err(|error| super::unusable(root, &error))?.path();
+        let path = entry.map_err(|error| unusable(root, &error))?.path();
         match path.symlink_metadata() {
             Ok(found) => {
                 sound(&path, &found)?;
@@ -94,7 +78,7 @@ pub(super) fn standing(root: &Path, own: Option<&UserState>) -> Result<Standing,
             }
             // Another process has just replaced or removed the file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(super::unusable(&path, &error)),
+            Err(error) => return Err(unusable(&path, &error)),
         }
     }
     if !holds {
@@ -110,7 +94,7 @@ pub(super) fn standing(root: &Path, own: Option<&UserState>) -> Result<Standing,
 }
 
 /// Refuses a link, and a file of another user.
-fn sound(path: &Path, found: &fs::Metadata) -> Result<(), Failure> {
+fn sound(path: &Path, found: &fs::Metadata) -> Result<(), PortError> {
     let shown = one_line(&path.display().to_string());
     let (wrong, first) = if found.is_symlink() {
         ("is a symbolic link", "")
@@ -120,7 +104,7 @@ fn sound(path: &Path, found: &fs::Metadata) -> Result<(), Failure> {
         return Ok(());
     };
     let reason = format!("`{shown}` {wrong}, and is neither read nor written");
-    Err(Failure::new(Code::RootUnsafe, reason).hint(format!(
+    Err(PortError::new(Code::RootUnsafe, reason).hint(format!(
         "{first}check it with `ls -l {shown}`, and move it away; the next command creates a new one"
     )))
 }
@@ -130,11 +114,7 @@ fn is_empty(directory: &Path) -> bool {
 }
 
 /// Refuses a `root` in which git tracks anything.
-pub(super) fn untracked(
-    repo: &Repository,
-    root: &Path,
-    own: Option<&UserState>,
-) -> Result<(), Failure> {
+pub fn untracked(repo: &Repository, root: &Path, own: Option<&UserState>) -> Result<(), PortError> {
     if repo.top().is_some_and(|top| root.starts_with(top)) {
         return untracked_by(repo, root, own);
     }
@@ -152,7 +132,7 @@ pub(super) fn untracked(
     }
 }
 
-fn untracked_by(repo: &Repository, root: &Path, own: Option<&UserState>) -> Result<(), Failure> {
+fn untracked_by(repo: &Repository, root: &Path, own: Option<&UserState>) -> Result<(), PortError> {
     let name = format!("{} {}", repo.common_dir().display(), root.display());
     let stamp = repo.tracking_stamp();
     if let (Some(own), Some(stamp)) = (own, &stamp)
@@ -161,7 +141,7 @@ fn untracked_by(repo: &Repository, root: &Path, own: Option<&UserState>) -> Resu
         return Ok(());
     }
     let found = repo.tracked_at(root);
-    let Some(found) = found? else {
+    let Some(found) = found.map_err(|error| PortError::of(Code::GitFailed, error))? else {
         if let (Some(own), Some(stamp)) = (own, &stamp) {
             own.note_down(&name, stamp);
         }
@@ -172,7 +152,7 @@ fn untracked_by(repo: &Repository, root: &Path, own: Option<&UserState>) -> Resu
         "git tracks `{found}`, so the runtime root came with the repository; it is not used"
     );
     let top = repo.top().unwrap_or_else(|| repo.common_dir());
-    Err(Failure::new(Code::RootUnsafe, reason).hint(away(top, root, &found)))
+    Err(PortError::new(Code::RootUnsafe, reason).hint(away(top, root, &found)))
 }
 
 /// The command that removes the runtime root of a checkout, in which git tracks `found`, from git
@@ -197,11 +177,11 @@ fn away(top: &Path, root: &Path, found: &str) -> String {
 }
 
 /// The failure for using a root of another user; `whose` is the reason.
-pub(super) fn foreign(root: &Path, whose: &str) -> Failure {
+pub fn foreign(root: &Path, whose: &str) -> PortError {
     let shown = one_line(&root.display().to_string());
     let reason =
         format!("`{shown}` was not made by you on this machine, so nothing in it is used: {whose}");
-    Failure::new(Code::RootUnsafe, reason).hint(format!(
+    PortError::new(Code::RootUnsafe, reason).hint(format!(
         "check that HOME and XDG_STATE_HOME are those it was made with; \
          `provost runs` and `provost verify` read it; \
          if it is not yours, `mv {} {}` starts a new one",
@@ -211,7 +191,7 @@ pub(super) fn foreign(root: &Path, whose: &str) -> Failure {
 }
 
 /// Which secret was tried, and that it did not make the mark.
-pub(super) fn whose(own: &UserState) -> String {
+pub fn whose(own: &UserState) -> String {
     let path = one_line(&own.secret_path().display().to_string());
     match own.load() {
         Ok(Some(_)) => format!("the secret in `{path}` did not make it"),
@@ -233,17 +213,20 @@ fn is_marked(root: &Path, secret: &Secret) -> bool {
 }
 
 /// Marks `root`, which exists, as made by the holder of `secret`.
-pub(super) fn mark(root: &Path, secret: &Secret) -> Result<(), Failure> {
+pub fn mark(root: &Path, secret: &Secret) -> Result<(), PortError> {
     if is_marked(root, secret) {
         return Ok(());
     }
-    let failed = |error: &dyn std::error::Error| Failure::of(Code::HostFailed, error);
-    let id = provost_host::ids::trace_id().map_err(|error| failed(&error))?;
+    let id = ids::trace_id().map_err(|error| PortError::of(Code::HostFailed, error))?;
     let text = format!("{id} {}\n", secret.mac(Purpose::Root, id.as_bytes()));
     let path = root.join(MARK);
     if atomic::create(&path, text.as_bytes(), 0o600).is_ok() || is_marked(root, secret) {
         return Ok(());
     }
     let marked = atomic::replace(&path, text.as_bytes(), 0o600, Durability::Synced);
-    marked.map_err(|error| super::unusable(&path, &error))
+    marked.map_err(|error| unusable(&path, &error))
+}
+
+fn unusable(path: &Path, error: &io::Error) -> PortError {
+    PortError::new(Code::HostFailed, format!("`{}`: {error}", path.display()))
 }

@@ -1,7 +1,6 @@
 //! Finds the repository, the runtime root and the cache.
 
 mod refused;
-mod root;
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write as _;
@@ -18,11 +17,11 @@ use provost_engine::bundle::verify::Pins;
 use provost_engine::ports::Registry;
 use provost_host::git::{GitError, Repository};
 use provost_host::keys::KeysError;
+use provost_host::runtime_root::{self as root, Standing};
 use provost_host::user_state::{UserState, UserStateError};
 
 use crate::answer::Failure;
 use crate::stores;
-pub(crate) use root::Standing;
 
 const REGISTRY: &str = "registry.db";
 
@@ -92,7 +91,7 @@ impl Places {
                 if own.load().map_err(refused)?.is_none() {
                     own.can_be_made().map_err(refused)?;
                 }
-                Err(root::foreign(&place.root, &root::whose(&own)))
+                Err(root::foreign(&place.root, &root::whose(&own)).into())
             }
         }
     }
@@ -143,12 +142,26 @@ impl Places {
     fn judge(&mut self) -> Result<(), Failure> {
         let own = self.own().ok();
         self.standing = root::standing(&self.root, own.as_ref())?;
-        root::untracked(&self.repo, &self.root, own.as_ref())
+        Ok(root::untracked(&self.repo, &self.root, own.as_ref())?)
     }
 
     /// Whether another user made the runtime root.
     pub(crate) fn is_foreign(&self) -> bool {
         self.standing == Standing::Foreign
+    }
+
+    /// A note that `count` of the runs here are foreign, and how that was decided.
+    pub(crate) fn foreign_note(&self, count: usize) -> String {
+        let whose = match self.own() {
+            _ if !self.is_foreign() => String::new(),
+            Ok(own) => format!(": {}; check HOME and XDG_STATE_HOME", root::whose(&own)),
+            Err(failure) => format!(": {}", failure.reason),
+        };
+        let are = if count == 1 { "is" } else { "are" };
+        let runs = counted(count, "run");
+        format!(
+            "note: {runs} here {are} FOREIGN, not begun by you{whose}; provost explain RUN_FOREIGN\n"
+        )
     }
 
     /// The state directory that proves what this user made.
@@ -257,7 +270,7 @@ impl Places {
     fn settle(&self) -> Result<(), Failure> {
         let secret = self.secret()?;
         self.exclude()?;
-        root::mark(&self.root, &secret)
+        Ok(root::mark(&self.root, &secret)?)
     }
 
     /// Keeps the runtime root out of `git status` without touching a tracked file.
