@@ -8,11 +8,19 @@
 //!   the base of a contract is held to that contract.
 //! - Something unbound passes unless the user asked to refuse it.
 
+mod bound_contract;
+
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use provost_core::code::Code;
 use provost_core::object::{Oid, sha256};
 use provost_core::verdict::Verdict;
+
+pub use bound_contract::{BoundContract, HookStop};
+
+use crate::query::short_branch;
 
 /// A checkout or a branch that is bound to a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +51,15 @@ pub enum Bound {
     Checkout(String),
     /// Every update of this branch and every push from it; a full ref name.
     Branch(String),
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Checkout(path) => write!(out, "checkout {path}"),
+            Self::Branch(name) => write!(out, "branch {}", short_branch(name)),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,14 +6,22 @@
 //! - A file that is not ours is never overwritten or removed.
 //! - A hook is written atomically.
 
+pub mod bindings;
+pub mod git_operation;
+pub mod git_request;
+pub mod trees;
+
+use std::error::Error;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use provost_core::code::Code;
+use provost_engine::ports::PortError;
 use provost_fs::atomic::{self, Durability};
 
-use crate::git::Git;
+use crate::git::{Git, GitError};
 
 pub const HOOKS: [&str; 5] = [
     "pre-commit",
@@ -22,6 +30,16 @@ pub const HOOKS: [&str; 5] = [
     "pre-push",
     "reference-transaction",
 ];
+
+/// A hook that Provost installs, one for each of [`HOOKS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GitHook {
+    PreCommit,
+    PreMergeCommit,
+    PreApplypatch,
+    PrePush,
+    ReferenceTransaction,
+}
 
 /// How the reference-transaction hook recognises by itself the moves of refs that do not matter.
 const HEAD: &str = include_str!("hooks/reference-transaction.sh");
@@ -48,6 +66,17 @@ pub enum Standing {
     OursChained,
     /// A hook of another program or of the user.
     Foreign,
+}
+
+/// The failure over the file `path`, which the hooks need.
+fn broken(error: impl Error + Send + Sync + 'static, path: &Path) -> PortError {
+    let mut failure = PortError::of(Code::HookBroken, error);
+    failure.reason = format!("`{}`: {}", path.display(), failure.reason);
+    failure
+}
+
+fn git(error: GitError) -> PortError {
+    PortError::of(Code::GitFailed, error)
 }
 
 /// Where git looks for the hooks of the checkout `top`, as its configuration says.

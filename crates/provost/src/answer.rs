@@ -136,6 +136,15 @@ impl Failure {
         verdict.with(Value::Object(details))
     }
 
+    /// The same failure for a caller below the command; its causes become a part of the reason.
+    pub(crate) fn into_port_error(self) -> PortError {
+        let error = PortError::new(self.code, self.verdict().reason);
+        match self.hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+
     /// The same failure, with the name of its record.
     pub(crate) fn recorded(mut self, run_id: &str) -> Self {
         self.more.record = Some(run_id.to_owned());

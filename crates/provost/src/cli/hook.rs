@@ -2,33 +2,27 @@
 
 mod after_call;
 pub(crate) mod agent_hooks;
-mod bindings;
 mod git_hooks;
-mod git_operation;
 mod settings;
-mod trees;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use provost_core::code::Code;
-use provost_core::contract::{self, Contract};
-use provost_core::document;
-use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::json;
-use provost_core::object::{Oid, sha256};
-use provost_core::policy::Policy;
+use provost_core::object::sha256;
 use provost_core::verdict::Verdict;
-use provost_engine::binding::{Binding, Bound};
+use provost_engine::binding::{Binding, Bindings, Bound, BoundContract, HookStop};
 use provost_engine::opening::Origin as _;
-use provost_host::hooks::{self, Asks, HOOKS, Standing};
+use provost_engine::ports::PortError;
+use provost_engine::query::short_branch;
+use provost_host::hooks::{self, Asks, GitHook, HOOKS, Standing, bindings};
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::places::Places;
-use bindings::{read, write};
 use provost_host::origin::GitOrigin;
 
 #[derive(Subcommand)]
@@ -130,7 +124,7 @@ pub(super) struct Run {
     process: Option<u32>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, ValueEnum)]
 enum Which {
     PreCommit,
     PreMergeCommit,
@@ -313,8 +307,8 @@ fn status(place: &Places) -> Outcome {
     let all = read(place)?.bindings;
     let mut bound = Vec::new();
     for binding in &all {
-        let what = named(&binding.to);
-        let problem = bindings::gone(place, binding);
+        let what = &binding.to;
+        let problem = bindings::gone(&place.repo, binding);
         let problem = problem.or_else(|| match usable(place, binding) {
             Ok(_) => None,
             Err(Stop::Refused(verdict)) => Some(verdict.reason),
@@ -336,17 +330,6 @@ fn status(place: &Places) -> Outcome {
         "bindings": bound,
     });
     Ok(Answer::data(json, crate::show::neutralise(&text)))
-}
-
-fn named(to: &Bound) -> String {
-    match to {
-        Bound::Checkout(path) => format!("checkout {path}"),
-        Bound::Branch(name) => format!("branch {}", short(name)),
-    }
-}
-
-fn short(branch: &str) -> &str {
-    branch.strip_prefix("refs/heads/").unwrap_or(branch)
 }
 
 /// The target of a binding: the branch, or the current checkout.
@@ -371,7 +354,7 @@ fn bind(place: &Places, bind: &Bind) -> Outcome {
     let base = origin.resolve(base.unwrap_or(&document.rollback.baseline_ref));
     let to = bound(place, bind.branch.as_deref())?;
     exists(place, &to)?;
-    let (git_dir, on_branch) = bindings::identity(place, &to)?;
+    let (git_dir, on_branch) = bindings::identity(&place.repo, &to)?;
     let binding = Binding {
         to,
         git_dir,
@@ -390,7 +373,7 @@ fn bind(place: &Places, bind: &Bind) -> Outcome {
     write(place, &all)?;
     let mut text = format!(
         "bound {} to {} from {}\n",
-        named(&binding.to),
+        binding.to,
         binding.contract,
         binding.base.short()
     );
@@ -418,7 +401,7 @@ fn exists(place: &Places, to: &Bound) -> Result<(), Failure> {
     if place.repo.ref_value(name)?.is_some() || unborn()? {
         return Ok(());
     }
-    let reason = format!("there is no branch `{}`", short(name));
+    let reason = format!("there is no branch `{}`", short_branch(name));
     Err(Failure::new(Code::NotFound, reason).hint("make it first: git branch NAME"))
 }
 
@@ -429,7 +412,7 @@ fn unbind(place: &Places, unbind: &Unbind) -> Outcome {
         (Bound::Checkout(path.clone()), None)
     } else {
         let to = bound(place, unbind.branch.as_deref())?;
-        let (git_dir, _) = bindings::identity(place, &to)?;
+        let (git_dir, _) = bindings::identity(&place.repo, &to)?;
         (to, git_dir)
     };
     if !all.unbind(&to, git_dir.as_deref()) {
@@ -454,35 +437,45 @@ impl From<Failure> for Stop {
     }
 }
 
-/// A contract that a binding enforces.
-struct Held {
-    contract: Contract,
-    policy: Policy,
-    base: Oid,
+impl From<PortError> for Stop {
+    fn from(error: PortError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<HookStop> for Stop {
+    fn from(stop: HookStop) -> Self {
+        match stop {
+            HookStop::Refused(verdict) => Self::Refused(verdict),
+            HookStop::Failed(error) => error.into(),
+        }
+    }
+}
+
+impl From<Which> for GitHook {
+    fn from(which: Which) -> Self {
+        match which {
+            Which::PreCommit => Self::PreCommit,
+            Which::PreMergeCommit => Self::PreMergeCommit,
+            Which::PreApplypatch => Self::PreApplypatch,
+            Which::PrePush => Self::PrePush,
+            Which::ReferenceTransaction => Self::ReferenceTransaction,
+        }
+    }
+}
+
+fn read(place: &Places) -> Result<Bindings, Failure> {
+    Ok(bindings::read(&place.repo, &place.root)?)
+}
+
+fn write(place: &Places, all: &Bindings) -> Result<(), Failure> {
+    place.prepare()?;
+    Ok(bindings::write(&place.root, all)?)
 }
 
 /// The contract of `binding`, if the file exists, is unchanged and is a contract.
-fn usable(place: &Places, binding: &Binding) -> Result<Held, Stop> {
-    let path = Path::new(&binding.contract);
-    let bytes = input::read(path, json::LARGEST).ok();
-    binding.check(bytes.as_deref()).map_err(Stop::Refused)?;
-    let refuse = |reason: String| Stop::Refused(Verdict::deny(Code::HookBroken, reason));
-    let value = document::parse(input::format(path), &bytes.unwrap_or_default())
-        .map_err(|error| refuse(format!("the bound contract cannot be read: {error}")))?;
-    let document = contract::from_value(&value)
-        .map_err(|error| refuse(format!("the bound contract is invalid: {error}")))?;
+fn usable(place: &Places, binding: &Binding) -> Result<BoundContract, Stop> {
+    let bytes = input::read(Path::new(&binding.contract), json::LARGEST).ok();
     let origin = GitOrigin(&place.repo);
-    let policy = origin
-        .tree(&binding.base)
-        .and_then(|tree| origin.policy(&tree))
-        .map_err(|error| refuse(format!("the base of the bound contract: {error}")))?;
-    let commands = CommandPolicy::shipped().and_then(|it| it.with(policy.commands.clone()));
-    let commands = commands.map_err(|error| Failure::of(Code::Bug, &error))?;
-    let contract = contract::resolve(document, &commands, Trust::FromFile)
-        .map_err(|problems| Stop::Refused(contract::judge(&problems)))?;
-    Ok(Held {
-        contract,
-        policy,
-        base: binding.base.clone(),
-    })
+    Ok(BoundContract::of(binding, bytes.as_deref(), &origin)?)
 }

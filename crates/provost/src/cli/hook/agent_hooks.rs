@@ -24,6 +24,7 @@ use provost_core::json;
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::protect;
 use provost_engine::binding::{Decision, Unbound};
+use provost_host::hooks::bindings;
 use provost_host::{clock, process_owner};
 
 use super::Stop;
@@ -242,11 +243,12 @@ impl HookRules {
 
     /// Whether contracts are bound here; all of them must then cover `paths`.
     fn bound(&self, paths: &[RepoPath]) -> Result<bool, Failure> {
-        let all = super::bindings::read_found(&self.place).map_err(refusal_of)?;
+        let all = bindings::read_found(&self.place.repo, &self.place.root);
+        let all = all.map_err(|stop| refusal_of(stop.into()))?;
         if all.bindings.is_empty() {
             return Ok(false);
         }
-        let here = super::bindings::here(&self.place);
+        let here = bindings::here(&self.place.repo);
         let branch = self.place.repo.head_branch();
         let branch = branch?;
         let Decision::Judge(list) = all.decide(Some(&here), branch.as_deref(), Unbound::Passes)

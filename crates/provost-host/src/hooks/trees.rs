@@ -1,39 +1,40 @@
 //! Judges the trees that are about to be committed or pushed.
 
+use std::path::Path;
+
 use provost_core::gate::diff::{self, Facts, Rules};
 use provost_core::object::Oid;
-use provost_engine::binding::Binding;
+use provost_engine::binding::{Binding, BoundContract, HookStop};
 use provost_engine::land::Target as _;
-use provost_host::machine::Machine;
 
-use super::git_operation::On;
-use super::{Held, Stop};
-use crate::answer::Failure;
-use crate::places::Places;
+use super::git_operation::GitOperation;
+use crate::git::Repository;
+use crate::machine::Machine;
 
-pub(super) struct Judged<'a> {
-    pub(super) tree: Oid,
-    pub(super) held: Held,
-    pub(super) binding: &'a Binding,
+#[derive(Debug)]
+pub struct BoundTree<'a> {
+    pub tree: Oid,
+    pub held: BoundContract,
+    pub binding: &'a Binding,
     /// The ref and the commit, if git names one.
-    pub(super) what: String,
+    pub what: String,
 }
 
-/// Applies the diff gate to each tree, by the same rules as for an agent's work.
-pub(super) fn judge(place: Places, trees: Vec<Judged<'_>>, on: &On) -> Result<(), Stop> {
-    if trees.is_empty() {
-        return Ok(());
-    }
-    place.prepare()?;
-    let cache = place.cache()?.to_owned();
+/// Applies the diff gate to each tree, by the same rules as for an agent's work; `cache` exists.
+pub fn judge(
+    repo: Repository,
+    cache: &Path,
+    trees: Vec<BoundTree<'_>>,
+    on: &GitOperation,
+) -> Result<(), HookStop> {
     let scratch = format!("hook-{}", std::process::id());
-    let mut machine = Machine::new(place.repo, &cache, &cache, &scratch);
+    let mut machine = Machine::new(repo, cache, cache, &scratch);
     let mut judged = Ok(());
     for one in trees {
         let held = &one.held;
         let changed = machine.changes(&held.base, &one.tree);
         judged = match changed {
-            Err(error) => Err(Stop::Failed(error.into())),
+            Err(error) => Err(HookStop::Failed(error)),
             Ok(changed) => {
                 let rules = Rules {
                     scope: &held.contract.scope,
@@ -50,7 +51,11 @@ pub(super) fn judge(place: Places, trees: Vec<Judged<'_>>, on: &On) -> Result<()
                 if verdict.allow {
                     Ok(())
                 } else {
-                    Err(Stop::Refused(on.refused(verdict, one.binding, &one.what)))
+                    Err(HookStop::Refused(on.refused(
+                        verdict,
+                        one.binding,
+                        &one.what,
+                    )))
                 }
             }
         };
@@ -58,7 +63,7 @@ pub(super) fn judge(place: Places, trees: Vec<Judged<'_>>, on: &On) -> Result<()
             break;
         }
     }
-    let tidied = machine.tidy().map_err(Failure::from);
+    let tidied = machine.tidy();
     judged?;
     Ok(tidied?)
 }

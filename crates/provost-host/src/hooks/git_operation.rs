@@ -5,39 +5,41 @@ use std::path::Path;
 
 use provost_core::verdict::Verdict;
 use provost_engine::binding::{Binding, Bound};
+use provost_engine::query::short_branch;
 use serde_json::{Value, json};
 
-use super::{Which, named, short};
+use super::GitHook;
 
 /// The operation of git that called the hook.
-pub(super) struct On {
-    hook: Which,
+#[derive(Debug)]
+pub struct GitOperation {
+    pub(super) hook: GitHook,
     /// The command that aborts the operation that git leaves half-way after a refusal.
     abort: Option<&'static str>,
     /// Whether git may have changed the files of the checkout before it asked.
     pub(super) changed_files: bool,
 }
 
-impl On {
+impl GitOperation {
     /// The operation in the git directory `git_dir` that calls `hook`.
-    pub(super) fn of(hook: Which, git_dir: &Path) -> Self {
+    pub fn of(hook: GitHook, git_dir: &Path) -> Self {
         let action = std::env::var("GIT_REFLOG_ACTION").unwrap_or_default();
         let action = action.split(' ').next().unwrap_or_default();
         let there = |name: &str| git_dir.join(name).exists();
         let abort = match hook {
-            Which::PrePush => None,
-            Which::PreMergeCommit => Some("git merge --abort"),
-            Which::PreApplypatch => Some("git am --abort"),
+            GitHook::PrePush => None,
+            GitHook::PreMergeCommit => Some("git merge --abort"),
+            GitHook::PreApplypatch => Some("git am --abort"),
             _ if there("rebase-apply/applying") => Some("git am --abort"),
             _ if there("rebase-merge") || there("rebase-apply") => Some("git rebase --abort"),
             _ if there("MERGE_HEAD") => Some("git merge --abort"),
             _ if there("CHERRY_PICK_HEAD") => Some("git cherry-pick --abort"),
             _ if there("REVERT_HEAD") => Some("git revert --abort"),
             // A fast-forward has changed the files before it moves the branch.
-            Which::ReferenceTransaction if matches!(action, "merge" | "pull") => {
+            GitHook::ReferenceTransaction if matches!(action, "merge" | "pull") => {
                 Some("git reset --merge")
             }
-            Which::PreCommit | Which::ReferenceTransaction => None,
+            GitHook::PreCommit | GitHook::ReferenceTransaction => None,
         };
         Self {
             hook,
@@ -48,14 +50,14 @@ impl On {
 
     /// Whether a commit is about to be made outside of any larger operation.
     pub(super) fn is_plain(&self) -> bool {
-        self.hook == Which::PreCommit && self.abort.is_none()
+        self.hook == GitHook::PreCommit && self.abort.is_none()
     }
 
     /// The `verdict` of the diff gate about `what`, with the contract and the next steps.
     pub(super) fn refused(&self, verdict: Verdict, binding: &Binding, what: &str) -> Verdict {
         let before = match (what, self.hook) {
             ("", _) => String::new(),
-            (what, Which::PrePush) => format!("push of {what}: "),
+            (what, GitHook::PrePush) => format!("push of {what}: "),
             (what, _) => format!("{what}: "),
         };
         let reason = format!("{before}{} ({})", verdict.reason, judge(binding));
@@ -64,7 +66,7 @@ impl On {
             let again = bind(binding);
             steps.push(format!("widen the contract and bind it again: {again}"));
         }
-        if self.hook != Which::PreCommit {
+        if self.hook != GitHook::PreCommit {
             let anew = rebind(binding);
             steps.push(format!(
                 "were commits of others pulled in? bind the contract to their commit: {anew}"
@@ -86,7 +88,10 @@ impl On {
         let reason = format!("{} ({})", verdict.reason, judge(binding));
         let (branch, words) = match &binding.to {
             Bound::Checkout(_) => ("BRANCH", String::new()),
-            Bound::Branch(name) => (short(name), format!(" --branch {}", short(name))),
+            Bound::Branch(name) => (
+                short_branch(name),
+                format!(" --branch {}", short_branch(name)),
+            ),
         };
         let steps = vec![
             format!("move it, which is judged: git branch -f {branch} REV"),
@@ -124,14 +129,14 @@ fn judge(binding: &Binding) -> String {
         name.to_string_lossy()
     });
     let base = binding.base.short();
-    format!("{file}, bound to {} from {base}", named(&binding.to))
+    format!("{file}, bound to {} from {base}", binding.to)
 }
 
 /// The command that binds the contract again.
 fn bind(binding: &Binding) -> String {
     let branch = match &binding.to {
         Bound::Checkout(_) => String::new(),
-        Bound::Branch(name) => format!(" --branch {}", short(name)),
+        Bound::Branch(name) => format!(" --branch {}", short_branch(name)),
     };
     format!("provost hook bind {}{branch}", binding.contract)
 }
@@ -142,7 +147,7 @@ fn rebind(binding: &Binding) -> String {
 }
 
 /// The arguments of the process `id`; none if they cannot be read.
-pub(super) fn command_line(id: u32) -> Vec<String> {
+pub fn command_line(id: u32) -> Vec<String> {
     let bytes = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
     let words = bytes.split(|byte| *byte == 0);
     words
