@@ -6,6 +6,7 @@
 //! - A file that is not ours is never overwritten or removed.
 //! - A hook is written atomically.
 
+pub mod agent_settings;
 pub mod bindings;
 pub mod git_operation;
 pub mod git_request;
