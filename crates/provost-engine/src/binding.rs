@@ -12,11 +12,10 @@ mod bound_contract;
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 use provost_core::code::Code;
 use provost_core::object::{Oid, sha256};
 use provost_core::verdict::Verdict;
+use serde::{Deserialize, Serialize};
 
 pub use bound_contract::{BoundContract, HookStop};
 

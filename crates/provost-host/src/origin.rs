@@ -1,12 +1,13 @@
 //! Reads the start of a run from git: base, tree and policy.
 
-use crate::git::{GitError, Repository};
 use provost_core::code::Code;
 use provost_core::object::{Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::policy::{self, Policy};
 use provost_engine::opening::Origin;
 use provost_engine::ports::PortError;
+
+use crate::git::{GitError, Repository};
 
 #[derive(Debug, Clone, Copy)]
 pub struct GitOrigin<'a>(pub &'a Repository);

@@ -17,13 +17,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::git::index;
 use provost_core::gate::diff::{Reason, Sign};
 use provost_core::json::{self, ReadError};
 use provost_core::object::{ObjectFormat, Oid};
 use provost_core::path::RawPath;
 use provost_core::run::refs::KEPT;
 use serde::{Deserialize, Serialize};
+
+use crate::git::index;
 
 pub use files::Control;
 pub(crate) use files::read_file;

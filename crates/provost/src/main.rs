@@ -7,7 +7,6 @@
 
 mod answer;
 mod approval_text;
-mod cancel_request;
 mod change;
 mod cli;
 mod history;

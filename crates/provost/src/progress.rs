@@ -11,9 +11,9 @@ use provost_core::run::fact::Cancel;
 use provost_core::run::{Gate, State, Step};
 use provost_core::verdict::Verdict;
 use provost_engine::ports::{Observer, ObserverChoice, Progress};
+use provost_host::cancel_request::CancelRequest;
 use provost_host::clock;
 
-use crate::cancel_request::CancelRequest;
 use crate::show::{neutralise, one_line, width_of};
 
 /// Shows progress on stderr and reads the user's cancel requests.

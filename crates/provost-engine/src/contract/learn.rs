@@ -8,7 +8,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::why::{Row, diff_rows, widened};
 use provost_core::code::Code;
 use provost_core::contract::Contract;
 use provost_core::contract::document::{Document, Network};
@@ -19,6 +18,8 @@ use provost_core::run::judge::judge_tests;
 use provost_core::run::{Gate, State};
 use provost_core::scope::Scope;
 use provost_core::verdict::Verdict;
+
+use crate::why::{Row, diff_rows, widened};
 
 /// Gates that no contract affects: their refusals are final.
 const SETTLED: [Gate; 5] = [

@@ -3,10 +3,11 @@
 //! A rule is a code of Provost, with its page as help. A result is one refusal. It has a location
 //! if it is about a file of the repository.
 
-use crate::why::{Refusal, Row, Why};
 use provost_core::code::Code;
 use provost_core::run::State;
 use serde_json::{Value, json};
+
+use crate::why::{Refusal, Row, Why};
 
 pub const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 

@@ -1,8 +1,9 @@
 //! Why a run was refused, with the lines of its contract file.
 
-use crate::why::{Clause, Row, Why, Widening};
 use provost_core::document::lines::Lines;
 use serde::Serialize;
+
+use crate::why::{Clause, Row, Why, Widening};
 
 /// The file that the contract was read from.
 #[derive(Debug, Default)]

@@ -1,6 +1,5 @@
 //! The refusals of the diff gate, and the widening that would permit each.
 
-use super::{Clause, Row, Widening};
 use provost_core::gate::diff::{Reason, Sign, leaves_repository};
 use provost_core::json;
 use provost_core::path::{RawPath, RepoPath};
@@ -8,6 +7,8 @@ use provost_core::protect::{self, Protection};
 use provost_core::run::State;
 use provost_core::scope;
 use provost_core::verdict::Verdict;
+
+use super::{Clause, Row, Widening};
 
 const SCOPE: &str = "/allowed_paths";
 const FORBID: &str = "/x_provost/forbid";

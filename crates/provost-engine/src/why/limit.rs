@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Clause, Row, Widening};
 use provost_core::contract::limits::Asked;
 use provost_core::json;
 use provost_core::run::State;
 use provost_core::run::fact::Ending;
 use provost_core::run::judge::render_ending;
+
+use super::{Clause, Row, Widening};
 
 /// The longest time that a contract may ask for; see its rules.
 const LONGEST: u64 = 7 * 24 * 3600;

@@ -1,8 +1,6 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::*;
-use crate::tests::sample_runs::{any_changes, edit, ledger, link, opened, refused, typed};
 use provost_core::change::{Change, EXACT, Movement, Origin};
 use provost_core::contract::document::Permissions;
 use provost_core::contract::resolve;
@@ -10,6 +8,9 @@ use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::path::RawPath;
 use provost_core::run::Step;
 use provost_core::run::fact::{Ending, Judgement};
+
+use super::*;
+use crate::tests::sample_runs::{any_changes, edit, ledger, link, opened, refused, typed};
 
 /// The widening of each row, as `pointer +entry`.
 fn openings(why: &Why) -> Vec<String> {

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::git::ignore::Patterns;
 use provost_core::change::Node;
 use provost_core::object::{Mode, Oid};
 use provost_core::path::RawPath;
 
+use crate::git::ignore::Patterns;
 use crate::git::{GitError, Repository};
 
 /// The ignore rules of a tree, by the directory of their file.

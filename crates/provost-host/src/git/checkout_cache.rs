@@ -15,7 +15,6 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use crate::git::index::Entry;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_fs::stamp::{self, Stamp, StampBytes};
@@ -29,6 +28,7 @@ use super::file_list_cache::{self, Watch};
 use super::run::Place;
 use super::status::Lines;
 use super::submodules;
+use crate::git::index::Entry;
 
 /// Runtime directory of Provost, which is not watched.
 const RUNTIME: &[u8] = b".provost/";

@@ -13,7 +13,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::git::index;
 use provost_core::checkout::{ABSENT, CheckoutState, DirtyFile};
 use provost_core::object::{Kind, Mode, ObjectFormat, Oid};
 use provost_core::path::RawPath;
@@ -27,6 +26,7 @@ use super::file_list_cache::HERE;
 use super::run::{Place, failed, unexpected};
 use super::side_directory::SideGit;
 use super::{GitError, Repository, submodules, system};
+use crate::git::index;
 use crate::snapshot::read_file;
 
 /// The largest file whose content is hashed, in bytes; larger ones count as unreadable.

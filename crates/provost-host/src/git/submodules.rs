@@ -14,13 +14,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use crate::git::index::Entry;
 use provost_core::checkout::DirtyFile;
 use provost_core::object::Mode;
 use provost_core::path::RawPath;
 
 use super::status::named;
 use super::{GitError, Repository};
+use crate::git::index::Entry;
 
 /// How deeply nested a submodule may be to be read.
 pub(super) const DEEPEST: usize = 8;

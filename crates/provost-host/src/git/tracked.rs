@@ -2,15 +2,15 @@
 
 use std::path::{Component, Path};
 
-use crate::git::index;
 use provost_core::file_system_names::{Reading, fold};
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
+use provost_fs::stamp::{self, Stamp};
 
+use super::index;
 use super::run::Place;
 use super::{GitError, Repository};
 use crate::snapshot::read_file;
-use provost_fs::stamp::{self, Stamp};
 
 impl Repository {
     /// A path that git tracks at or below `root`, which lies in the main checkout; `None` if there

@@ -9,14 +9,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::git::ignore::Patterns;
-use crate::git::index::Entry;
 use provost_core::change::{Change, Node};
 use provost_core::gate::diff::Reason;
 use provost_core::path::RawPath;
 
 use super::layers::Layers;
 use super::{Found, Request};
+use crate::git::ignore::Patterns;
+use crate::git::index::Entry;
 use crate::snapshot::{Layout, read_file};
 
 /// The largest file of ignore rules, or of settings, that is read, in bytes.

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::git::index::Entry;
 use provost_core::change::{Change, EXACT, Finding, Movement, Node, Origin};
 use provost_core::gate::diff::Reason;
 use provost_core::object::{Kind, Mode, Oid};
@@ -11,6 +10,7 @@ use provost_core::wording::counted;
 
 use super::{Found, InspectError, chain};
 use crate::capture;
+use crate::git::index::Entry;
 use crate::git::{GitError, Repository};
 use crate::snapshot::{Layout, Presence, Snapshot, read_index};
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use provost_core::change::{Change, Node};
 use provost_core::object::{Mode, ObjectFormat};
 use provost_core::path::RawPath;
+use provost_fs::stamp::Stamp;
 
 use super::checkout::Written;
-use provost_fs::stamp::Stamp;
 
 /// Bytes of the header: signature, version, number of entries.
 const HEAD: usize = 12;

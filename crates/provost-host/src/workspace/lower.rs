@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::git::index::{self, Entry};
 use provost_core::change::Node;
 use provost_core::object::{ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
@@ -13,6 +12,7 @@ use super::directory_cache::{self, Collected, DirectoryCache, HeldDirectory, Wan
 use super::{WorkspaceError, checkout, make_private, system};
 use crate::cache;
 use crate::git::Repository;
+use crate::git::index::{self, Entry};
 use crate::snapshot::read_file;
 
 /// The index, beside the files.

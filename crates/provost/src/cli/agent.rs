@@ -11,12 +11,12 @@ use provost_core::gate::command;
 use provost_core::policy::Policy;
 use provost_engine::opening::Origin as _;
 use provost_host::agent;
+use provost_host::origin::GitOrigin;
 use serde::Serialize;
 
 use crate::answer::{Answered, Failure, Outcome};
 use crate::places::Places;
 use crate::show::{Reader, one_line};
-use provost_host::origin::GitOrigin;
 
 /// List the available agents, or try one.
 #[derive(Subcommand)]

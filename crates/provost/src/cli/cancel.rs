@@ -9,11 +9,11 @@ use provost_core::exit::Exit;
 use provost_core::run::State;
 use provost_core::run::fact::Cancel;
 use provost_engine::query::{self, RunArchive as _};
+use provost_host::cancel_request::CancelRequest;
 use provost_host::clock;
 
 use super::resume;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::cancel_request::CancelRequest;
 use crate::places::Places;
 use crate::show::Reader;
 use crate::{report, session};
@@ -49,7 +49,7 @@ pub(super) fn run(ended: &Ended, reader: Reader) -> Outcome {
         return Err(query::nothing(&run_id).into());
     }
     query::require_own(&place, &run_id)?;
-    let request = CancelRequest::of(&place, &run_id);
+    let request = CancelRequest::of(&place.root, &run_id);
     request.leave(&Cancel {
         by: Some(session::person()?),
         at: clock::now(),

@@ -24,6 +24,7 @@ use provost_engine::chain::{
 use provost_engine::drive;
 use provost_engine::opening::{self, Agent, Origin as _};
 use provost_host::machine;
+use provost_host::origin::GitOrigin;
 use serde_json::json;
 
 use super::net::{Again, Net};
@@ -36,7 +37,6 @@ use crate::session::{KeySigner, SystemClock, lock};
 use crate::show::{Reader, neutralise};
 use crate::stores::{self, Expected};
 use part_runner::PartThreads;
-use provost_host::origin::GitOrigin;
 
 /// Run several contracts, some of which start from the results of others.
 #[derive(Args)]

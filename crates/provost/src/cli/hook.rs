@@ -18,12 +18,12 @@ use provost_engine::opening::Origin as _;
 use provost_engine::ports::PortError;
 use provost_engine::query::short_branch;
 use provost_host::hooks::{self, Asks, GitHook, HOOKS, Standing, bindings};
+use provost_host::origin::GitOrigin;
 use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
 use crate::places::Places;
-use provost_host::origin::GitOrigin;
 
 #[derive(Subcommand)]
 #[command(defer = true)]

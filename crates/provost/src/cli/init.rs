@@ -17,6 +17,7 @@ use provost_core::policy::{self, FILE as POLICY};
 use provost_engine::opening::Origin as _;
 use provost_fs::atomic;
 use provost_host::git::Repository;
+use provost_host::origin::GitOrigin;
 use provost_host::project::dependencies::{self, Dependencies};
 use provost_host::project::{self, Project};
 use serde::Serialize;
@@ -27,7 +28,6 @@ use crate::input;
 use crate::places::Places;
 use crate::show::{neutralise, one_line};
 use crate::user_consent;
-use provost_host::origin::GitOrigin;
 
 /// A directory or file that this command creates.
 #[derive(Serialize)]

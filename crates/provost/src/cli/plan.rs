@@ -20,6 +20,7 @@ use provost_engine::plan::{self, Made, Planned, Request, Task};
 use provost_engine::ports::{Control, Observer as _, ObserverChoice, Progress, Watch};
 use provost_fs::atomic;
 use provost_host::machine::{self, Machine};
+use provost_host::origin::GitOrigin;
 use provost_host::{agent, cache, clock, ids, process_owner, workspace as host};
 use serde_json::json;
 
@@ -36,7 +37,6 @@ use crate::session::{KeySigner, SystemClock, lock};
 use crate::show::{Reader, neutralise, print_message};
 use crate::stores;
 use crate::user_consent;
-use provost_host::origin::GitOrigin;
 
 /// Have an agent write a contract for a request; nothing is run.
 #[derive(Args)]

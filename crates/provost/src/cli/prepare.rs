@@ -9,6 +9,7 @@ use provost_engine::opening::Origin as _;
 use provost_engine::ports::{Control, Observer as _, ObserverChoice, Progress, Watch};
 use provost_host::cache;
 use provost_host::machine::Machine;
+use provost_host::origin::GitOrigin;
 use serde_json::json;
 
 use crate::answer::{Answer, Outcome};
@@ -17,7 +18,6 @@ use crate::progress::ProgressObserver;
 use crate::show::Reader;
 use crate::user_consent;
 use crate::{report, traffic};
-use provost_host::origin::GitOrigin;
 
 // Prepare dependencies for sandboxes that have no network, as `provost.toml` says.
 #[derive(Args)]

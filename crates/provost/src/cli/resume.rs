@@ -6,12 +6,12 @@ use provost_core::exit::Exit;
 use provost_core::net::credential::Credential;
 use provost_core::wording::counted;
 use provost_engine::query::{self, RunArchive as _, Stage, Surroundings};
+use provost_host::cancel_request::CancelRequest;
 use serde_json::{Value, json};
 
 use super::cancel;
 use super::net::Again;
 use crate::answer::{Answer, Failure, Outcome};
-use crate::cancel_request::CancelRequest;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session::Session;
@@ -152,7 +152,7 @@ pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Ans
     let place = Places::find()?;
     let bundle = place.run(run_id);
     let mut observer = ProgressObserver::new(reader == Reader::Program);
-    observer.listen(CancelRequest::of(&place, run_id));
+    observer.listen(CancelRequest::of(&place.root, run_id));
     let mut session = Session::open(place, run_id)?;
     if let Go::On(command, named) = go {
         let brokered = session.brokered()?;

@@ -8,6 +8,7 @@ use provost_engine::bundle::verify;
 use provost_engine::opening::{RetryRequest, again};
 use provost_engine::query::{self, Stage};
 use provost_host::bundle::Directory;
+use provost_host::origin::GitOrigin;
 use provost_host::{clock, ids};
 
 use super::run::{start, workspace};
@@ -20,7 +21,6 @@ use crate::report;
 use crate::session;
 use crate::show::Reader;
 use crate::user_consent;
-use provost_host::origin::GitOrigin;
 
 /// Retry a run that is over, with the same contract, agent and reviewer.
 #[derive(Args)]

@@ -20,6 +20,7 @@ use provost_core::tier::Tier;
 use provost_engine::drive::Source;
 use provost_engine::opening::{self, Request};
 use provost_engine::ports::PortError;
+use provost_host::origin::GitOrigin;
 use provost_host::{clock, ids};
 use serde_json::Value;
 
@@ -34,7 +35,6 @@ use crate::progress::ProgressObserver;
 use crate::session;
 use crate::show::Reader;
 use crate::user_consent;
-use provost_host::origin::GitOrigin;
 
 /// Run an agent under contract and judge the result.
 #[derive(Args)]

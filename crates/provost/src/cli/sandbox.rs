@@ -15,6 +15,7 @@ use provost_core::size;
 use provost_core::tier::Tier;
 use provost_engine::opening::Origin as _;
 use provost_host::machine::user_toolchain;
+use provost_host::origin::GitOrigin;
 use provost_host::sandbox::{
     self, Command, Control, Ended, How, Launcher, Network, Profile, SandboxError, Stdin,
 };
@@ -28,7 +29,6 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
 use crate::show::{Reader, print_message};
 use crate::traffic;
-use provost_host::origin::GitOrigin;
 
 // Run any command in the same sandbox as an agent: no home, no network but what is granted,
 // nothing but the system's programs, your toolchains and what is allowed.

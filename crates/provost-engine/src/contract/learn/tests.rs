@@ -1,13 +1,14 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::*;
-use crate::tests::sample_runs::{any_changes, edit, ledger, opened, refused, typed};
 use provost_core::contract::resolve;
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::net::traffic::Traffic;
 use provost_core::run::Step;
 use provost_core::run::fact::{AgentRun, Ending, Fact, ResultFile, Stream};
+
+use super::*;
+use crate::tests::sample_runs::{any_changes, edit, ledger, opened, refused, typed};
 
 fn resolved(document: Document) -> Contract {
     let policy = CommandPolicy::shipped().unwrap();

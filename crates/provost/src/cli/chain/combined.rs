@@ -16,13 +16,13 @@ use provost_engine::ports::{
 };
 use provost_host::ids;
 use provost_host::machine::Machine;
+use provost_host::origin::GitOrigin;
 
 use super::super::run::workspace;
 use crate::answer::Failure;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session::{self, SystemClock};
-use provost_host::origin::GitOrigin;
 
 /// The verdict of the commands; their output is kept in `directory`.
 pub(super) fn test(
@@ -31,11 +31,11 @@ pub(super) fn test(
     observer: &mut ProgressObserver,
 ) -> Result<Verdict, PortError> {
     let bug = |reason: &str| PortError::new(Code::Bug, reason);
-    let place = Places::find().map_err(port)?;
+    let place = Places::find().map_err(Failure::into_port_error)?;
     let state = opened(&place, order)?;
     let contract = state.contract.clone();
     let contract = contract.map_err(|_| bug("the contract that was split cannot be read"))?;
-    let cache = place.cache().map_err(port)?.to_owned();
+    let cache = place.cache().map_err(Failure::into_port_error)?.to_owned();
     let mut machine = Machine::new(place.repo, &cache, directory, &order.run_id);
     let tree = Target::tree(&mut machine, &order.commit)?;
     let base = state.opened.base_tree.clone();
@@ -88,8 +88,8 @@ fn opened(place: &Places, order: &CombinedResults) -> Result<State, PortError> {
         agent: Agent::Typed("true".to_owned()),
         review: None,
         credentials: Vec::new(),
-        workspace: workspace().map_err(port)?,
-        owner: session::owner().map_err(port)?,
+        workspace: workspace().map_err(Failure::into_port_error)?,
+        owner: session::owner().map_err(Failure::into_port_error)?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let opened = opening::opening(&GitOrigin(&place.repo), request)?;
@@ -97,10 +97,6 @@ fn opened(place: &Places, order: &CombinedResults) -> Result<State, PortError> {
     let event = fact.event(&names, 1, SystemClock.timestamp());
     let state = State::fold(&[Head::genesis().append(event)]);
     state.map_err(|error| PortError::of(Code::Bug, error))
-}
-
-fn port(failure: Failure) -> PortError {
-    PortError::new(failure.code, failure.reason)
 }
 
 /// A watch without a lease: the parts are sealed and hold none.

@@ -20,19 +20,19 @@ use provost_engine::chain::{
 use provost_engine::opening::{self, Agent, Request};
 use provost_engine::ports::{ObserverChoice, PortError};
 use provost_engine::query::{self, RunArchive as _, Stage};
+use provost_host::cancel_request::CancelRequest;
 use provost_host::git::{Expected, GitError, Merged, Person};
+use provost_host::origin::GitOrigin;
 use provost_host::{clock, ids};
 
 use super::super::run::{start, workspace};
 use super::combined;
 use crate::answer::Failure;
-use crate::cancel_request::CancelRequest;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session::{self, Session};
 use crate::show::Reader;
 use crate::user_consent::{self, Sent};
-use provost_host::origin::GitOrigin;
 
 /// The agents of every node.
 #[derive(Clone)]
@@ -237,7 +237,7 @@ fn begin(order: NodeStart, agents: &NodeAgents) -> Result<End, Failure> {
     user_consent::to_run(&place, &opened, &typed)?;
     start::check(&opened, None)?;
     let mut observer = ProgressObserver::new(true);
-    observer.listen(CancelRequest::of(&place, &names.run_id));
+    observer.listen(CancelRequest::of(&place.root, &names.run_id));
     let session = Session::create(place, &names)?;
     let state = session.run(&names, opened, None, &mut observer)?;
     observer.close_request(&state);
@@ -258,7 +258,7 @@ fn take_up(run_id: &str, agents: &NodeAgents) -> Result<Option<End>, Failure> {
         return end(&query::state(&place, run_id)?).map(Some);
     }
     let mut observer = ProgressObserver::new(true);
-    observer.listen(CancelRequest::of(&place, run_id));
+    observer.listen(CancelRequest::of(&place.root, run_id));
     let mut session = Session::open(place, run_id)?;
     let brokered = session.brokered()?;
     let (typed, others): (Vec<&Credential>, Vec<&Credential>) =

@@ -12,6 +12,7 @@ use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::path::RepoPath;
 use provost_core::verdict::Verdict;
 use provost_engine::opening::{self, Agent, Origin as _, Preflight};
+use provost_host::origin::GitOrigin;
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -19,7 +20,6 @@ use crate::cli::run::start::refuse_secrets;
 use crate::input;
 use crate::places::Places;
 use crate::show::one_line;
-use provost_host::origin::GitOrigin;
 
 #[derive(Args)]
 #[command(after_help = "Example:

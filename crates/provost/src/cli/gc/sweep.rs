@@ -17,6 +17,7 @@ use provost_engine::retention::{CACHED, Fate};
 use provost_host::cache;
 use provost_host::git::{Checkout, GitError};
 use provost_host::machine::layer_keys;
+use provost_host::origin::GitOrigin;
 use provost_host::workspace::{self, Collected, Layers, Lowers, ROOM, Wanted, WorkspaceError};
 
 use super::records::{self, Kept};
@@ -27,7 +28,6 @@ use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session;
 use crate::stores::DriverGuard;
-use provost_host::origin::GitOrigin;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {

@@ -4,10 +4,10 @@ use provost_core::code::Code;
 use provost_core::run::fact::{Names, Opened};
 use provost_engine::drive::{self, Source};
 use provost_engine::query;
+use provost_host::cancel_request::CancelRequest;
 use provost_host::{agent, machine};
 
 use crate::answer::{Failure, Outcome};
-use crate::cancel_request::CancelRequest;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::report;
@@ -64,7 +64,7 @@ pub(in crate::cli) fn start(
     mut observer: ProgressObserver,
 ) -> Outcome {
     let bundle = place.run(&names.run_id);
-    observer.listen(CancelRequest::of(&place, &names.run_id));
+    observer.listen(CancelRequest::of(&place.root, &names.run_id));
     let session = Session::create(place, names)?;
     observer.line(&format!("run {}", names.run_id));
     let state = session.run(names, opened, source, &mut observer);

@@ -6,34 +6,35 @@
 use std::fs::{self, DirBuilder, File};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use provost_core::code::Code;
 use provost_core::json;
 use provost_core::run::fact::Cancel;
+use provost_engine::ports::PortError;
 
-use crate::answer::Failure;
-use crate::places::Places;
+use crate::clock;
 
 /// The file of the cancel request of one run.
 #[derive(Debug, Clone)]
-pub(crate) struct CancelRequest {
+pub struct CancelRequest {
     directory: PathBuf,
     file: PathBuf,
 }
 
 impl CancelRequest {
-    pub(crate) fn of(place: &Places, run_id: &str) -> Self {
-        let directory = place.root.join("cancel");
+    /// The request in the runtime root `root`.
+    pub fn of(root: &Path, run_id: &str) -> Self {
+        let directory = root.join("cancel");
         let file = directory.join(format!("{run_id}.json"));
         Self { directory, file }
     }
 
     /// Writes the request, unless there is one already.
-    pub(crate) fn leave(&self, cancel: &Cancel) -> Result<(), Failure> {
+    pub fn leave(&self, cancel: &Cancel) -> Result<(), PortError> {
         let wrong = |error: &dyn std::error::Error| {
             let reason = format!("`{}`: {error}", self.file.display());
-            Failure::new(Code::HostFailed, reason)
+            PortError::new(Code::HostFailed, reason)
         };
         let text = serde_json::to_vec(cancel).map_err(|error| wrong(&error))?;
         let mut directory = DirBuilder::new();
@@ -52,12 +53,12 @@ impl CancelRequest {
         made.map_err(|error| wrong(&error))
     }
 
-    pub(crate) fn is_there(&self) -> bool {
+    pub fn is_there(&self) -> bool {
         self.file.exists()
     }
 
     /// The request; one that cannot be read names no person.
-    pub(crate) fn read(&self) -> Option<Cancel> {
+    pub fn read(&self) -> Option<Cancel> {
         if !self.is_there() {
             return None;
         }
@@ -65,13 +66,13 @@ impl CancelRequest {
         let read = read.and_then(|bytes| json::parse_as(&bytes).ok());
         Some(read.unwrap_or_else(|| Cancel {
             by: None,
-            at: provost_host::clock::now(),
+            at: clock::now(),
             reason: String::new(),
         }))
     }
 
     /// Removes the request after the run has ended.
-    pub(crate) fn forget(&self) {
+    pub fn forget(&self) {
         // A leftover request of an ended run has no effect.
         let _ = fs::remove_file(&self.file);
     }
