@@ -16,6 +16,7 @@ pub mod hooks;
 pub mod ids;
 pub mod inspect;
 pub mod inventory;
+pub mod kept_work;
 pub mod keys;
 pub mod machine;
 pub mod origin;

@@ -11,7 +11,6 @@ mod change;
 mod cli;
 mod history;
 mod input;
-mod kept_work;
 mod lens;
 mod mcp;
 mod output;

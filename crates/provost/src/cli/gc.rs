@@ -20,13 +20,12 @@ use provost_core::wording::counted;
 use provost_core::{size, time};
 use provost_engine::query::{self, Landed, RunArchive as _};
 use provost_engine::retention::{self, Candidate, Fate, Reason, RetentionRequest, Standing};
-use provost_host::clock;
+use provost_host::{clock, kept_work};
 use serde_json::{Value, json};
 
 use super::duration::seconds;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::history;
-use crate::kept_work;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::show::Reader;
@@ -207,7 +206,7 @@ fn known(place: &Places) -> Result<Vec<Known>, Failure> {
     runs.reverse();
     let names: Vec<&str> = runs.iter().map(String::as_str).collect();
     let landed = query::landed(place, &names);
-    let kept = kept_work::unlanded(place)?;
+    let kept = kept_work::unlanded(&place.repo, place)?;
     let with = |salvaged: bool| -> BTreeSet<&str> {
         let of_kind = kept.iter().filter(|kept| kept.is_salvaged() == salvaged);
         of_kind.map(kept_work::KeptWork::run_id).collect()

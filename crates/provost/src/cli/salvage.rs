@@ -6,10 +6,10 @@ use provost_core::object::Oid;
 use provost_core::run::refs::KEPT;
 use provost_engine::query;
 use provost_host::git::{Expected, GitError};
+use provost_host::kept_work::{self, KeptWork};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Failure, Outcome};
-use crate::kept_work::{self, KeptWork};
 use crate::places::Places;
 use crate::show::headline;
 
@@ -45,7 +45,7 @@ pub(super) fn run(salvage: &Salvage) -> Outcome {
 fn list(place: &Places) -> Outcome {
     let mut text = String::new();
     let mut rows = Vec::new();
-    for kept in kept_work::unlanded(place)? {
+    for kept in kept_work::unlanded(&place.repo, place)? {
         let run_id = kept.run_id();
         let state = query::state(place, run_id).ok();
         let word = match state.as_ref().and_then(|state| state.finished.as_ref()) {
@@ -84,7 +84,7 @@ fn put_back(place: &Places, run: &str) -> Outcome {
     if place.run(&run_id).symlink_metadata().is_ok() {
         query::require_own(place, &run_id)?;
     }
-    let mut kept = kept_work::unlanded(place)?;
+    let mut kept = kept_work::unlanded(&place.repo, place)?;
     kept.retain(|kept| kept.name == run || kept.run_id() == run_id);
     if kept.is_empty() {
         let landed = query::landed(place, &[&run_id]);

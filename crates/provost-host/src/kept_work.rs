@@ -4,26 +4,25 @@ use std::collections::BTreeMap;
 
 use provost_core::object::Oid;
 use provost_core::run::refs::{self, Kind};
-use provost_engine::query::{self, Landed};
+use provost_engine::query::{self, Landed, RunArchive};
 
-use crate::answer::Failure;
-use crate::places::Places;
+use crate::git::{GitError, Repository};
 
 /// Work that one of our refs keeps.
 #[derive(Debug, Clone)]
-pub(crate) struct KeptWork {
+pub struct KeptWork {
     /// The ref: `refs/provost/KIND/RUN/ATTEMPT`.
-    pub(crate) name: String,
-    pub(crate) commit: Oid,
+    pub name: String,
+    pub commit: Oid,
 }
 
 impl KeptWork {
-    pub(crate) fn run_id(&self) -> &str {
+    pub fn run_id(&self) -> &str {
         refs::run_of(&self.name).unwrap_or_default()
     }
 
     /// Whether it was salvaged from an attempt that was interrupted.
-    pub(crate) fn is_salvaged(&self) -> bool {
+    pub fn is_salvaged(&self) -> bool {
         self.name.starts_with(Kind::Salvaged.prefix())
     }
 }
@@ -31,19 +30,18 @@ impl KeptWork {
 /// All work that is kept and not on its branch, by the name of its ref.
 ///
 /// If it cannot be determined whether work has landed, it is listed: no work may be overlooked.
-pub(crate) fn unlanded(place: &Places) -> Result<Vec<KeptWork>, Failure> {
+pub fn unlanded(repo: &Repository, archive: &dyn RunArchive) -> Result<Vec<KeptWork>, GitError> {
     let mut kept = Vec::new();
     for prefix in [Kind::Salvaged.prefix(), Kind::Captured.prefix()] {
-        let refs = place.repo.refs(prefix);
-        let refs = refs?;
+        let refs = repo.refs(prefix)?;
         kept.extend(
             refs.into_iter()
                 .map(|(name, commit)| KeptWork { name, commit }),
         );
     }
     let runs: Vec<&str> = kept.iter().map(KeptWork::run_id).collect();
-    let landed = query::landed(place, &runs);
-    kept.retain(|one| !has_landed(one, &landed) && !is_empty(place, one));
+    let landed = query::landed(archive, &runs);
+    kept.retain(|one| !has_landed(one, &landed) && !is_empty(repo, one));
     Ok(kept)
 }
 
@@ -54,13 +52,13 @@ fn has_landed(kept: &KeptWork, landed: &BTreeMap<String, Landed>) -> bool {
 }
 
 /// Whether the commit changes nothing: all work is in its base.
-fn is_empty(place: &Places, kept: &KeptWork) -> bool {
+fn is_empty(repo: &Repository, kept: &KeptWork) -> bool {
     let tree = |rev: &str| {
-        let commit = place.repo.resolve(rev)?;
-        place.repo.commit_tree(&commit)
+        let commit = repo.resolve(rev)?;
+        repo.commit_tree(&commit)
     };
     let parent = format!("{}^", kept.commit);
-    match (place.repo.commit_tree(&kept.commit), tree(&parent)) {
+    match (repo.commit_tree(&kept.commit), tree(&parent)) {
         (Ok(own), Ok(base)) => own == base,
         _ => false,
     }
