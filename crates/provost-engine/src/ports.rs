@@ -124,7 +124,7 @@ pub trait Host {
     /// Runs the agent until it exits or `watch` ends it.
     fn agent(
         &mut self,
-        agent: &effect::Agent,
+        agent: &effect::AgentEffect,
         watch: &mut dyn Watch,
     ) -> Result<AgentRun, PortError>;
 

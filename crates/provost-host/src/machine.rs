@@ -246,7 +246,7 @@ impl Host for Machine {
 
     fn agent(
         &mut self,
-        order: &effect::Agent,
+        order: &effect::AgentEffect,
         watch: &mut dyn Watch,
     ) -> Result<AgentRun, PortError> {
         let directory = self.places.attempt(order.attempt);

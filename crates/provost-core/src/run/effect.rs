@@ -46,7 +46,7 @@ pub enum Effect {
     /// Probe the sandboxes of this run.
     Selftest(Box<Selftest>),
     /// Run this agent.
-    Agent(Box<Agent>),
+    Agent(Box<AgentEffect>),
     /// Turn its workspace into a tree.
     Capture(Capture),
     /// Run this reviewer.
@@ -110,7 +110,7 @@ pub struct Workspace {
 
 /// An agent, and its sandbox.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Agent {
+pub struct AgentEffect {
     /// The id of the run, as the agent sees it.
     pub run_id: String,
     pub attempt: u32,
@@ -206,7 +206,7 @@ pub struct InputFile {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selftest {
     /// The user of the first one.
-    pub agent: Agent,
+    pub agent: AgentEffect,
     /// The user of the second one.
     pub acceptance: Accept,
     /// The paths that the agent may write.

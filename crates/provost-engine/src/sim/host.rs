@@ -209,7 +209,7 @@ impl Host for SimHost {
 
     fn agent(
         &mut self,
-        agent: &effect::Agent,
+        agent: &effect::AgentEffect,
         watch: &mut dyn Watch,
     ) -> Result<AgentRun, PortError> {
         self.refuse(Step::Agent)?;

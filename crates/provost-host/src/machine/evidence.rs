@@ -5,7 +5,7 @@ use std::fs;
 use provost_core::code::Code;
 use provost_core::object::sha256;
 use provost_core::path::is_segment;
-use provost_core::run::effect::Agent;
+use provost_core::run::effect::AgentEffect;
 use provost_engine::ports::PortError;
 
 use super::{Machine, host};
@@ -15,7 +15,7 @@ pub(super) const COPIES: &str = "evidence";
 
 impl Machine {
     /// Replaces the copies; fails unless each has exactly the bytes that the contract names.
-    pub(super) fn copy_evidence(&self, agent: &Agent) -> Result<(), PortError> {
+    pub(super) fn copy_evidence(&self, agent: &AgentEffect) -> Result<(), PortError> {
         if agent.evidence.is_empty() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use provost_core::contract::document::Filesystem;
 use provost_core::net::credential::{Credential, DUMMY};
 use provost_core::path::{RawPath, RepoPath};
 pub(super) use provost_core::run::effect::TREE;
-use provost_core::run::effect::{Agent, NamedBy};
+use provost_core::run::effect::{AgentEffect, NamedBy};
 use provost_core::tier::Tier;
 use provost_engine::ports::PortError;
 
@@ -92,7 +92,7 @@ pub fn outlet(credentials: &[Credential]) -> Result<Outlet, PortError> {
 
 impl Machine {
     /// The sandbox of the agent.
-    pub(super) fn agent_profile(&self, agent: &Agent) -> Result<Profile, PortError> {
+    pub(super) fn agent_profile(&self, agent: &AgentEffect) -> Result<Profile, PortError> {
         let directory = self.places.attempt(agent.attempt);
         let mut workspace = self.mounted(&directory)?;
         let reads = agent.contract.tool_permissions.filesystem == Filesystem::ReadOnly;
@@ -199,7 +199,7 @@ impl Machine {
     ///
     /// The result is kept: the profile is built twice, for the self-test and for the agent, and a
     /// search through a large tree takes longer than the start of a sandbox.
-    fn walled(&self, agent: &Agent) -> Result<BTreeSet<PathBuf>, PortError> {
+    fn walled(&self, agent: &AgentEffect) -> Result<BTreeSet<PathBuf>, PortError> {
         let mut last = self.walled.borrow_mut();
         if let Some((tree, walls, walled)) = &*last
             && *tree == agent.tree

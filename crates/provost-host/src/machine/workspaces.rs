@@ -105,7 +105,7 @@ impl Machine {
 
     /// Locks the lower layer of the attempt's workspace; a driver that took the run over has not
     /// done so yet.
-    pub(super) fn stand(&mut self, agent: &effect::Agent) -> Result<(), PortError> {
+    pub(super) fn stand(&mut self, agent: &effect::AgentEffect) -> Result<(), PortError> {
         let directory = self.places.attempt(agent.attempt);
         let left = workspace::left_in(&directory);
         if self.lower.is_none() && matches!(left, Some(Source::Upper(_))) {

@@ -1,7 +1,7 @@
 //! Derives the inputs of a step from the state of the run.
 
 use super::{
-    Accept, Adaptation, Agent, Base, Capture, Clean, CommitText, Effect, Extent, Fix, Keep, Merge,
+    Accept, Adaptation, AgentEffect, Base, Capture, Clean, CommitText, Effect, Extent, Fix, Keep, Merge,
     NamedBy, NoEffect, Prepare, Publish, ReadOnlyRun, Review, Salvage, Selftest, Workspace,
     WriteProtection,
 };
@@ -179,7 +179,7 @@ impl State {
         Ok(&captured.tree)
     }
 
-    fn agent_effect(&self) -> Result<Agent, NoEffect> {
+    fn agent_effect(&self) -> Result<AgentEffect, NoEffect> {
         let contract = self.held_to()?;
         let (task, attempt) = (self.task_id(), self.attempt);
         let file = |name: &str, kind: &str| format!("agent/{task}/{name}.{attempt}.{kind}");
@@ -198,7 +198,7 @@ impl State {
         // Such an agent cannot work without its model, whatever else is denied.
         let model = adaptation.as_ref().and_then(Adaptation::model);
         net.extend(model.filter(|model| !contract.net.contains(model)).cloned());
-        Ok(Agent {
+        Ok(AgentEffect {
             run_id: self.names.run_id.clone(),
             attempt,
             base: self.base(),

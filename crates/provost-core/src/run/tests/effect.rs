@@ -3,7 +3,7 @@ use crate::change::{Finding, FindingKind};
 use crate::contract::document::{Extension, Permissions};
 use crate::path::RepoPath;
 use crate::protect::table;
-use crate::run::effect::{Agent, Clean, Effect, Extent, NoEffect};
+use crate::run::effect::{AgentEffect, Clean, Effect, Extent, NoEffect};
 use crate::run::fact::{Placed, WorkspaceKind};
 
 fn placed() -> Vec<Fact> {
@@ -31,7 +31,7 @@ fn clean(facts: &[Vec<Fact>]) -> Clean {
     }
 }
 
-fn agent_of(state: &State) -> Agent {
+fn agent_of(state: &State) -> AgentEffect {
     match state.effect(Step::Agent) {
         Ok(Effect::Agent(agent)) => *agent,
         other => panic!("{other:?}"),
