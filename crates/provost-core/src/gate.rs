@@ -3,7 +3,7 @@
 //! [`State::judge`](crate::run::State::judge) asks them for a run. Where each of them decides:
 //!
 //! - policy: `contract/check.rs`, with `run/judge.rs` for this repository and agent; whether a
-//!   person must approve first is in `run/consent.rs`
+//!   person must approve first is in `run/judge/consent.rs`
 //! - sandbox, agent, tree: `run/judge.rs`
 //! - output: `run/judge/output.rs`
 //! - diff: [`diff`], which `provost check diff` calls too

@@ -11,7 +11,6 @@
 //! - A contract that needs approval waits for it before any step starts.
 //! - A refused attempt that is being fixed stays in the state with its refusal; see [`fix`].
 
-mod consent;
 pub mod cross_tests;
 pub mod effect;
 pub mod fact;

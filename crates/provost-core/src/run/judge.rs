@@ -3,6 +3,7 @@
 //! Every gate fails closed: a fact that is not there is a refusal.
 
 mod acceptance;
+mod consent;
 mod output;
 mod program;
 mod read_only_agent;

@@ -1,8 +1,8 @@
 //! Derives the inputs of a step from the state of the run.
 
 use super::{
-    Accept, Adaptation, AgentEffect, Base, Capture, Clean, CommitText, Effect, Extent, Fix, Keep, Merge,
-    NamedBy, NoEffect, Prepare, Publish, ReadOnlyRun, Review, Salvage, Selftest, Workspace,
+    Accept, Adaptation, AgentEffect, Base, Capture, Clean, CommitText, Effect, Extent, Fix, Keep,
+    Merge, NamedBy, NoEffect, Prepare, Publish, ReadOnlyRun, Review, Salvage, Selftest, Workspace,
     WriteProtection,
 };
 use std::fmt::Write as _;

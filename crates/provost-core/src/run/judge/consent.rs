@@ -2,12 +2,11 @@
 
 use serde_json::json;
 
-use super::fact::Fact;
-use super::state::Misplaced;
-use super::{Gate, Next, State};
 use crate::approval::{Approval, Question, Rejection};
 use crate::code::Code;
 use crate::contract;
+use crate::run::fact::Fact;
+use crate::run::{Gate, Misplaced, Next, State};
 use crate::time;
 use crate::verdict::Verdict;
 use crate::wording::counted;
@@ -35,7 +34,7 @@ impl State {
     }
 
     /// The next step before the policy gate can judge a contract that follows every rule.
-    pub(super) fn consent(&self) -> Option<Next> {
+    pub(in crate::run) fn consent(&self) -> Option<Next> {
         // A contract that breaks a rule is refused without a question.
         if self.contract.is_err() || self.approval.is_some() {
             return None;
@@ -70,7 +69,7 @@ impl State {
     }
 
     /// The policy gate: every rule is followed, and a person approved where required.
-    pub(super) fn judge_policy(&self) -> Verdict {
+    pub(in crate::run) fn judge_policy(&self) -> Verdict {
         let verdict = contract::judge(&[]);
         let Some(question) = self.question() else {
             return verdict;
@@ -89,7 +88,7 @@ impl State {
     }
 
     /// Applies a question or an answer, if it is possible in this state.
-    pub(super) fn apply_answer(&mut self, fact: Fact) -> Result<(), Misplaced> {
+    pub(in crate::run) fn apply_answer(&mut self, fact: Fact) -> Result<(), Misplaced> {
         let next = self.next();
         let digest = self.question().map(|it| it.digest()).unwrap_or_default();
         match fact {
