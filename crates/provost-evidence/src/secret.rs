@@ -29,14 +29,14 @@ pub use planted::{Planted, describe};
 pub use scrub::Scrubber;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Secret {
+pub struct FoundSecret {
     /// The range in bytes: the value, not the name it is assigned to.
     pub range: Range<usize>,
-    pub kind: Kind,
+    pub kind: SecretKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum SecretKind {
     /// A private key with its PEM armour.
     PrivateKey,
     /// A token with the known prefix of a service.
@@ -49,7 +49,7 @@ pub enum Kind {
     Assigned,
 }
 
-impl Kind {
+impl SecretKind {
     pub fn words(self) -> &'static str {
         match self {
             Self::PrivateKey => "a private key",
@@ -62,12 +62,12 @@ impl Kind {
 }
 
 /// The secrets in `text`, in order; none overlaps another.
-pub fn find(text: &str) -> Vec<Secret> {
+pub fn find(text: &str) -> Vec<FoundSecret> {
     let mut found = Vec::new();
     shape::find(text, &mut found);
     assigned::find(text, &mut found);
     found.sort_by_key(|secret| (secret.range.start, secret.kind));
-    let mut apart: Vec<Secret> = Vec::new();
+    let mut apart: Vec<FoundSecret> = Vec::new();
     for secret in found {
         match apart.last_mut() {
             Some(last) if secret.range.start < last.range.end => {

@@ -1,6 +1,6 @@
 //! Finds values that are assigned to the name of a secret.
 
-use super::{Kind, Secret, is_placeholder};
+use super::{FoundSecret, SecretKind, is_placeholder};
 
 /// The endings of secrets' names, without case, dashes and underscores.
 const NAMES: &[&str] = &[
@@ -40,7 +40,7 @@ enum Sign {
     Flag,
 }
 
-pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
+pub(super) fn find(text: &str, found: &mut Vec<FoundSecret>) {
     let is_name_byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -72,9 +72,9 @@ pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
         if let Some(value) = value_after(text, at, name.starts_with("--"))
             && is_secret(text, start, name, ending, &value)
         {
-            found.push(Secret {
+            found.push(FoundSecret {
                 range: value.start..value.start + value.text.len(),
-                kind: Kind::Assigned,
+                kind: SecretKind::Assigned,
             });
             at = value.start + value.text.len();
         }

@@ -3,7 +3,7 @@
 //! Logs and source code are full of tokens in parsers and passwords in examples. Only values that a
 //! machine made, and private keys in their armour, count here.
 
-use super::{Kind, Secret, find};
+use super::{FoundSecret, SecretKind, find};
 
 /// The shortest value that counts only because of the name it is assigned to.
 const SHORTEST: usize = 16;
@@ -29,14 +29,16 @@ const FAKE: &[&str] = &[
 ];
 
 /// The secrets in `text` that are very unlikely to be anything else, in order.
-pub fn evident(text: &str) -> Vec<Secret> {
+pub fn evident(text: &str) -> Vec<FoundSecret> {
     let mut found = find(text);
     found.retain(|secret| {
         let value = &text[secret.range.clone()];
         match secret.kind {
-            Kind::PrivateKey => has_body(value),
-            Kind::Token => !is_fake(value),
-            Kind::Authorization | Kind::UrlPassword | Kind::Assigned => is_made(value),
+            SecretKind::PrivateKey => has_body(value),
+            SecretKind::Token => !is_fake(value),
+            SecretKind::Authorization | SecretKind::UrlPassword | SecretKind::Assigned => {
+                is_made(value)
+            }
         }
     });
     found

@@ -3,7 +3,7 @@
 //! A prefix alone is no evidence: `key-` begins ordinary names. What follows it must look
 //! machine-made, with digits and letters, and be as long as such a token is.
 
-use super::{Kind, Secret, is_placeholder};
+use super::{FoundSecret, SecretKind, is_placeholder};
 
 /// What follows the prefix of a token.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -219,7 +219,7 @@ pub(super) fn is_second_part(before: &str, word: &str) -> bool {
 }
 
 /// Secrets after a text that says what they are.
-pub(super) fn marked(text: &str, found: &mut Vec<Secret>) {
+pub(super) fn marked(text: &str, found: &mut Vec<FoundSecret>) {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || PARTS.contains(byte);
     for (marker, least) in MARKERS {
         let mut rest = text;
@@ -228,9 +228,9 @@ pub(super) fn marked(text: &str, found: &mut Vec<Secret>) {
             let start = text.len() - after.len();
             let (value, others) = after.split_at(after.bytes().take_while(is_part).count());
             if value.len() >= *least && is_made(value) && !is_placeholder(value) {
-                found.push(Secret {
+                found.push(FoundSecret {
                     range: start..start + value.len(),
-                    kind: Kind::Token,
+                    kind: SecretKind::Token,
                 });
             }
             rest = others;
@@ -240,7 +240,7 @@ pub(super) fn marked(text: &str, found: &mut Vec<Secret>) {
 }
 
 /// `machine HOST login NAME password VALUE`, on one line or several.
-fn netrc(text: &str, found: &mut Vec<Secret>) {
+fn netrc(text: &str, found: &mut Vec<FoundSecret>) {
     /// How far before the password the host may be.
     const NEAR: usize = 300;
     for (at, word) in text.match_indices("password") {
@@ -261,9 +261,9 @@ fn netrc(text: &str, found: &mut Vec<Secret>) {
         let value = value.split(is_end).next().unwrap_or_default();
         if is_entry && blanks > 0 && value.len() >= 6 && !is_placeholder(value) {
             let start = at + word.len() + blanks;
-            found.push(Secret {
+            found.push(FoundSecret {
                 range: start..start + value.len(),
-                kind: Kind::Assigned,
+                kind: SecretKind::Assigned,
             });
         }
     }

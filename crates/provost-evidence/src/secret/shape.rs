@@ -1,6 +1,6 @@
 //! Finds secrets by their characteristic shape.
 
-use super::{Kind, Secret, is_placeholder, service};
+use super::{FoundSecret, SecretKind, is_placeholder, service};
 
 /// The form of a service's tokens: the prefix, and the least number of letters after it.
 struct Family {
@@ -66,7 +66,7 @@ const FAMILIES: &[Family] = &[
 /// Ordinary words are shorter than this.
 const LONGEST_WORD: usize = 16;
 
-pub(super) fn find(text: &str, found: &mut Vec<Secret>) {
+pub(super) fn find(text: &str, found: &mut Vec<FoundSecret>) {
     private_keys(text, found);
     words(text, found);
     authorizations(text, found);
@@ -79,14 +79,14 @@ const END: &str = "-----END ";
 /// The longest private key, with its armour.
 const LONGEST_KEY: usize = 16 << 10;
 
-fn private_keys(text: &str, found: &mut Vec<Secret>) {
+fn private_keys(text: &str, found: &mut Vec<FoundSecret>) {
     let mut from = 0;
     while let Some(at) = text[from..].find(BEGIN).map(|at| from + at) {
         from = at + BEGIN.len();
         if let Some(end) = armour(text.as_bytes(), at) {
-            found.push(Secret {
+            found.push(FoundSecret {
                 range: at..end,
-                kind: Kind::PrivateKey,
+                kind: SecretKind::PrivateKey,
             });
             from = end;
         }
@@ -154,7 +154,7 @@ fn is_token_byte(byte: u8) -> bool {
 const SHORTEST_TOKEN: usize = 15;
 
 /// Examines every run of letters that a token can consist of.
-fn words(text: &str, found: &mut Vec<Secret>) {
+fn words(text: &str, found: &mut Vec<FoundSecret>) {
     let mut from = 0;
     for run in text.split(|letter: char| !letter.is_ascii() || !is_token_byte(letter as u8)) {
         let start = from;
@@ -168,9 +168,9 @@ fn words(text: &str, found: &mut Vec<Secret>) {
         let of_service =
             || service::is_token(word) || service::is_second_part(&text[..start], word);
         if is_known_token(word) || is_signed_token(word) || is_cloud_key(word) || of_service() {
-            found.push(Secret {
+            found.push(FoundSecret {
                 range: start..start + word.len(),
-                kind: Kind::Token,
+                kind: SecretKind::Token,
             });
         }
     }
@@ -229,7 +229,7 @@ fn next_word(text: &str, at: usize) -> Option<(usize, &str)> {
 }
 
 /// `Bearer` and `Basic` with the word after them.
-fn authorizations(text: &str, found: &mut Vec<Secret>) {
+fn authorizations(text: &str, found: &mut Vec<FoundSecret>) {
     let bytes = text.as_bytes();
     for scheme in ["bearer", "basic"] {
         let width = scheme.len();
@@ -245,9 +245,9 @@ fn authorizations(text: &str, found: &mut Vec<Secret>) {
             let begins = text[..at].trim_end_matches([' ', '\t', '"', '\'']);
             let is_header = begins.ends_with(':') || begins.ends_with('=');
             if is_credential(word, is_header) && !is_placeholder(word) {
-                found.push(Secret {
+                found.push(FoundSecret {
                     range: start..start + word.len(),
-                    kind: Kind::Authorization,
+                    kind: SecretKind::Authorization,
                 });
             }
         }
@@ -267,7 +267,7 @@ fn is_credential(word: &str, is_header: bool) -> bool {
 }
 
 /// `scheme://user:password@host`.
-fn addresses(text: &str, found: &mut Vec<Secret>) {
+fn addresses(text: &str, found: &mut Vec<FoundSecret>) {
     let mut from = 0;
     while let Some(at) = text[from..].find("://").map(|at| from + at + 3) {
         from = at;
@@ -281,9 +281,9 @@ fn addresses(text: &str, found: &mut Vec<Secret>) {
         };
         if !password.is_empty() && !is_placeholder(password) {
             let start = at + name.len() + 1;
-            found.push(Secret {
+            found.push(FoundSecret {
                 range: start..start + password.len(),
-                kind: Kind::UrlPassword,
+                kind: SecretKind::UrlPassword,
             });
         }
     }
