@@ -11,7 +11,9 @@ use std::path::Path;
 use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
-use provost_host::sandbox::{self, Command, Control, How, Launcher, Profile, Stdin, selftest};
+use provost_host::sandbox::{
+    self, Command, Control, How, LauncherProgram, Profile, Stdin, selftest,
+};
 
 /// As close to a sandbox as bubblewrap comes without a list of mounts.
 const BUBBLEWRAP: &[&str] = &[
@@ -44,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let scratch = tempfile::tempdir()?;
     let profile = Profile::minimal();
-    let launcher = Launcher::own();
+    let launcher = LauncherProgram::own();
     let outside = selftest::Outside::new(&launcher)?;
     let mut measures: Vec<(&str, Measure<'_>)> = vec![
         (

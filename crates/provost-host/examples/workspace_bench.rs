@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use provost_core::object::Oid;
 use provost_host::capture::{self, Limits, Mode};
 use provost_host::git::Repository;
-use provost_host::sandbox::{self, Command, Control, How, Launcher, Profile, Stdin};
+use provost_host::sandbox::{self, Command, Control, How, LauncherProgram, Profile, Stdin};
 use provost_host::workspace::{self, Lowers, PrivateGit, Workspace};
 
 /// How many files are edited.
@@ -162,7 +162,7 @@ fn start_sandbox(made: &Workspace) -> Outcome<()> {
         stdout: made.root.join("stdout"),
         stderr: made.root.join("stderr"),
     };
-    let running = Launcher::own().start(&profile, &command, |_| Ok(()))?;
+    let running = LauncherProgram::own().start(&profile, &command, |_| Ok(()))?;
     match running.wait(&mut |_| Control::Continue)?.how {
         How::Exited(0) => Ok(()),
         other => Err(format!("{other:?}").into()),

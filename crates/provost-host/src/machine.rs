@@ -50,7 +50,7 @@ use provost_fs::atomic::{self, Durability};
 
 use crate::capture::{self, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
-use crate::sandbox::{self, Launcher, ProcessIdentity, Stdin};
+use crate::sandbox::{self, LauncherProgram, ProcessIdentity, Stdin};
 use crate::workspace::{self, Lower};
 pub use prepare::{Ready, layer_keys};
 pub use profile::{outlet, user_toolchain};
@@ -75,7 +75,7 @@ pub struct Machine {
     repo: Arc<Repository>,
     places: Places,
     bundle: PathBuf,
-    launcher: Launcher,
+    launcher: LauncherProgram,
     /// The lower layer of the attempt's workspace, if it is an overlay.
     lower: Option<Arc<Lower>>,
     /// The prepared layers of the base, once they were needed.
@@ -95,7 +95,7 @@ pub struct Machine {
 impl Machine {
     /// For the run `run_id`, with workspaces below `cache` and evidence in `bundle`.
     pub fn new(repo: Repository, cache: &Path, bundle: &Path, run_id: &str) -> Self {
-        let launcher = Launcher::own();
+        let launcher = LauncherProgram::own();
         // All repositories of this user share one launcher program.
         sandbox::selftest::foresee(&launcher, cache.parent().unwrap_or(cache));
         Self {

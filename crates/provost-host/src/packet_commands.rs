@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use crate::clock;
 use crate::inventory::{self, Files, InventoryError};
 use crate::machine::user_toolchain;
-use crate::sandbox::{Command, Control, How, Launcher, Mount, Profile, SandboxError, Stdin};
+use crate::sandbox::{Command, Control, How, LauncherProgram, Mount, Profile, SandboxError, Stdin};
 use crate::workspace::{self, WorkspaceError};
 
 /// Path of the copy in the sandbox.
@@ -175,7 +175,7 @@ fn one(profile: &Profile, argv: &[String], tree: &Path) -> Result<Tried, TrialEr
         stderr: streams.join("stderr"),
     };
     let started_at = clock::now();
-    let ended = Launcher::own()
+    let ended = LauncherProgram::own()
         .start(profile, &command, |_| Ok(()))
         .and_then(|running| running.wait(&mut |_| Control::Continue));
     let (exit_code, complaint) = match ended {

@@ -3,9 +3,9 @@
 use provost_core::tier::Tier;
 use serde::{Deserialize, Serialize};
 
-use super::driver::{Command, Launcher, Stdin};
 use super::error::{self, SandboxError, remedy};
 use super::landlock_rules::LEAST_VERSION;
+use super::launcher_program::{Command, LauncherProgram, Stdin};
 use super::probe::NOTHING;
 use super::profile::Profile;
 use super::root::OWN_PROGRAM;
@@ -68,10 +68,10 @@ pub fn landlock_version() -> i32 {
 
 /// Tries a sandbox with nothing in it, with the running program as launcher.
 pub fn availability(tier: Tier) -> Result<Availability, Blocker> {
-    Launcher::own().availability(tier)
+    LauncherProgram::own().availability(tier)
 }
 
-impl Launcher {
+impl LauncherProgram {
     /// Tries a sandbox with nothing in it.
     pub fn availability(&self, tier: Tier) -> Result<Availability, Blocker> {
         let landlock_version = sys::landlock_version();

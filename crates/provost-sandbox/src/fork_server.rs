@@ -21,9 +21,9 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
-use super::driver::sockets;
 use super::error::SandboxError;
 use super::launcher::{self, LAUNCHER};
+use super::launcher_program::sockets;
 use super::messages::{self, PASSED};
 use super::process_identity::timespec;
 use super::running::{PATIENCE, reap_launcher};

@@ -19,9 +19,9 @@ use rustix::mount::{
 use rustix::process::{Pid, WaitOptions};
 use serde::{Deserialize, Serialize};
 
-use super::driver::Launcher;
 use super::error::{SandboxError, remedy, symbol};
 use super::launcher::PROBE;
+use super::launcher_program::LauncherProgram;
 use super::overlay;
 use super::probe::RUNGS;
 use super::profile::Profile;
@@ -95,7 +95,7 @@ type Work = fn() -> Result<(), Errno>;
 const INSIDE: [(&str, Work); 3] = [(OWN_PROC, proc), (MEMORY, memory), (LAYERS, layers)];
 
 /// Every feature on this machine, with `launcher` as the program that tries them.
-pub fn rungs(launcher: &Launcher) -> Result<Vec<Rung>, SandboxError> {
+pub fn rungs(launcher: &LauncherProgram) -> Result<Vec<Rung>, SandboxError> {
     let machine = |source| SandboxError::Machine {
         what: "a check of its namespaces",
         source,
@@ -122,7 +122,7 @@ pub fn processes() -> Processes {
         }
         let own = Profile::minimal();
         debug_assert_eq!(own.tier, Tier::Namespaces, "only it has a /proc");
-        match Launcher::own().trial(own) {
+        match LauncherProgram::own().trial(own) {
             Err(SandboxError::Start { stage, .. }) if stage == "proc" => Processes::Outer,
             // The real sandbox reports any other refusal.
             Ok(()) | Err(_) => Processes::Own,

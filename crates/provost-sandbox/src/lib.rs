@@ -1,6 +1,6 @@
 //! Sandboxes: programs run under restrictions of the kernel, and no process outlives its sandbox.
 //!
-//! A driver starts a sandbox with [`Launcher::start`]. The fork server, a re-exec of the program,
+//! A driver starts a sandbox with [`LauncherProgram::start`]. The fork server, a re-exec of the program,
 //! forks the launcher, which makes the namespaces and their init. Init builds the root and starts
 //! the payload. One sandbox is one payload with everything it starts. See `docs/sandbox.md`.
 //!
@@ -19,7 +19,6 @@ mod before_main;
 mod bpf;
 mod cgroup;
 mod descendants;
-mod driver;
 mod error;
 mod file_count;
 mod fork_server;
@@ -29,6 +28,7 @@ mod kernel_features;
 mod kernel_memory;
 mod landlock_rules;
 mod launcher;
+mod launcher_program;
 mod limit_watch;
 mod limits;
 mod memory_use;
@@ -64,10 +64,10 @@ pub use availability::{
     Availability, Blocker, LEAST_LANDLOCK, ProcessLimit, availability, kernel, landlock_version,
 };
 pub use cgroup::place as group_place;
-pub use driver::{Command, Launcher, Stdin};
 pub use error::{SandboxError, symbol};
 pub use kernel_features::{LAYERS, MEMORY, OWN_PROC, Rung, below, processes, rungs};
 pub use launcher::main_if_launcher;
+pub use launcher_program::{Command, LauncherProgram, Stdin};
 pub use limits::means;
 pub use minimal_root::{HOME, SYSTEM_PATH};
 pub use process_identity::{ProcessIdentity, reap};
@@ -83,11 +83,11 @@ pub use wall::Wall;
 /// The directory in a cache that remembers self-tests which passed, by boot of the machine.
 pub const REMEMBERED: &str = "sandboxes";
 
-/// Starts `command` in a sandbox, with the running program as launcher; see [`Launcher::start`].
+/// Starts `command` in a sandbox, with the running program as launcher; see [`LauncherProgram::start`].
 pub fn start(
     profile: &Profile,
     command: &Command,
     on_birth: impl FnOnce(&ProcessIdentity) -> std::io::Result<()>,
 ) -> Result<Running, SandboxError> {
-    Launcher::own().start(profile, command, on_birth)
+    LauncherProgram::own().start(profile, command, on_birth)
 }

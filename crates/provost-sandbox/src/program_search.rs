@@ -8,9 +8,9 @@ use provost_core::json;
 use provost_core::run::judge::Lack;
 use rustix::fs::Access;
 
-use super::driver::{Command, Launcher, Stdin};
 use super::error::SandboxError;
 use super::launcher::PROBE;
+use super::launcher_program::{Command, LauncherProgram, Stdin};
 use super::probe::FIND;
 use super::profile::Profile;
 use super::root::OWN_PROGRAM;
@@ -22,7 +22,7 @@ const SECONDS: u64 = 20;
 /// How many bytes of a script are read for its first line.
 const FIRST_LINE: u64 = 256;
 
-impl Launcher {
+impl LauncherProgram {
     /// What keeps each of `programs` from being started in a sandbox of `profile`.
     pub fn search(
         &self,

@@ -25,9 +25,9 @@ use provost_core::tier::{Processes, Tier};
 use serde::{Deserialize, Serialize};
 
 use super::availability::kernel;
-use super::driver::{Command, Launcher, Stdin};
 use super::error::SandboxError;
 use super::launcher::PROBE;
+use super::launcher_program::{Command, LauncherProgram, Stdin};
 pub use super::probe::Probe;
 use super::probe::trials;
 use super::profile::{Network, Profile, lacks};
@@ -71,7 +71,7 @@ pub struct Ground {
 
 impl Ground {
     /// What a self-test of `profile` would be valid for now.
-    pub fn of(launcher: &Launcher, profile: &Profile) -> Result<Self, SandboxError> {
+    pub fn of(launcher: &LauncherProgram, profile: &Profile) -> Result<Self, SandboxError> {
         let boot = fs::read_to_string(BOOT).map_err(machine)?;
         Ok(Self {
             kernel: kernel(),
@@ -111,7 +111,7 @@ fn machine(source: io::Error) -> SandboxError {
 
 /// Runs a probe in a sandbox of `profile` and reports what it could do.
 pub fn run(
-    launcher: &Launcher,
+    launcher: &LauncherProgram,
     profile: &Profile,
     outside: &Outside,
 ) -> Result<Report, SandboxError> {

@@ -10,7 +10,7 @@ use provost_engine::ports::PortError;
 
 use super::Installed;
 use crate::machine::user_toolchain;
-use crate::sandbox::{Command, Control, How, Launcher, Profile, Scratch, Stdin};
+use crate::sandbox::{Command, Control, How, LauncherProgram, Profile, Scratch, Stdin};
 
 /// How long a program may take to say its version.
 const SECONDS: u64 = 60;
@@ -37,7 +37,7 @@ impl Installed {
             stdout: scratch.join("stdout"),
             stderr: scratch.join("stderr"),
         };
-        let running = Launcher::own().start(&profile, &command, |_| Ok(()))?;
+        let running = LauncherProgram::own().start(&profile, &command, |_| Ok(()))?;
         let ended = running.wait(&mut |_| Control::Continue)?;
         if ended.how != How::Exited(0) {
             return Err(failed(format!(

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
-use crate::sandbox::{Command, Control, How, Launcher, Mount, Profile, Stdin};
+use crate::sandbox::{Command, Control, How, LauncherProgram, Mount, Profile, Stdin};
 use provost_sandbox::process;
 
 use crate::{cache, workspace};
@@ -20,7 +20,7 @@ const SECONDS: u64 = 20;
 /// Why overlays whose upper layer is below `cache` cannot be used; `None` if they can.
 ///
 /// That they can is remembered until the next boot.
-pub(super) fn refusal(launcher: &Launcher, cache: &Path) -> Option<String> {
+pub(super) fn refusal(launcher: &LauncherProgram, cache: &Path) -> Option<String> {
     let memory = cache.join(cache::OVERLAYS_WORK);
     let now = circumstances(cache);
     let known = fs::read_to_string(&memory).ok();
@@ -47,7 +47,7 @@ fn circumstances(cache: &Path) -> io::Result<String> {
     Ok(format!("{} {device}\n", boot.trim()))
 }
 
-fn try_in(place: &Path, launcher: &Launcher) -> Result<(), String> {
+fn try_in(place: &Path, launcher: &LauncherProgram) -> Result<(), String> {
     let words = |error: io::Error| error.to_string();
     let layer = |name: &str| place.join(name);
     for directory in ["lower/old", "upper", "work"] {

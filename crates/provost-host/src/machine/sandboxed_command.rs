@@ -18,14 +18,14 @@ use provost_engine::ports::{Control, PortError, Progress, Watch};
 use super::{host, write_birth, write_live};
 use crate::agent::{self, AgentControl, AgentStream};
 use crate::proxy::{Outlet, TokenMeter};
-use crate::sandbox::{self, Command, How, Launcher, Profile, Stdin, StreamFacts};
+use crate::sandbox::{self, Command, How, LauncherProgram, Profile, Stdin, StreamFacts};
 
 /// How often the last line is read again.
 const GLANCE: Duration = Duration::from_millis(400);
 
 /// A command about to be sandboxed.
 pub(super) struct SandboxedCommand<'a> {
-    pub(super) launcher: &'a Launcher,
+    pub(super) launcher: &'a LauncherProgram,
     pub(super) profile: &'a Profile,
     /// Where the init of the sandbox is recorded.
     pub(super) directory: &'a Path,

@@ -9,7 +9,7 @@ use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_host::capture::{Captured, Limits, Mode, Source, capture};
 use provost_host::git::Repository;
-use provost_host::sandbox::{Command, Control, How, Launcher, Mount, Profile, Stdin};
+use provost_host::sandbox::{Command, Control, How, LauncherProgram, Mount, Profile, Stdin};
 use provost_host::workspace::{self, Lower, Lowers, PrivateGit, Workspace};
 
 use crate::scratch::{Scratch, changed, chmod, found};
@@ -91,7 +91,7 @@ impl Layers {
             stdout: made.root.join("stdout"),
             stderr: made.root.join("stderr"),
         };
-        let launcher = Launcher {
+        let launcher = LauncherProgram {
             exe: env!("CARGO_BIN_EXE_launcher-fixture").into(),
         };
         let running = launcher.start(&profile, &command, |_| Ok(())).unwrap();

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use provost_sandbox::{
-    Command, Control, Launcher, Profile, SandboxError, Stdin, main_if_launcher, selftest,
+    Command, Control, LauncherProgram, Profile, SandboxError, Stdin, main_if_launcher, selftest,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -42,8 +42,8 @@ impl Request {
         #[cfg(feature = "holes")]
         keep_groups(&self.profile);
         if self.selftest {
-            let outside = selftest::Outside::new(&Launcher::own())?;
-            let report = selftest::run(&Launcher::own(), &self.profile, &outside)?;
+            let outside = selftest::Outside::new(&LauncherProgram::own())?;
+            let report = selftest::run(&LauncherProgram::own(), &self.profile, &outside)?;
             return Ok(json!({ "held": report.held(), "report": report }));
         }
         let command = Command {
@@ -55,7 +55,7 @@ impl Request {
             stderr: self.directory.join("stderr"),
         };
         let born = self.directory.join("born");
-        let running = Launcher::own().start(&self.profile, &command, |birth| {
+        let running = LauncherProgram::own().start(&self.profile, &command, |birth| {
             if self.refuse_birth {
                 return Err(std::io::Error::other("refused"));
             }

@@ -12,9 +12,9 @@ use std::process::{Child, Stdio};
 use provost_core::object::hex;
 use provost_core::tier::Tier;
 
-use super::super::driver::Launcher;
 use super::super::error::SandboxError;
 use super::super::launcher::PROBE;
+use super::super::launcher_program::LauncherProgram;
 use super::super::probe::{CANARY, Hidden, Probe, Task, VICTIM};
 use super::super::profile::{Mount, Profile};
 use super::super::scratch::Scratch;
@@ -43,7 +43,7 @@ pub struct Outside {
 
 impl Outside {
     /// Sets up a secret, listeners and a process; `launcher` is the process's program.
-    pub fn new(launcher: &Launcher) -> Result<Self, SandboxError> {
+    pub fn new(launcher: &LauncherProgram) -> Result<Self, SandboxError> {
         Self::put_up(launcher).map_err(|source| SandboxError::Machine {
             what: "the targets of the self-test",
             source,
@@ -57,7 +57,7 @@ impl Outside {
         self
     }
 
-    fn put_up(launcher: &Launcher) -> io::Result<Self> {
+    fn put_up(launcher: &LauncherProgram) -> io::Result<Self> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         let abstract_name = format!("{PREFIX}{}", hex(&random));
@@ -66,7 +66,11 @@ impl Outside {
         Self::fill(launcher, scratch, abstract_name)
     }
 
-    fn fill(launcher: &Launcher, scratch: Scratch, abstract_name: String) -> io::Result<Self> {
+    fn fill(
+        launcher: &LauncherProgram,
+        scratch: Scratch,
+        abstract_name: String,
+    ) -> io::Result<Self> {
         let directory = scratch.path();
         fs::write(directory.join("secret"), SECRET)?;
         fs::set_permissions(directory.join("secret"), fs::Permissions::from_mode(0o600))?;

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::private_file;
-use crate::Launcher;
+use crate::LauncherProgram;
 use crate::process::BOOT;
 
 /// The largest file of a remembered digest, in bytes.
@@ -47,7 +47,7 @@ fn known() -> MutexGuard<'static, BTreeMap<Stamp, String>> {
 
 /// Recalls the digest of the program of `launcher` from `directory`, or starts to compute it in the
 /// background, so that the self-test does not wait for it.
-pub fn foresee(launcher: &Launcher, directory: &Path) {
+pub fn foresee(launcher: &LauncherProgram, directory: &Path) {
     let place = place(directory);
     let now = stamp::now();
     let recalled = place

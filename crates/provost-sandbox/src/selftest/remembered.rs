@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use provost_core::object::sha256;
 
 use super::{Ground, Outside, Report, private_file};
-use crate::{Launcher, Mount, Profile, SandboxError};
+use crate::{LauncherProgram, Mount, Profile, SandboxError};
 
 /// The largest report that is read.
 const LARGEST: u64 = 256 << 10;
@@ -34,7 +34,7 @@ pub struct Recalled {
 /// The ground is the [`shape`] of the profile: paths of one run below `private` do not change its
 /// restrictions.
 pub fn test(
-    launcher: &Launcher,
+    launcher: &LauncherProgram,
     profile: &Profile,
     (directory, private): (&Path, &[&Path]),
     outside: impl FnOnce() -> Result<Outside, SandboxError>,

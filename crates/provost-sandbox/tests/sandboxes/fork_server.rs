@@ -6,14 +6,14 @@ use std::path::Path;
 use std::process::Command as Process;
 use std::thread;
 
-use provost_sandbox::{Command, Control, How, Launcher, ProcessIdentity, Running, Stdin};
+use provost_sandbox::{Command, Control, How, LauncherProgram, ProcessIdentity, Running, Stdin};
 
 use crate::death::until;
 use crate::stage::{Stage, for_each_user};
 
 /// Starts `script` in a sandbox of the calling thread; both streams go to files of that `name`.
 fn start(stage: &Stage, name: &str, script: &str) -> Running {
-    let launcher = Launcher {
+    let launcher = LauncherProgram {
         exe: stage.fixture(),
     };
     let command = Command {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use provost_core::object::sha256;
 use provost_core::tier::Tier;
-use provost_sandbox::{How, Launcher};
+use provost_sandbox::{How, LauncherProgram};
 
 use crate::stage::{Request, for_each_user};
 
@@ -148,13 +148,13 @@ fn a_machine_says_whether_it_has_sandboxes() {
         if stage.user.is_some() {
             return;
         }
-        let launcher = Launcher {
+        let launcher = LauncherProgram {
             exe: stage.fixture(),
         };
         let found = launcher.availability(Tier::Namespaces).unwrap();
         assert!(found.landlock_version >= 6);
 
-        let launcher = Launcher {
+        let launcher = LauncherProgram {
             exe: "/bin/true".into(),
         };
         let blocker = launcher.availability(Tier::Namespaces).unwrap_err();

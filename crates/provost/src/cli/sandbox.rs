@@ -17,7 +17,7 @@ use provost_engine::opening::Origin as _;
 use provost_host::machine::user_toolchain;
 use provost_host::origin::GitOrigin;
 use provost_host::sandbox::{
-    self, Command, Control, Ended, How, Launcher, Network, Profile, SandboxError, Stdin,
+    self, Command, Control, Ended, How, LauncherProgram, Network, Profile, SandboxError, Stdin,
 };
 use serde_json::json;
 use signal_hook::consts::SIGINT;
@@ -136,7 +136,8 @@ fn in_a_sandbox(sandboxed: SandboxCommand) -> Outcome {
     let scratch = Scratch::make()?;
     let command = scratch.command(sandboxed.command, Stdin::Null);
     let running =
-        Launcher::own().start_with(&profile, &command, sandboxed.net.outlet()?, |_| Ok(()))?;
+        LauncherProgram::own()
+            .start_with(&profile, &command, sandboxed.net.outlet()?, |_| Ok(()))?;
     for hole in profile.holes() {
         let tier = profile.tier;
         print_message(&format!(

@@ -13,7 +13,7 @@ use provost_engine::query;
 use provost_host::cache;
 use provost_host::machine::{Machine, SandboxShell};
 use provost_host::proxy::Outlet;
-use provost_host::sandbox::{Command, Control, Ended, Launcher, Stdin, Terminal};
+use provost_host::sandbox::{Command, Control, Ended, LauncherProgram, Stdin, Terminal};
 use rustix::termios::{self, OptionalActions, Termios};
 
 use super::prepare::PrepareProgress;
@@ -107,7 +107,7 @@ fn follow_sandbox(
     command: &Command,
     tick: &mut dyn FnMut(),
 ) -> Result<Ended, provost_host::sandbox::SandboxError> {
-    Launcher::own()
+    LauncherProgram::own()
         .start_with(&visit.profile, command, Outlet::default(), |birth| {
             visit.born(birth)
         })?

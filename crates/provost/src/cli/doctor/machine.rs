@@ -5,7 +5,9 @@ use std::fs;
 use provost_core::tier::{Processes, Tier};
 use provost_host::machine::user_toolchain;
 use provost_host::sandbox::selftest::{self, Outside, Report};
-use provost_host::sandbox::{self, Availability, Blocker, Launcher, Profile, Rung, SandboxError};
+use provost_host::sandbox::{
+    self, Availability, Blocker, LauncherProgram, Profile, Rung, SandboxError,
+};
 
 use super::{Row, State, limits};
 
@@ -15,7 +17,7 @@ const SECOND: &str = "sandbox of tier `landlock`";
 /// All rows about the kernel and the sandbox.
 pub(super) fn rows() -> Vec<Row> {
     let mut rows = vec![Row::ok("kernel", kernel())];
-    match sandbox::rungs(&Launcher::own()) {
+    match sandbox::rungs(&LauncherProgram::own()) {
         Ok(rungs) => rows.extend(climb(&rungs)),
         Err(error) => rows.push(
             Row::missing("namespaces", chain(&error)).remedy("provost explain BOX_UNAVAILABLE"),
@@ -177,7 +179,7 @@ fn held() -> Row {
 }
 
 fn attack() -> Result<Report, SandboxError> {
-    let launcher = Launcher::own();
+    let launcher = LauncherProgram::own();
     let mut profile = Profile::of_tier(Tier::Namespaces);
     user_toolchain().add_to(&mut profile);
     let outside = Outside::new(&launcher)?;

@@ -6,7 +6,7 @@ use provost_core::tier::Tier;
 use provost_core::wording::counted;
 use provost_host::machine::user_toolchain;
 use provost_host::sandbox::selftest::{self, Outside, Probe, Report};
-use provost_host::sandbox::{Launcher, Network, Profile, SandboxError, Wall};
+use provost_host::sandbox::{LauncherProgram, Network, Profile, SandboxError, Wall};
 use serde_json::{Value, json};
 
 use crate::answer::{Answer, Outcome};
@@ -57,7 +57,7 @@ pub(in crate::cli) fn run(selftest: &Selftest) -> Outcome {
 }
 
 fn attack(tier: Tier, network: Network) -> Result<Report, SandboxError> {
-    let launcher = Launcher::own();
+    let launcher = LauncherProgram::own();
     let mut profile = Profile::of_tier(tier);
     user_toolchain().add_to(&mut profile);
     profile.network = network;

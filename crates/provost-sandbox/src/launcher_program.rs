@@ -50,11 +50,11 @@ pub enum Stdin {
 
 /// The program of fork server and launcher; its `main` calls [`super::main_if_launcher`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Launcher {
+pub struct LauncherProgram {
     pub exe: PathBuf,
 }
 
-impl Launcher {
+impl LauncherProgram {
     /// The running program itself, even if its file was replaced.
     pub fn own() -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Launcher {
         self.start_with(profile, command, Outlet::default(), on_birth)
     }
 
-    /// Like [`Launcher::start`]; `outlet` is what the sandbox's proxy needs from the host.
+    /// Like [`LauncherProgram::start`]; `outlet` is what the sandbox's proxy needs from the host.
     pub fn start_with(
         &self,
         profile: &Profile,
