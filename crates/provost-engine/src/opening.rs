@@ -71,9 +71,9 @@ pub struct Request {
     pub contract: Document,
     /// Whether the user typed its commands.
     pub typed: bool,
-    pub agent: Agent,
+    pub agent: RequestedAgent,
     /// The reviewer, instead of the one in the policy.
-    pub review: Option<Agent>,
+    pub review: Option<RequestedAgent>,
     /// The secrets that the proxy adds, by name.
     pub credentials: Vec<Credential>,
     /// How workspaces are made, instead of what the policy says.
@@ -84,7 +84,7 @@ pub struct Request {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Agent {
+pub enum RequestedAgent {
     /// A command that the user typed.
     Typed(String),
     /// An agent that the policy names.
@@ -113,7 +113,9 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     };
     let answer = Answer::of(&document);
     let resolved = agent::resolve(&request.agent, &policy, answer, &document.mcp_tool_set)?;
-    let review = request.review.or(policy.review.clone().map(Agent::Named));
+    let review = request
+        .review
+        .or(policy.review.clone().map(RequestedAgent::Named));
     let review = review
         .map(|reviewer| agent::reviewer(&reviewer, &policy, &request.credentials, &document))
         .transpose()?;
@@ -132,7 +134,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         target: Some(target),
         agent: resolved.argv,
         adapted: resolved.adapted,
-        agent_typed: matches!(request.agent, Agent::Typed(_)),
+        agent_typed: matches!(request.agent, RequestedAgent::Typed(_)),
         credentials,
         review,
         protect: policy.protect,

@@ -31,7 +31,7 @@ use provost_core::verdict::Verdict;
 use serde::Serialize;
 
 use crate::chain;
-use crate::opening::{self, Agent, Origin, agent};
+use crate::opening::{self, Origin, RequestedAgent, agent};
 use crate::ports::{Bundle, Clock, PortError, Signer, Watch};
 
 /// Runs a planner.
@@ -55,7 +55,7 @@ pub struct Request {
     pub task: Task,
     /// The revision that the planner reads.
     pub revision: String,
-    pub agent: Agent,
+    pub agent: RequestedAgent,
     /// The endpoints that are granted.
     pub net: Vec<Endpoint>,
     /// The credentials that the proxy adds, by name.

@@ -9,7 +9,7 @@ use provost_core::contract::typed::Typed;
 use provost_core::lease::Owner;
 use provost_core::policy::Policy;
 use provost_core::run::fact::{Opened, WorkspaceChoice};
-use provost_engine::opening::{Agent, Request, opening};
+use provost_engine::opening::{Request, RequestedAgent, opening};
 use provost_engine::ports::PortError;
 use provost_engine::sim::{SimOrigin, oid};
 
@@ -24,7 +24,7 @@ fn typed() -> Typed {
     }
 }
 
-fn request(typed: Typed, agent: Agent) -> Request {
+fn request(typed: Typed, agent: RequestedAgent) -> Request {
     Request {
         contract: typed.document("run-1", 1),
         typed: true,
@@ -56,8 +56,8 @@ fn origin() -> SimOrigin {
     }
 }
 
-fn mine() -> Agent {
-    Agent::Named("mine".to_owned())
+fn mine() -> RequestedAgent {
+    RequestedAgent::Named("mine".to_owned())
 }
 
 fn open(request: Request) -> Result<Opened, PortError> {
@@ -78,7 +78,7 @@ fn everything_a_run_refers_to_is_pinned() {
 
 #[test]
 fn the_user_overrides_the_agent_and_the_workspace_of_the_policy() {
-    let mut request = request(typed(), Agent::Typed("other 'a b'".to_owned()));
+    let mut request = request(typed(), RequestedAgent::Typed("other 'a b'".to_owned()));
     request.workspace = Some(WorkspaceChoice::Copy);
     let opened = open(request).unwrap();
     assert_eq!(opened.agent, ["other", "a b"]);
@@ -88,8 +88,8 @@ fn the_user_overrides_the_agent_and_the_workspace_of_the_policy() {
 
 #[test]
 fn the_reviewer_is_the_one_of_the_person_or_else_of_the_policy() {
-    let named = |name: &str| Some(Agent::Named(name.to_owned()));
-    let reviewer = |policy: Option<&str>, asked: Option<Agent>| {
+    let named = |name: &str| Some(RequestedAgent::Named(name.to_owned()));
+    let reviewer = |policy: Option<&str>, asked: Option<RequestedAgent>| {
         let mut origin = origin();
         origin.policy.review = policy.map(str::to_owned);
         let mut request = request(typed(), mine());
@@ -100,7 +100,7 @@ fn the_reviewer_is_the_one_of_the_person_or_else_of_the_policy() {
     let of_policy = reviewer(Some("mine"), None).unwrap().unwrap();
     assert_eq!((of_policy.name.as_str(), of_policy.typed), ("mine", false));
     assert_eq!(of_policy.argv, ["my-agent", "--fast"]);
-    let typed = Some(Agent::Typed("look 'a b'".to_owned()));
+    let typed = Some(RequestedAgent::Typed("look 'a b'".to_owned()));
     let typed = reviewer(Some("mine"), typed).unwrap().unwrap();
     assert_eq!((typed.name.as_str(), typed.typed), ("exec", true));
     assert_eq!(typed.argv, ["look", "a b"]);
@@ -127,7 +127,7 @@ fn what_cannot_begin_is_refused_with_what_to_do() {
         request.credentials = vec![text.parse().unwrap()];
         request
     };
-    let command = |text: &str| request(typed(), Agent::Typed(text.to_owned()));
+    let command = |text: &str| request(typed(), RequestedAgent::Typed(text.to_owned()));
     let cases = [
         (
             "no such base",
@@ -151,7 +151,7 @@ fn what_cannot_begin_is_refused_with_what_to_do() {
         ),
         (
             "no such agent",
-            request(typed(), Agent::Named("default".to_owned())),
+            request(typed(), RequestedAgent::Named("default".to_owned())),
             Some((Code::NotFound, "give a command")),
         ),
         (
@@ -215,7 +215,7 @@ fn with_model(url: &str, login: Login) -> SimOrigin {
 
 #[test]
 fn a_known_program_is_an_agent_without_a_policy() {
-    let named = |name: &str| request(typed(), Agent::Named(name.to_owned()));
+    let named = |name: &str| request(typed(), RequestedAgent::Named(name.to_owned()));
     for (name, variable) in [("codex", "OPENAI_API_KEY"), ("claude", "ANTHROPIC_API_KEY")] {
         let opened = open(named(name)).unwrap();
         assert_eq!(opened.agent[0], name);
@@ -271,7 +271,7 @@ fn no_policy_sends_a_key_to_a_place_that_was_not_named() {
     ];
     for (login, net, credential, want) in wants {
         let origin = with_model("https://models.example.com/v1", login);
-        let mut request = request(typed(), Agent::Named("model".to_owned()));
+        let mut request = request(typed(), RequestedAgent::Named("model".to_owned()));
         let net = net.into_iter().map(str::to_owned).collect();
         request.contract.x_provost.as_mut().unwrap().net = net;
         request.credentials = credential.iter().map(|it| it.parse().unwrap()).collect();

@@ -11,7 +11,7 @@ mod tests {
     use provost_core::run::effect::{InputFile, ReadOnlyRun};
     use provost_core::run::fact::{AgentRun, Ending, Probe, Probed, ResultFile, ReviewRun, Stream};
     use provost_engine::bundle::sealed::SEAL;
-    use provost_engine::opening::Agent;
+    use provost_engine::opening::RequestedAgent;
     use provost_engine::plan::{
         Made, Opened, Planned, PlannerHost, Ports, Request, Task, layout, open, plan,
     };
@@ -126,7 +126,7 @@ mod tests {
             plan_id: "plan_00000001".to_owned(),
             task,
             revision: "HEAD".to_owned(),
-            agent: Agent::Typed("planner".to_owned()),
+            agent: RequestedAgent::Typed("planner".to_owned()),
             net: Vec::new(),
             credentials: Vec::new(),
             workspace: None,

@@ -12,7 +12,7 @@ use provost_core::policy::Policy;
 use provost_core::review;
 use provost_core::run::fact::Reviewer;
 
-use super::Agent;
+use super::RequestedAgent;
 use crate::ports::PortError;
 
 const PLACE: &str = "provost.toml may name any place, so a person, or the contract, says which";
@@ -27,14 +27,14 @@ pub(super) struct ResolvedAgent {
 
 /// Resolves the agent that the user names: a command, one of the policy, or an adapter by its name.
 pub(super) fn resolve(
-    agent: &Agent,
+    agent: &RequestedAgent,
     policy: &Policy,
     answer: Answer,
     tools: &[String],
 ) -> Result<ResolvedAgent, PortError> {
     let name = match agent {
-        Agent::Typed(text) => return typed(text).map(ResolvedAgent::command),
-        Agent::Named(name) => name,
+        RequestedAgent::Typed(text) => return typed(text).map(ResolvedAgent::command),
+        RequestedAgent::Named(name) => name,
     };
     let adapted = match policy.agents.get(name) {
         Some(agent::Agent::Command(argv)) => return Ok(ResolvedAgent::command(argv.clone())),
@@ -61,7 +61,7 @@ pub(super) fn resolve(
 /// Resolves the reviewer like an agent, except that a known program gets no credential for another
 /// endpoint than that of its model.
 pub(super) fn reviewer(
-    agent: &Agent,
+    agent: &RequestedAgent,
     policy: &Policy,
     typed: &[Credential],
     document: &Document,
@@ -77,7 +77,7 @@ pub(super) fn reviewer(
 
 /// Resolves an agent that reads a tree, a reviewer or planner; `places` are the granted endpoints.
 pub(crate) fn reading_agent(
-    agent: &Agent,
+    agent: &RequestedAgent,
     policy: &Policy,
     typed: &[Credential],
     places: &[String],
@@ -92,10 +92,10 @@ pub(crate) fn reading_agent(
     let typed: Vec<Credential> = typed.iter().filter(needed).cloned().collect();
     Ok(Reviewer {
         name: match agent {
-            Agent::Typed(_) => Adapter::COMMAND.name().to_owned(),
-            Agent::Named(name) => name.clone(),
+            RequestedAgent::Typed(_) => Adapter::COMMAND.name().to_owned(),
+            RequestedAgent::Named(name) => name.clone(),
         },
-        typed: matches!(agent, Agent::Typed(_)),
+        typed: matches!(agent, RequestedAgent::Typed(_)),
         credentials: resolved.credentials(typed, places)?,
         argv: resolved.argv,
         adapted: resolved.adapted,

@@ -7,7 +7,7 @@ use provost_core::lease::Owner;
 use provost_core::run::fact::Opened;
 use provost_core::verdict::Verdict;
 
-use super::{Agent, Origin, Request, opening};
+use super::{Origin, Request, RequestedAgent, opening};
 use crate::ports::PortError;
 
 /// The answers that a run of a contract would get before its agent starts.
@@ -26,10 +26,10 @@ pub struct Preflight {
 pub fn foresee(
     origin: &dyn Origin,
     document: &Document,
-    agent: Option<Agent>,
+    agent: Option<RequestedAgent>,
 ) -> Result<Preflight, PortError> {
     let known = agent.is_some();
-    let command = Agent::Typed("agent".to_owned());
+    let command = RequestedAgent::Typed("agent".to_owned());
     let first = begin(origin, document, agent.unwrap_or(command))?;
     if known || first.verdict.allow {
         return Ok(first);
@@ -39,7 +39,7 @@ pub fn foresee(
     let mut best = first;
     for name in policy.agents.into_keys().chain(adapters) {
         // An agent that cannot be resolved says nothing about the contract.
-        let Ok(other) = begin(origin, document, Agent::Named(name)) else {
+        let Ok(other) = begin(origin, document, RequestedAgent::Named(name)) else {
             continue;
         };
         if other.verdict.allow {
@@ -59,7 +59,11 @@ fn count(verdict: &Verdict) -> usize {
     rows.map_or(0, Vec::len)
 }
 
-fn begin(origin: &dyn Origin, document: &Document, agent: Agent) -> Result<Preflight, PortError> {
+fn begin(
+    origin: &dyn Origin,
+    document: &Document,
+    agent: RequestedAgent,
+) -> Result<Preflight, PortError> {
     let request = Request {
         contract: document.clone(),
         typed: false,

@@ -22,7 +22,7 @@ use provost_engine::chain::{
     self, Chain, Document, NodeAgents, Ports, Standing, State, Task, report,
 };
 use provost_engine::drive;
-use provost_engine::opening::{self, Agent, Origin as _};
+use provost_engine::opening::{self, Origin as _, RequestedAgent};
 use provost_host::machine;
 use provost_host::origin::GitOrigin;
 use serde_json::json;
@@ -182,8 +182,8 @@ impl Run {
 
     /// The agents of every node, as the ledger records them.
     fn said(&self) -> NodeAgents {
-        let text = |agent: Agent| match agent {
-            Agent::Typed(text) | Agent::Named(text) => text,
+        let text = |agent: RequestedAgent| match agent {
+            RequestedAgent::Typed(text) | RequestedAgent::Named(text) => text,
         };
         let agents = self.agents();
         let credentials = agents.credentials.iter();
@@ -197,12 +197,12 @@ impl Run {
     /// The agents of every node.
     fn agents(&self) -> part_runner::NodeAgents {
         let typed = |command: &Option<String>, name: &Option<String>| {
-            let command = command.clone().map(Agent::Typed);
-            command.or(name.clone().map(Agent::Named))
+            let command = command.clone().map(RequestedAgent::Typed);
+            command.or(name.clone().map(RequestedAgent::Named))
         };
         part_runner::NodeAgents {
             agent: typed(&self.agent_cmd, &self.agent)
-                .unwrap_or_else(|| Agent::Named("default".to_owned())),
+                .unwrap_or_else(|| RequestedAgent::Named("default".to_owned())),
             review: typed(&self.review_cmd, &self.review),
             credentials: self.net.credentials().to_vec(),
             places: self.net.places(),

@@ -15,7 +15,7 @@ use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 use provost_engine::chain::{self, grant};
 use provost_engine::drive;
-use provost_engine::opening::Agent;
+use provost_engine::opening::RequestedAgent;
 use provost_engine::plan::{self, Made, Planned, Request, Task};
 use provost_engine::ports::{Control, Observer as _, ObserverChoice, Progress, Watch};
 use provost_fs::atomic;
@@ -207,11 +207,11 @@ fn refused(verdict: Verdict, reader: Reader) -> Answer {
 
 impl Asking {
     /// The planner.
-    fn agent(&self) -> Agent {
+    fn agent(&self) -> RequestedAgent {
         match (&self.agent_cmd, &self.agent) {
-            (Some(command), _) => Agent::Typed(command.clone()),
-            (None, Some(name)) => Agent::Named(name.clone()),
-            (None, None) => Agent::Named("default".to_owned()),
+            (Some(command), _) => RequestedAgent::Typed(command.clone()),
+            (None, Some(name)) => RequestedAgent::Named(name.clone()),
+            (None, None) => RequestedAgent::Named("default".to_owned()),
         }
     }
 }

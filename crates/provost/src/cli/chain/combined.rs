@@ -10,7 +10,7 @@ use provost_core::run::judge::{judge_tests, judge_unaltered};
 use provost_core::verdict::Verdict;
 use provost_engine::chain::CombinedResults;
 use provost_engine::land::Target;
-use provost_engine::opening::{self, Agent, Request};
+use provost_engine::opening::{self, Request, RequestedAgent};
 use provost_engine::ports::{
     Clock as _, Control, Observer as _, ObserverChoice, PortError, Progress, Watch,
 };
@@ -85,7 +85,7 @@ fn opened(place: &Places, order: &CombinedResults) -> Result<State, PortError> {
         contract: order.contract.clone(),
         typed: false,
         // Only the commands run.
-        agent: Agent::Typed("true".to_owned()),
+        agent: RequestedAgent::Typed("true".to_owned()),
         review: None,
         credentials: Vec::new(),
         workspace: workspace().map_err(Failure::into_port_error)?,

@@ -17,7 +17,7 @@ use provost_core::verdict::Verdict;
 use provost_engine::chain::{
     Came, CombinedResults, End, Merge, MergedNeeds, NodeStart, PartRunner,
 };
-use provost_engine::opening::{self, Agent, Request};
+use provost_engine::opening::{self, Request, RequestedAgent};
 use provost_engine::ports::{ObserverChoice, PortError};
 use provost_engine::query::{self, RunArchive as _, Stage};
 use provost_host::cancel_request::CancelRequest;
@@ -37,8 +37,8 @@ use crate::user_consent::{self, Sent};
 /// The agents of every node.
 #[derive(Clone)]
 pub(super) struct NodeAgents {
-    pub(super) agent: Agent,
-    pub(super) review: Option<Agent>,
+    pub(super) agent: RequestedAgent,
+    pub(super) review: Option<RequestedAgent>,
     pub(super) credentials: Vec<Credential>,
     /// The places of the network that the user typed.
     pub(super) places: Vec<Endpoint>,
@@ -201,16 +201,16 @@ fn begin(order: NodeStart, agents: &NodeAgents) -> Result<End, Failure> {
         trace_id: ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?,
     };
     // An agent that only the chain file names was not typed by the user.
-    let by_name = |agent: &'_ Agent| match agent {
-        Agent::Named(name) => Some(name.clone()),
-        Agent::Typed(_) => None,
+    let by_name = |agent: &'_ RequestedAgent| match agent {
+        RequestedAgent::Named(name) => Some(name.clone()),
+        RequestedAgent::Typed(_) => None,
     };
     let (mine, review) = (
         by_name(&agents.agent),
         agents.review.as_ref().and_then(by_name),
     );
     let mine = mine.filter(|_| order.agent.is_none());
-    let agent = order.agent.map(Agent::Named);
+    let agent = order.agent.map(RequestedAgent::Named);
     // A secret is only for the nodes whose contracts grant its place.
     let extra = order.contract.x_provost.as_ref();
     let places = extra.map_or(&[][..], |extra| extra.net.as_slice());

@@ -11,7 +11,7 @@ use provost_core::document;
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::path::RepoPath;
 use provost_core::verdict::Verdict;
-use provost_engine::opening::{self, Agent, Origin as _, Preflight};
+use provost_engine::opening::{self, Origin as _, Preflight, RequestedAgent};
 use provost_host::origin::GitOrigin;
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ pub(in crate::cli) fn judge(
             asks: Vec::new(),
         });
     };
-    let agent = agent.map(|name| Agent::Named(name.to_owned()));
+    let agent = agent.map(|name| RequestedAgent::Named(name.to_owned()));
     let foreseen = opening::foresee(&GitOrigin(&place.repo), &document, agent);
     let foreseen = foreseen.map_err(Failure::from);
     let foreseen = foreseen.and_then(|it| refuse_secrets(&it.opened, bytes).map(|()| it));

@@ -2,7 +2,7 @@
 
 use provost_core::contract::document::Permissions;
 use provost_core::contract::typed::Typed;
-use provost_engine::opening::Agent;
+use provost_engine::opening::RequestedAgent;
 
 use super::Run;
 
@@ -30,16 +30,16 @@ pub(super) fn typed(run: &Run) -> Typed {
     }
 }
 
-pub(super) fn agent(run: &Run) -> Agent {
+pub(super) fn agent(run: &Run) -> RequestedAgent {
     match (&run.agent_cmd, &run.agent) {
-        (Some(command), _) => Agent::Typed(command.clone()),
-        (None, Some(name)) => Agent::Named(name.clone()),
-        (None, None) => Agent::Named("default".to_owned()),
+        (Some(command), _) => RequestedAgent::Typed(command.clone()),
+        (None, Some(name)) => RequestedAgent::Named(name.clone()),
+        (None, None) => RequestedAgent::Named("default".to_owned()),
     }
 }
 
 /// The reviewer, if the flags name one.
-pub(super) fn review(run: &Run) -> Option<Agent> {
-    let command = run.review_cmd.clone().map(Agent::Typed);
-    command.or(run.review.clone().map(Agent::Named))
+pub(super) fn review(run: &Run) -> Option<RequestedAgent> {
+    let command = run.review_cmd.clone().map(RequestedAgent::Typed);
+    command.or(run.review.clone().map(RequestedAgent::Named))
 }
