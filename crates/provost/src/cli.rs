@@ -132,7 +132,7 @@ enum Command {
     Lease(lease::Lease),
     /// List the available agents, or try one.
     #[command(subcommand)]
-    Agent(agent::Agent),
+    Agent(agent::AgentCommand),
     /// Keep a board of tasks, locks and logs for a planner and its workers.
     #[cfg(feature = "formats")]
     #[command(subcommand)]

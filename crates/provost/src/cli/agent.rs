@@ -21,17 +21,17 @@ use crate::show::{Reader, one_line};
 /// List the available agents, or try one.
 #[derive(Subcommand)]
 #[command(defer = true)]
-pub(super) enum Agent {
+pub(super) enum AgentCommand {
     /// List the agents that can be named with `--agent`, and what is installed of them.
     List,
     /// Have an agent do a small task in a temporary repository and report what works.
     Test(trial::Test),
 }
 
-pub(super) fn run(command: &Agent, reader: Reader) -> Outcome {
+pub(super) fn run(command: &AgentCommand, reader: Reader) -> Outcome {
     match command {
-        Agent::List => list(),
-        Agent::Test(test) => trial::run(test, reader),
+        AgentCommand::List => list(),
+        AgentCommand::Test(test) => trial::run(test, reader),
     }
 }
 
