@@ -115,9 +115,9 @@ fn lay_out(root: &Path, program: &Path, tree: &Path) -> Result<(), DistError> {
     Ok(())
 }
 
-/// The commands that `provost --help` lists.
+/// The commands that `provost help --all` lists.
 fn commands(program: &Path) -> Result<Vec<String>, DistError> {
-    let help = output(Command::new(program).arg("--help"))?;
+    let help = output(Command::new(program).args(["help", "--all"]))?;
     let list = help.split("\nOptions:\n").next().unwrap_or_default();
     let names = list.lines().filter_map(|line| {
         let name = line.strip_prefix("  ")?.split_whitespace().next()?;

@@ -19,6 +19,7 @@ mod duration;
 mod explain;
 mod export;
 mod gc;
+mod help;
 pub(crate) mod hook;
 mod init;
 mod key;
@@ -48,7 +49,7 @@ mod verify;
 mod why;
 
 use std::panic;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -58,10 +59,10 @@ use provost_core::exit::Exit;
 use crate::answer::{Failure, Outcome};
 use crate::show::{self, Reader};
 
-/// Puts coding agents under contract: an agent works in a sandbox that cannot exceed its contract,
-/// gates judge what it left, and a sealed bundle of evidence comes out.
+/// Puts coding agents under contract: sandbox, gates, evidence.
 #[derive(Parser)]
 #[command(name = "provost", version, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true)]
 struct Cli {
     /// Print the answer as JSON on stdout, for programs.
     #[arg(long, global = true, display_order = 900)]
@@ -178,70 +179,13 @@ enum Command {
     Export(export::Export),
     /// Print a completion script for a shell, or a manual page.
     Completions(completions::Completions),
+    /// Show the help of a command, or list all commands.
+    Help(help::Help),
 }
 
-/// The commands, grouped by task.
-const GROUPS: &[(&str, &[&str])] = &[
-    (
-        "Begin",
-        &["init", "doctor", "agent", "prepare", "demo", "completions"],
-    ),
-    (
-        "Work",
-        &[
-            "plan", "split", "contract", "run", "chain", "status", "approve", "reject", "cancel",
-            "retry", "land", "resume", "hook",
-        ],
-    ),
-    ("Share a checkout", &["change", "mcp"]),
-    (
-        "Look",
-        &["runs", "show", "why", "diff", "log", "analyze", "explain"],
-    ),
-    ("Prove", &["verify", "replay", "export", "key"]),
-    ("Recover and tidy", &["salvage", "lease", "gc"]),
-    (
-        "Judge and run by hand",
-        &["check", "snapshot", "sandbox", "shell"],
-    ),
-    ("Formats of others", OTHERS),
-];
-
-#[cfg(feature = "formats")]
-const OTHERS: &[&str] = &["board", "packet", "package", "convert", "schema"];
-
-#[cfg(not(feature = "formats"))]
-const OTHERS: &[&str] = &["package", "schema"];
-
-const TEMPLATE: &str = "\
-{about-with-newline}
-{usage-heading} {usage}
-
-{before-help}Options:
-{options}
-
-Run `provost COMMAND --help` for more about a command.
-";
-
-/// The command line, with its commands in groups.
+/// The command line, with the commands of every day on its first page.
 fn command() -> clap::Command {
-    let command = Cli::command();
-    let about = |name: &str| {
-        let found = command.find_subcommand(name)?;
-        found.get_about().map(ToString::to_string)
-    };
-    let mut text = String::new();
-    for (heading, names) in GROUPS {
-        text += &format!("{heading}:\n");
-        for name in *names {
-            text += &format!("  {name:11} {}\n", about(name).unwrap_or_default());
-        }
-        text += "\n";
-    }
-    let text = text.trim_end().to_owned();
-    command
-        .before_help(text)
-        .help_template(TEMPLATE)
+    help::with_groups(Cli::command(), help::EVERY_DAY)
         .mut_subcommand("check", |check| check.mut_subcommands(with_example))
 }
 
@@ -260,11 +204,12 @@ fn parse() -> Result<Cli, clap::Error> {
 }
 
 pub(crate) fn main() -> ExitCode {
+    // A panic in any thread ends the program: what that thread had to watch is not watched any more.
     panic::set_hook(Box::new(|panic| {
         show::print_message(&format!("error[BUG]: {panic}\nhint: provost explain BUG"));
+        process::exit(i32::from(u8::from(Exit::Bug)));
     }));
-    let exit = panic::catch_unwind(run).unwrap_or(Exit::Bug);
-    ExitCode::from(u8::from(exit))
+    ExitCode::from(u8::from(run()))
 }
 
 fn run() -> Exit {
@@ -335,6 +280,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Replay(again) => replay::run(&again, reader),
         Command::Export(export) => export::run(&export, reader),
         Command::Completions(completions) => completions::run(&completions),
+        Command::Help(help) => help::run(&help),
     }
 }
 

@@ -52,7 +52,7 @@ mod tests {
             let row = format!("| {} |", u8::from(code.exit()));
             assert!(REFERENCE.contains(&row), "{code}: no row `{row}`");
         }
-        let help = Stage::empty().ask(&["--help"]);
+        let help = Stage::empty().ask(&["help", "--all"]);
         let list = help.out().split("\nOptions:\n").next().unwrap();
         let commands: Vec<&str> = list
             .lines()

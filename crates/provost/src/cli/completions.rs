@@ -57,7 +57,9 @@ fn manual(name: Option<&str>) -> Outcome {
     if let Some(name) = name {
         let Some(found) = command.find_subcommand(name) else {
             let reason = format!("there is no command `{name}`");
-            return Err(Failure::new(Code::UsageError, reason).hint("`provost --help` lists them"));
+            return Err(
+                Failure::new(Code::UsageError, reason).hint("`provost help --all` lists them")
+            );
         };
         command = found.clone();
     }

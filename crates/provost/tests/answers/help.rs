@@ -15,9 +15,9 @@ fn below(stage: &Stage, words: &[&str]) -> Vec<String> {
     listed.lines().map_while(name).collect()
 }
 
-/// The commands of the first page, whose groups have names of their own.
+/// All commands, whose groups have names of their own.
 fn top(stage: &Stage) -> Vec<String> {
-    let help = stage.ask(&["--help"]);
+    let help = stage.ask(&["help", "--all"]);
     let text = String::from_utf8(help.stdout).unwrap();
     let (commands, _) = text.split_once("Options:\n").unwrap();
     let name = |line: &str| {
@@ -32,6 +32,9 @@ fn every_command_says_what_it_does() {
     let stage = Stage::new();
     let mut transcript = stage.transcript();
     transcript.plain(&["--help"]);
+    transcript.plain(&["help", "--all"]);
+    transcript.plain(&["help", "contract", "new"]);
+    transcript.plain(&["help", "nothing"]);
     for command in top(&stage) {
         transcript.plain(&[&command, "--help"]);
         for inner in below(&stage, &[&command]) {

@@ -149,7 +149,7 @@ fn commands(stage: &Users) -> Vec<String> {
     };
     let help = |words: &[&str]| stage.ask("victim", "victim", words).out().to_owned();
     let mut all = vec!["hook run".to_owned()];
-    for name in rows(&help(&["--help"]), "Begin:") {
+    for name in rows(&help(&["help", "--all"]), "Every day:") {
         let below = rows(&help(&[&name, "--help"]), "\nCommands:");
         if below.is_empty() || name == "box" {
             all.push(name.clone());
