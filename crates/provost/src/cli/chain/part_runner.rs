@@ -1,7 +1,6 @@
 //! Part runner: runs each node of a chain in its own thread, because sandboxes die with their
 //! thread.
 
-use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -92,10 +91,7 @@ impl PartThreads {
         let sender = self.sender.clone();
         let named = thread::Builder::new().name(node.clone());
         let spawned = named.spawn(move || {
-            // The chain waits for an answer, even after a panic.
-            let done = panic::catch_unwind(AssertUnwindSafe(work));
-            let bug = |_| Err(Failure::new(Code::Bug, "the driver of the run panicked"));
-            let came = match done.unwrap_or_else(bug) {
+            let came = match work() {
                 Ok(Some(end)) => ended(node, end),
                 Ok(None) => Came::Nothing { node },
                 // The run stays as it is; the next call of the chain resumes it.

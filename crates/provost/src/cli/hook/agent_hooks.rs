@@ -51,6 +51,11 @@ pub(crate) fn is_asked() -> bool {
 
 /// Answers the event on stdin.
 pub(crate) fn answer() -> ExitCode {
+    // Any other exit status lets the program proceed.
+    panic::set_hook(Box::new(|panic| {
+        show::print_message(&format!("error[HOOK_DENIED]: the hook failed: {panic}"));
+        std::process::exit(i32::from(DENIED));
+    }));
     let watch = || {
         std::thread::sleep(PATIENCE);
         show::print_message("error[HOOK_DENIED]: the hook could not be answered in time");
@@ -60,21 +65,17 @@ pub(crate) fn answer() -> ExitCode {
         show::print_message("error[HOOK_DENIED]: there is no thread to watch the time");
         return ExitCode::from(DENIED);
     }
-    match panic::catch_unwind(judge) {
-        Ok(Ok(text)) => match io::stdout().write_all(text.as_bytes()) {
+    match judge() {
+        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::from(DENIED),
         },
-        Ok(Err(failure)) => {
+        Err(failure) => {
             let mut words = format!("error[HOOK_DENIED]: {}", failure.verdict().reason);
             if let Some(hint) = &failure.hint {
                 words = format!("{words}\nhint: {hint}");
             }
             show::print_message(&words);
-            ExitCode::from(DENIED)
-        }
-        Err(_) => {
-            show::print_message("error[HOOK_DENIED]: the hook failed, so nothing is allowed");
             ExitCode::from(DENIED)
         }
     }
