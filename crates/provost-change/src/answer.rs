@@ -6,10 +6,12 @@ use serde_json::Value;
 use crate::analysis::run::RunHead;
 use crate::conflict::{Conflict, Exclusion};
 use crate::finish::claims::ClaimsVerdict;
-use crate::finish::decide::{FinishStatus, ScopeCheck};
+use crate::finish::decide::{FinishStatus, ScopeCheck, StopReason};
 use crate::finish::verify::Verified;
 use crate::hygiene::{AtFinish, AtStart};
 use crate::intent::{Intent, Ownership};
+use crate::next_step::{Audience, NextStep};
+use crate::receipt::compose::{PatchTrail, Receipt};
 use crate::recover::decide::Refusal;
 use crate::start::decide::StartStatus;
 use provost_core::checkout::CheckoutState;
@@ -55,8 +57,8 @@ pub struct Started {
     pub replay: bool,
     /// The intents of the same agent that this one replaces.
     pub replaced: Vec<String>,
-    /// What to do next; empty when the agent may edit.
-    pub next_step: String,
+    /// `None` when the agent may edit.
+    pub next_step: Option<NextStep>,
     /// Records that this version cannot read.
     pub unread: Vec<Unread>,
 }
@@ -66,13 +68,28 @@ impl Started {
     /// misses.
     pub fn needs_analysis(drifted: Vec<RawPath>) -> Self {
         let next_step = if drifted.is_empty() {
-            "analyse the repository (analyze_repository), then start again"
+            NextStep::Analyse
         } else {
-            "the checkout moved on since the last analysis: analyse the repository again \
-             (analyze_repository), then start"
+            NextStep::AnalyseAgain
         };
         Self {
-            status: StartStatus::NeedsAnalysis,
+            drifted,
+            ..Self::undeclared(StartStatus::NeedsAnalysis, next_step)
+        }
+    }
+
+    /// The answer where git cannot read the checkout: then no agent may edit.
+    pub fn unseen(why: String) -> Self {
+        let next_step = NextStep::CheckoutUnknown(why.clone());
+        Self {
+            blind: Some(why),
+            ..Self::undeclared(StartStatus::Blocked, next_step)
+        }
+    }
+
+    fn undeclared(status: StartStatus, next_step: NextStep) -> Self {
+        Self {
+            status,
             intent: None,
             conflicts: Vec::new(),
             exclusions: Vec::new(),
@@ -83,17 +100,33 @@ impl Started {
             hygiene: None,
             continuing: false,
             blind: None,
-            drifted,
+            drifted: Vec::new(),
             blast: None,
             blast_digest: None,
             budget: None,
             replay: false,
             replaced: Vec::new(),
-            next_step: next_step.to_owned(),
+            next_step: Some(next_step),
             unread: Vec::new(),
         }
     }
+
+    pub fn edit_allowed(&self) -> bool {
+        self.intent
+            .as_ref()
+            .is_some_and(|intent| intent.edit_allowed)
+    }
+
+    pub fn message(&self, to: Audience) -> String {
+        match &self.next_step {
+            Some(step) => step.text(to),
+            None => MAY_EDIT.to_owned(),
+        }
+    }
 }
+
+/// The message to an agent that may edit.
+pub const MAY_EDIT: &str = "you may edit the files of the scope";
 
 /// Result of the limits for a run.
 #[derive(Debug, Clone)]
@@ -109,11 +142,10 @@ pub struct Gated {
 pub struct Finished {
     pub intent: Intent,
     pub status: FinishStatus,
-    /// Why, in one word.
-    pub reason: Option<&'static str>,
+    pub reason: Option<StopReason>,
     pub needs_person: bool,
     /// `None` when the change is accepted, or when nothing helps.
-    pub next_step: Option<String>,
+    pub next_step: Option<NextStep>,
     /// Whether the intent was given back.
     pub cleared: bool,
     /// The checkout, as far as it was read.
@@ -129,14 +161,28 @@ pub struct Finished {
     pub after: Option<(String, Report)>,
     pub claims: Option<ClaimsVerdict>,
     /// The receipt and its digest.
-    pub receipt: Option<(Value, String)>,
+    pub receipt: Option<(Receipt, String)>,
     /// Why there is no receipt.
     pub receipt_error: Option<String>,
-    pub trail: Option<Value>,
+    pub trail: Option<PatchTrail>,
     pub offered: Offered,
     pub strictness: Strictness,
     /// Why git could not read the checkout.
     pub blind: Option<String>,
+}
+
+impl Finished {
+    /// The result in one sentence.
+    pub fn message(&self, to: Audience) -> String {
+        match (self.status, &self.next_step) {
+            (FinishStatus::Accepted, _) => "the change is accepted".to_owned(),
+            (FinishStatus::AcceptedWithExternalChanges, _) => {
+                "the change is accepted; other changes are in the checkout".to_owned()
+            }
+            (_, Some(next)) => next.text(to),
+            (_, None) => "the change breaks its contract; see verification".to_owned(),
+        }
+    }
 }
 
 /// The intents and leases of the repository.
@@ -170,7 +216,7 @@ pub enum Promoted {
     /// Other agents still hold the files, or wait in front of this one.
     Queued(Box<Intent>, Vec<Conflict>, usize),
     /// No other agent holds the files, but the checkout does not permit an edit yet.
-    Blocked(Box<Intent>, Option<AtStart>, String),
+    Blocked(Box<Intent>, Option<AtStart>, NextStep),
     /// The analysis that it would begin from was removed.
     RunEvicted(Box<Intent>),
 }

@@ -19,6 +19,8 @@ pub mod hook;
 pub mod hygiene;
 pub mod intent;
 pub mod manage;
+pub mod next_step;
+mod payload;
 pub mod ports;
 pub mod queue;
 pub mod receipt;

@@ -174,13 +174,14 @@ impl ChangeScope {
         forbidden: &[S],
         below: &str,
     ) -> Result<Self, ScopeError> {
-        let allowed_files = normalise("allowed_files", allowed, below)?;
+        let [allowed_list, related_list] = ["allowed_files", "allowed_related"];
+        let allowed_files = normalise(allowed_list, allowed, below)?;
         if allowed_files.is_empty() {
             return Err(ScopeError::Empty);
         }
-        let mut allowed_related = normalise("allowed_related", related, below)?;
-        declarable("allowed_files", &allowed_files)?;
-        declarable("allowed_related", &allowed_related)?;
+        let mut allowed_related = normalise(related_list, related, below)?;
+        declarable(allowed_list, &allowed_files)?;
+        declarable(related_list, &allowed_related)?;
         allowed_related.retain(|path| allowed_files.binary_search(path).is_err());
         // The root is literal, even if its name looks like a pattern.
         let mut patterns = normalise("forbidden", forbidden, &literal(below))?;

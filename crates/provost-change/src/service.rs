@@ -16,13 +16,16 @@ use crate::analysis::run::NoRun;
 use crate::event::IntentEvent;
 use crate::evidence;
 use crate::finish::claims::TextError;
-use crate::finish::decide::Stop;
+use crate::finish::decide::StopReason;
 use crate::intent::{Intent, State, Viewer};
+use crate::next_step::{Audience, NextStep};
 use crate::scope::ScopeError;
 use provost_core::bundle::layout::ATTESTATION;
 use provost_core::code::Code;
 use provost_core::lease::Owner;
+use provost_core::object::sha256;
 use provost_core::record::Record;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use crate::analysis::perform::analyse;
@@ -103,7 +106,7 @@ pub(crate) fn is_closed<T>(intent: &Intent) -> Result<T, ChangeError> {
     let (id, state) = (&intent.intent_id, intent.state.name());
     match intent.state {
         State::Expired => {
-            let advice = Stop::TimeOver.permission_advice();
+            let advice = NextStep::After(StopReason::TtlExpired).text(Audience::Tool);
             wrong(format!("the intent `{id}` is {state}; {advice}"))
         }
         _ => wrong(format!(
@@ -206,10 +209,11 @@ impl Ports<'_> {
         &mut self,
         intent_id: &str,
         name: &'static str,
-        document: &Value,
+        document: &impl Serialize,
     ) -> Result<(&'static str, String), PortError> {
-        self.evidence.put(intent_id, name, &bytes(document))?;
-        Ok((name, evidence::digest(document)))
+        let bytes = bytes(&serde_json::to_value(document).unwrap_or_default());
+        self.evidence.put(intent_id, name, &bytes)?;
+        Ok((name, sha256(&bytes)))
     }
 }
 

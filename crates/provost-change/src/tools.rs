@@ -8,7 +8,8 @@ use provost_core::json;
 use provost_core::schema::validate::{Misfit, validate};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use arguments::{
     AnalysisArguments, ArgumentError, BlastArguments, BlastArtifactArguments,
@@ -68,8 +69,18 @@ struct Tool {
     schema: fn() -> Value,
 }
 
+/// A tool, as `tools/list` shows it.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolDescription {
+    /// That of the type of its arguments.
+    pub description: Option<Value>,
+    pub input_schema: Value,
+    pub name: &'static str,
+}
+
 /// Every tool, as `tools/list` shows it.
-pub fn list() -> Value {
+pub fn list() -> Vec<ToolDescription> {
     TOOLS.iter().map(Tool::described).collect()
 }
 
@@ -78,13 +89,15 @@ pub fn is_known(name: &str) -> bool {
 }
 
 impl Tool {
-    /// Its description is that of the type of its arguments.
-    fn described(&self) -> Value {
+    fn described(&self) -> ToolDescription {
         let mut schema = (self.schema)();
-        let about = schema
-            .as_object_mut()
-            .and_then(|it| it.remove("description"));
-        json!({ "name": self.name, "description": about, "inputSchema": schema })
+        ToolDescription {
+            name: self.name,
+            description: schema
+                .as_object_mut()
+                .and_then(|it| it.remove("description")),
+            input_schema: schema,
+        }
     }
 }
 
@@ -151,11 +164,10 @@ fn simplify(schema: &mut Value) {
                 match all {
                     Some(all) => {
                         let all = all.concat();
-                        let nullable = all.contains(&Value::Null);
-                        let kind = if nullable {
-                            json!(["string", "null"])
+                        let kind = if all.contains(&Value::Null) {
+                            Value::from(vec!["string", "null"])
                         } else {
-                            json!("string")
+                            Value::from("string")
                         };
                         fields.insert("type".to_owned(), kind);
                         fields.insert("enum".to_owned(), Value::Array(all));
@@ -173,6 +185,7 @@ fn simplify(schema: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn fits(tool: &str, given: &Value) -> bool {
         Request::read(tool, given.as_object().unwrap()).is_ok()
@@ -230,8 +243,8 @@ mod tests {
     fn every_argument_is_described_and_takes_nothing_if_it_is_optional() {
         for tool in TOOLS {
             let described = tool.described();
-            assert!(described["description"].is_string(), "{}", tool.name);
-            let schema = &described["inputSchema"];
+            assert!(described.description.is_some(), "{}", tool.name);
+            let schema = &described.input_schema;
             let needed = schema["required"].as_array().cloned().unwrap_or_default();
             for (name, argument) in schema["properties"].as_object().unwrap() {
                 let place = format!("{} {name}", tool.name);
@@ -248,12 +261,11 @@ mod tests {
 
     #[test]
     fn words_are_listed_as_an_enum_and_an_unknown_detail_is_a_summary() {
-        let all = list();
-        let finish = all.as_array().unwrap().iter();
-        let finish = finish
-            .clone()
-            .find(|it| it["name"] == "finish_controlled_change");
-        let fields = &finish.unwrap()["inputSchema"]["properties"];
+        let mut all = list().into_iter();
+        let finish = all
+            .find(|it| it.name == "finish_controlled_change")
+            .unwrap();
+        let fields = &finish.input_schema["properties"];
         let words = json!(["summary", "normal", "full", null]);
         assert_eq!(fields["detail_level"]["enum"], words);
         assert_eq!(

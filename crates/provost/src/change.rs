@@ -14,7 +14,8 @@ use provost_core::code::Code;
 use provost_core::lease::Owner;
 use provost_engine::ports::PortError;
 use provost_host::clock;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 pub(crate) use answer::ToolAnswer;
 pub(crate) use service::ChangeService;
@@ -29,21 +30,40 @@ pub(crate) enum Trouble {
     Failure(Failure),
 }
 
+/// What a tool answers instead of its payload.
+#[derive(Debug, Serialize)]
+pub(crate) struct TroublePayload {
+    error: TroubleFields,
+}
+
+#[derive(Debug, Serialize)]
+struct TroubleFields {
+    code: &'static str,
+    /// Absent for a wrong request; `null` for a failure without a hint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<Value>,
+    message: String,
+}
+
 impl Trouble {
     /// The trouble as the payload of a tool.
-    pub(crate) fn value(&self) -> Value {
-        match self {
-            Self::Request(words) => json!({ "error": {
-                "code": Code::InputInvalid.name(), "message": words,
-            } }),
+    pub(crate) fn payload(&self) -> TroublePayload {
+        let error = match self {
+            Self::Request(words) => TroubleFields {
+                code: Code::InputInvalid.name(),
+                hint: None,
+                message: words.clone(),
+            },
             Self::Failure(failure) => {
                 let verdict = failure.verdict();
-                json!({ "error": {
-                    "code": verdict.code.name(), "message": verdict.reason,
-                    "hint": failure.hint,
-                } })
+                TroubleFields {
+                    code: verdict.code.name(),
+                    hint: Some(Value::from(failure.hint.clone())),
+                    message: verdict.reason,
+                }
             }
-        }
+        };
+        TroublePayload { error }
     }
 
     /// The trouble as the failure of a command.

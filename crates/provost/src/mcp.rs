@@ -17,11 +17,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use provost_change::tools::{self, Request};
+use provost_change::next_step::Audience;
+use provost_change::tools::{self, Request, ToolDescription};
 use provost_core::json;
 use provost_core::lease::Owner;
 use provost_host::clock;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::answer::Failure;
 use crate::change::{ChangeSession, Identity, Kept, Trouble};
@@ -63,20 +65,65 @@ enum Work {
 struct Out(Arc<Mutex<io::Stdout>>);
 
 impl Out {
-    fn say(&self, message: &Value) {
+    fn say<T: Serialize>(&self, id: &Value, outcome: RpcOutcome<'_, T>) {
+        let message = RpcMessage {
+            id,
+            jsonrpc: VERSION,
+            outcome,
+        };
+        let message = serde_json::to_value(message).unwrap_or_default();
         let mut out = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A client that is gone also ends its input, which ends the server.
         let _ = writeln!(out, "{message}").and_then(|()| out.flush());
     }
 
-    fn answer(&self, id: &Value, result: &Value) {
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+    fn answer(&self, id: &Value, result: impl Serialize) {
+        self.say(id, RpcOutcome::Result(result));
     }
 
-    fn refuse(&self, id: &Value, code: i32, words: &str) {
-        let error = json!({ "code": code, "message": words });
-        self.say(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
+    fn refuse(&self, id: &Value, code: i32, message: &str) {
+        let error: RpcOutcome<'_, ()> = RpcOutcome::Error { code, message };
+        self.say(id, error);
     }
+}
+
+/// The version of JSON-RPC.
+const VERSION: &str = "2.0";
+
+#[derive(Serialize)]
+struct RpcMessage<'a, T> {
+    id: &'a Value,
+    jsonrpc: &'static str,
+    #[serde(flatten)]
+    outcome: RpcOutcome<'a, T>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum RpcOutcome<'a, T> {
+    Result(T),
+    Error { code: i32, message: &'a str },
+}
+
+#[derive(Serialize)]
+struct ToolList {
+    tools: Vec<ToolDescription>,
+}
+
+/// The result of a call: the payload as text and, unless the call failed, as a value.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CallResult {
+    content: [TextContent; 1],
+    is_error: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<Value>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "text")]
+struct TextContent {
+    text: String,
 }
 
 /// Serves until stdin ends.
@@ -158,7 +205,7 @@ fn handle(bytes: &[u8], work: &SyncSender<Work>, out: &Out) {
             return;
         }
     };
-    if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+    if message.get("jsonrpc").and_then(Value::as_str) != Some(VERSION) {
         out.refuse(&Value::Null, INVALID_REQUEST, "`jsonrpc` is \"2.0\"");
         return;
     }
@@ -194,10 +241,13 @@ fn handle(bytes: &[u8], work: &SyncSender<Work>, out: &Out) {
     match method {
         "initialize" => {
             let _ = work.send(Work::Name(label(parameters)));
-            out.answer(&id, &greeting(parameters));
+            out.answer(&id, greeting(parameters));
         }
-        "ping" => out.answer(&id, &json!({})),
-        "tools/list" => out.answer(&id, &json!({ "tools": tools::list() })),
+        "ping" => out.answer(&id, nothing),
+        "tools/list" => {
+            let tools = tools::list();
+            out.answer(&id, ToolList { tools });
+        }
         "tools/call" => call(&id, parameters, work, out),
         _ => out.refuse(&id, NO_METHOD, "there is no such method"),
     }
@@ -220,17 +270,51 @@ fn label(parameters: &Map<String, Value>) -> String {
     }
 }
 
-fn greeting(parameters: &Map<String, Value>) -> Value {
+/// The answer to `initialize`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Greeting {
+    capabilities: Capabilities,
+    instructions: &'static str,
+    protocol_version: &'static str,
+    server_info: ServerInfo,
+}
+
+#[derive(Serialize)]
+struct Capabilities {
+    tools: ToolCapability,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolCapability {
+    list_changed: bool,
+}
+
+#[derive(Serialize)]
+struct ServerInfo {
+    name: &'static str,
+    version: &'static str,
+}
+
+fn greeting(parameters: &Map<String, Value>) -> Greeting {
     let asked = parameters.get("protocolVersion").and_then(Value::as_str);
-    let version = asked.filter(|asked| VERSIONS.contains(asked));
-    json!({
-        "protocolVersion": version.unwrap_or(VERSIONS[0]),
-        "capabilities": { "tools": { "listChanged": false } },
-        "serverInfo": { "name": "provost", "version": env!("CARGO_PKG_VERSION") },
-        "instructions": "Analyse the repository, start a controlled change, edit only when \
-                         edit_allowed is true, analyse again, then finish with every file you \
-                         touched.",
-    })
+    let mut known = VERSIONS.into_iter();
+    Greeting {
+        capabilities: Capabilities {
+            tools: ToolCapability {
+                list_changed: false,
+            },
+        },
+        instructions: "Analyse the repository, start a controlled change, edit only when \
+                       edit_allowed is true, analyse again, then finish with every file you \
+                       touched.",
+        protocol_version: known.find(|one| asked == Some(*one)).unwrap_or(VERSIONS[0]),
+        server_info: ServerInfo {
+            name: "provost",
+            version: env!("CARGO_PKG_VERSION"),
+        },
+    }
 }
 
 fn call(id: &Value, parameters: &Map<String, Value>, work: &SyncSender<Work>, out: &Out) {
@@ -274,20 +358,24 @@ fn serve_tools(mut session: ChangeSession, queue: &mpsc::Receiver<Work>, out: &O
                 let asked = Request::read(&tool, &arguments).map_err(Trouble::from);
                 let answer = asked
                     .and_then(|request| session.call(&request))
-                    .and_then(|answer| Ok(answer.json()?));
-                let (value, failed) = match answer {
-                    Ok(value) => (value, false),
-                    Err(trouble) => (trouble.value(), true),
+                    .and_then(|answer| Ok(answer.json(Audience::Tool)?));
+                let result = match answer {
+                    Ok(value) => CallResult {
+                        content: [TextContent {
+                            text: value.to_string(),
+                        }],
+                        is_error: false,
+                        structured_content: Some(value),
+                    },
+                    Err(trouble) => CallResult {
+                        content: [TextContent {
+                            text: serde_json::to_string(&trouble.payload()).unwrap_or_default(),
+                        }],
+                        is_error: true,
+                        structured_content: None,
+                    },
                 };
-                let text = value.to_string();
-                let mut result = json!({
-                    "content": [{ "type": "text", "text": text }],
-                    "isError": failed,
-                });
-                if !failed {
-                    result["structuredContent"] = value;
-                }
-                out.answer(&id, &result);
+                out.answer(&id, result);
             }
         }
     }
@@ -331,10 +419,8 @@ mod tests {
     #[test]
     fn an_unknown_version_is_answered_with_ours() {
         let version = |asked: &str| {
-            let Value::Object(given) = json!({ "protocolVersion": asked }) else {
-                return Value::Null;
-            };
-            greeting(&given)["protocolVersion"].clone()
+            let given = Map::from_iter([("protocolVersion".to_owned(), Value::from(asked))]);
+            greeting(&given).protocol_version
         };
         assert_eq!(version("2025-06-18"), "2025-06-18");
         assert_eq!(version("1999-01-01"), VERSIONS[0]);

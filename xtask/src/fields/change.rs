@@ -165,12 +165,9 @@ fn whole_analysis() -> Value {
 
 /// The input schema of `tool` in `tools/list`.
 fn listed(tool: &str) -> Value {
-    let all = tools::list();
-    let mut all = all.as_array().into_iter().flatten();
-    let found = all.find(|one| one["name"] == tool);
-    found
-        .map(|one| one["inputSchema"].clone())
-        .unwrap_or_default()
+    let mut all = tools::list().into_iter();
+    let found = all.find(|one| one.name == tool);
+    found.map(|one| one.input_schema).unwrap_or_default()
 }
 
 /// The fields of a request to `tool`; each argument in its schema must be tried.

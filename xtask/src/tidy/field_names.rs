@@ -13,24 +13,14 @@ const MOST: usize = 2;
 const EXCEPTIONS: &[(&str, usize)] = &[
     ("acceptance_check", 8),
     ("acceptance_criteria", 6),
-    ("allowed_files", 6),
-    ("allowed_related", 5),
     ("child_fingerprint", 3),
     ("context_package", 3),
-    ("dirty_scope_policy", 6),
-    ("dirty_snapshot", 3),
     ("evidence_files", 3),
     ("evidence_policy", 3),
-    ("external_changes", 3),
     ("external_noise_paths", 3),
     ("forbidden_scope", 3),
-    ("foreign_attributed_outside_scope", 3),
-    ("foreign_dirty_overlaps", 4),
     ("global_objective", 3),
-    ("structural_delta", 6),
     ("timeout_seconds", 4),
-    ("unexpected_files", 5),
-    ("workspace_hygiene", 6),
 ];
 
 /// Counts `names` in all literals of the crates.

@@ -8,7 +8,7 @@ use crate::finish::claims::{self, ClaimText, ClaimsVerdict};
 use crate::finish::decide::{FinishStatus, check};
 use crate::finish::verify::{self, After, Patch, Side, WithoutRun, judge};
 use crate::intent::{Intent, State};
-use crate::receipt::compose::{self, ReceiptFacts, inside};
+use crate::receipt::compose::{self, Receipt, ReceiptFacts, inside};
 use crate::request::{Evidence, VerifyRequest};
 use crate::scope::ChangeScope;
 use provost_core::checkout::CheckoutState;
@@ -20,7 +20,6 @@ use provost_lens::structure::budget::{Asked, Budgets, Headroom, Standing, Strict
 use provost_lens::structure::compare as structure;
 use provost_lens::structure::gates::{Switches, evaluate};
 use provost_lens::structure::health::Points;
-use serde_json::Value;
 
 use crate::finish::perform::{baseline, before, changed, means};
 use crate::finish::remember::violate;
@@ -393,7 +392,7 @@ pub fn make_receipt(
     ports: &mut Ports<'_>,
     session: &Session,
     intent_id: &str,
-) -> Result<(Value, String), ChangeError> {
+) -> Result<(Receipt, String), ChangeError> {
     let intent = ports.own(session, intent_id)?;
     let workspace = ports.checkout.workspace()?;
     let nothing = BTreeSet::new();
@@ -408,7 +407,7 @@ pub fn make_receipt(
         without_run: WithoutRun::Unverified,
     });
     let digest = workspace.digest();
-    let receipt = compose::compose(&ReceiptFacts {
+    let receipt = Receipt::of(&ReceiptFacts {
         intent: &intent,
         run_id: &intent.run_id,
         after_run_id: None,

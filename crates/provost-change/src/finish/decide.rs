@@ -9,8 +9,10 @@ use crate::scope::{ChangeScope, ScopeError, normalise};
 use provost_core::checkout::CheckoutState;
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::words;
+use serde::Deserialize;
 
 words! {
+    #[derive(Deserialize)]
     pub enum FinishStatus {
         /// The evidence, the scope and the structure hold.
         Accepted = "accepted",
@@ -31,17 +33,36 @@ impl FinishStatus {
     }
 }
 
-/// Reason for an intent whose time is over: it is not judged.
-pub const TTL_EXPIRED: &str = "ttl_expired";
+words! {
+    /// Why a change is not accepted.
+    #[derive(Deserialize)]
+    pub enum StopReason {
+        /// The intent waits: its agent may not edit yet.
+        IntentNotActive = "intent_not_active",
+        EditNotAllowed = "edit_not_allowed",
+        TtlExpired = "ttl_expired",
+        GitUnavailable = "git_unavailable",
+        WorkspaceHygiene = "workspace_hygiene",
+        ReportDigestMismatch = "report_digest_mismatch",
+        NoBeforeRun = "no_before_run",
+        NoAfterRun = "no_after_run",
+        AfterRunRequiredForGovernance = "after_run_required_for_governance",
+        AfterRunNotNew = "after_run_not_new",
+        AfterRunStale = "after_run_stale",
+        IncomparableRuns = "incomparable_runs",
+        StructuralRegressions = "structural_regressions",
+        GateFailures = "gate_failures",
+        BaselineAbuse = "baseline_abuse",
+        ScopeViolation = "scope_violation",
+        StateArtifactMutation = "state_artifact_mutation",
+    }
+}
 
 /// The step at which a finish stopped, and why.
 #[derive(Debug, Clone, Copy)]
 pub enum Stop<'a> {
-    /// The intent waits: its agent may not edit yet.
-    NotActive,
-    /// The intent was refused, or its files are held by another agent.
-    NotAllowed,
-    TimeOver,
+    /// The agent may not edit under an intent in this state.
+    NotPermitted(State),
     /// Git cannot read the checkout, so no finish is accepted.
     Blind,
     /// Uncommitted changes block the finish.
@@ -58,46 +79,25 @@ pub enum Stop<'a> {
     },
 }
 
-impl Stop<'_> {
-    /// Why an intent in this state, under which its agent may not edit, cannot be finished.
-    pub fn without_permission(state: State) -> Self {
-        match state {
-            State::Expired => Self::TimeOver,
-            State::Queued => Self::NotActive,
-            State::Active | State::Refused | State::Clean | State::Orphaned | State::Replaced => {
-                Self::NotAllowed
-            }
-        }
-    }
-
-    /// What the owner of an intent can do that may not edit.
-    pub fn permission_advice(self) -> &'static str {
-        match self {
-            Self::TimeOver => {
-                "the time of this intent is over: renew it (manage_change_intent, \
-                 action=\"renew\"), or analyse the repository and start again with \
-                 dirty_scope_policy=\"continue_own_wip\"; either way the work is judged from where \
-                 it began"
-            }
-            Self::NotActive => "promote the intent first, and edit only then",
-            _ => {
-                "this intent may not edit: undo what was edited under it, and start again when the \
-                 files are free"
-            }
+/// The answer to a finish of an intent in this state, under which its agent may not edit.
+pub fn stopped_at(state: State) -> (FinishStatus, StopReason) {
+    match state {
+        State::Expired => (FinishStatus::Expired, StopReason::TtlExpired),
+        State::Queued => (FinishStatus::Unverified, StopReason::IntentNotActive),
+        State::Active | State::Refused | State::Clean | State::Orphaned | State::Replaced => {
+            (FinishStatus::Unverified, StopReason::EditNotAllowed)
         }
     }
 }
 
-/// The answer to a finish, and the reason in one word.
-pub fn conclude(stop: Stop<'_>) -> (FinishStatus, Option<&'static str>) {
-    match stop {
-        Stop::NotActive => (FinishStatus::Unverified, Some("intent_not_active")),
-        Stop::NotAllowed => (FinishStatus::Unverified, Some("edit_not_allowed")),
-        Stop::TimeOver => (FinishStatus::Expired, Some(TTL_EXPIRED)),
-        Stop::Blind => (FinishStatus::Unverified, Some("git_unavailable")),
-        Stop::Hygiene(_) => (FinishStatus::Unverified, Some("workspace_hygiene")),
-        Stop::Expired => (FinishStatus::Expired, Some("report_digest_mismatch")),
-        Stop::Scope => (FinishStatus::Violated, Some("scope_violation")),
+/// The answer to a finish, and its reason.
+pub fn conclude(stop: Stop<'_>) -> (FinishStatus, Option<StopReason>) {
+    let (status, reason) = match stop {
+        Stop::NotPermitted(state) => stopped_at(state),
+        Stop::Blind => (FinishStatus::Unverified, StopReason::GitUnavailable),
+        Stop::Hygiene(_) => (FinishStatus::Unverified, StopReason::WorkspaceHygiene),
+        Stop::Expired => (FinishStatus::Expired, StopReason::ReportDigestMismatch),
+        Stop::Scope => (FinishStatus::Violated, StopReason::ScopeViolation),
         Stop::Judged { verified, external } => {
             let status = match verified.status {
                 verify::PatchStatus::Accepted if external => {
@@ -110,15 +110,16 @@ pub fn conclude(stop: Stop<'_>) -> (FinishStatus, Option<&'static str>) {
                 verify::PatchStatus::Unverified => FinishStatus::Unverified,
                 verify::PatchStatus::Violated => FinishStatus::Violated,
             };
-            (status, verified.reason)
+            return (status, verified.reason);
         }
-    }
+    };
+    (status, Some(reason))
 }
 
 pub fn needs_person(stop: Stop<'_>) -> bool {
     match stop {
-        Stop::TimeOver | Stop::Blind | Stop::Hygiene(_) | Stop::Expired | Stop::Scope => true,
-        Stop::NotActive | Stop::NotAllowed => false,
+        Stop::NotPermitted(state) => state == State::Expired,
+        Stop::Blind | Stop::Hygiene(_) | Stop::Expired | Stop::Scope => true,
         Stop::Judged { verified, .. } => verified.status == verify::PatchStatus::Violated,
     }
 }
@@ -276,30 +277,41 @@ mod tests {
     fn each_stop_has_its_answer() {
         let cases = [
             (
-                Stop::NotActive,
+                Stop::NotPermitted(State::Queued),
                 FinishStatus::Unverified,
-                "intent_not_active",
+                StopReason::IntentNotActive,
                 false,
+            ),
+            (
+                Stop::NotPermitted(State::Expired),
+                FinishStatus::Expired,
+                StopReason::TtlExpired,
+                true,
             ),
             (
                 Stop::Blind,
                 FinishStatus::Unverified,
-                "git_unavailable",
+                StopReason::GitUnavailable,
                 true,
             ),
             (
                 Stop::Hygiene(Block::MissingEvidence),
                 FinishStatus::Unverified,
-                "workspace_hygiene",
+                StopReason::WorkspaceHygiene,
                 true,
             ),
             (
                 Stop::Expired,
                 FinishStatus::Expired,
-                "report_digest_mismatch",
+                StopReason::ReportDigestMismatch,
                 true,
             ),
-            (Stop::Scope, FinishStatus::Violated, "scope_violation", true),
+            (
+                Stop::Scope,
+                FinishStatus::Violated,
+                StopReason::ScopeViolation,
+                true,
+            ),
         ];
         for (stop, status, reason, person) in cases {
             assert_eq!(conclude(stop), (status, Some(reason)));

@@ -11,9 +11,10 @@ use crate::evidence::{BASELINE, BEFORE};
 use crate::finish::claims;
 use crate::finish::decide::{self as rules, FinishStatus, Stop, conclude};
 use crate::finish::verify::{self, After, Patch, Side, judge};
-use crate::hygiene::{AtFinish, Block, Finishing, HygieneStrictness};
+use crate::hygiene::{AtFinish, Finishing, HygieneStrictness};
 use crate::intent::{Intent, ScopeStatus, State};
-use crate::receipt::compose::{inside, trail};
+use crate::next_step::NextStep;
+use crate::receipt::compose::{PatchTrail, inside};
 use crate::request::{Evidence, FinishRequest, Wanted};
 use crate::scope::Relation;
 use provost_core::checkout::CheckoutState;
@@ -46,7 +47,7 @@ pub fn finish(
         if let Evidence::Files(files) = &request.evidence {
             rules::evidence(files, &done.intent.root, None)?;
         }
-        let why = Stop::without_permission(done.intent.state);
+        let why = Stop::NotPermitted(done.intent.state);
         return stop(ports, done, why);
     }
     let workspace = match ports.checkout.workspace() {
@@ -78,7 +79,7 @@ pub fn finish(
         done.strictness = done.intent.strictness(request.strictness);
     }
     if check.status == ScopeStatus::Violated {
-        done.trail = Some(trail(&done.intent, &check, None));
+        done.trail = Some(PatchTrail::sealed(&done.intent, &check, None));
         done.check = Some(check);
         done.hygiene = None;
         done.workspace = None;
@@ -128,46 +129,15 @@ fn stop(
 ) -> Result<Finished, ChangeError> {
     (done.status, done.reason) = conclude(stop);
     done.needs_person = rules::needs_person(stop);
-    done.next_step = Some(match stop {
-        Stop::NotActive | Stop::NotAllowed | Stop::TimeOver => stop.permission_advice().to_owned(),
-        Stop::Blind => "make the checkout readable for git, then finish again".to_owned(),
-        Stop::Hygiene(block) => block_advice(block, done.hygiene.as_ref()),
-        Stop::Expired => "analyse the repository and start again: the analysis this intent began \
-                          from is not what it was"
-            .to_owned(),
-        Stop::Scope => verify::advice("scope_violation")
-            .unwrap_or_default()
-            .to_owned(),
-        Stop::Judged { .. } => String::new(),
-    });
+    done.next_step = match stop {
+        Stop::Hygiene(block) => {
+            let staged = done.hygiene.as_ref().map(|found| found.staged.clone());
+            Some(NextStep::Unblock(block, staged.unwrap_or_default()))
+        }
+        _ => done.reason.map(NextStep::After),
+    };
     write_down(ports, &done, None, &[])?;
     Ok(done)
-}
-
-fn block_advice(block: Block, found: Option<&AtFinish>) -> String {
-    let advice = match block {
-        Block::MissingEvidence => {
-            "name every file of the scope that is changed in changed_files, or undo the change"
-        }
-        Block::ForeignDirtyOverlap => {
-            "agree with the other agent whose intent covers these files, then finish again"
-        }
-        Block::OwnUnscopedDirty => {
-            "commit, undo or declare what changed outside of the scope, then finish again"
-        }
-        Block::StagedNotJudged => {
-            let staged = found.map(|found| found.staged.as_slice());
-            let staged = staged.unwrap_or_default().iter();
-            let names: Vec<String> = staged.take(3).map(|path| format!("'{path}'")).collect();
-            let names = names.join(" ");
-            return format!(
-                "the staged content of {names} is not what is on disk, so a commit would take what \
-                 was not judged: `git add {names}` or `git restore --staged {names}`, then finish \
-                 again"
-            );
-        }
-    };
-    advice.to_owned()
 }
 
 /// The paths that the evidence names; an error if it names none.
@@ -400,9 +370,9 @@ fn complete(
     };
     (done.status, done.reason) = conclude(judged);
     done.needs_person = rules::needs_person(judged);
-    done.next_step = done.reason.and_then(verify::advice).map(str::to_owned);
+    done.next_step = done.reason.map(NextStep::After);
     if let Some(check) = &done.check {
-        done.trail = Some(trail(&done.intent, check, Some(&verified)));
+        done.trail = Some(PatchTrail::sealed(&done.intent, check, Some(&verified)));
     }
     let accepted = done.status.is_accepted();
     let recommended = accepted && verified.supports_claims();

@@ -1,6 +1,6 @@
 //! Judges a patch by what it did to the structure of the code.
 
-use crate::finish::decide::ScopeCheck;
+use crate::finish::decide::{ScopeCheck, StopReason};
 use crate::intent::ScopeStatus;
 use provost_lens::structure::Report;
 use provost_lens::structure::attribute::attribute;
@@ -11,8 +11,10 @@ use provost_lens::structure::health::Points;
 use provost_lens::structure::profile::{self, Profile};
 
 use provost_core::words;
+use serde::Deserialize;
 
 words! {
+    #[derive(Deserialize)]
     pub enum PatchStatus {
         Accepted = "accepted",
         /// This change is fine; the structure became worse outside of its scope.
@@ -73,8 +75,8 @@ pub enum WithoutRun {
 #[derive(Debug, Clone)]
 pub struct Verified {
     pub status: PatchStatus,
-    /// Why, in one word; `None` if it is accepted. Of several violations the first.
-    pub reason: Option<&'static str>,
+    /// `None` if it is accepted. Of several violations the first.
+    pub reason: Option<StopReason>,
     /// Which checks the patch needs.
     pub profile: Profile,
     pub delta: Delta,
@@ -105,38 +107,14 @@ impl Verified {
     pub fn supports_claims(&self) -> bool {
         self.delta.comparable
     }
-}
 
-/// What an agent can do about a patch that is not accepted for `reason`.
-pub fn advice(reason: &str) -> Option<&'static str> {
-    match reason {
-        "no_before_run" => Some("name an intent or the analysis from before (before_run_id)"),
-        "no_after_run" | "after_run_required_for_governance" | "after_run_not_new" => {
-            Some("analyse the repository after the last edit and name that run as after_run_id")
-        }
-        "after_run_stale" => Some(
-            "files of this change were edited after that analysis: analyse again and name the new \
-             run as after_run_id",
-        ),
-        "incomparable_runs" => Some("analyse with the settings and the root of the first analysis"),
-        "structural_regressions" => Some(
-            "fix the new findings of this change (intent_regressions), then analyse again and name \
-             the new run as after_run_id",
-        ),
-        "gate_failures" => Some(
-            "bring what this change made worse back below its limits (gate_preview), then analyse \
-             again and name the new run as after_run_id",
-        ),
-        "baseline_abuse" => Some(
-            "restore the baseline from before the change, then analyse again and name the new run \
-             as after_run_id; a person accepts findings in a commit of their own",
-        ),
-        "scope_violation" => Some(
-            "undo what was not declared, or start again with a wider scope and \
-             dirty_scope_policy=\"continue_own_wip\"; the analysis from after the edits still counts",
-        ),
-        "state_artifact_mutation" => Some("undo the changes of files of Provost, then try again"),
-        _ => None,
+    /// Whether claims about the change are worth a check.
+    pub fn recommends_claims(&self) -> bool {
+        let accepted = match self.status {
+            PatchStatus::Accepted | PatchStatus::AcceptedWithExternalChanges => true,
+            PatchStatus::Unverified | PatchStatus::Violated => false,
+        };
+        accepted && self.supports_claims()
     }
 }
 
@@ -156,36 +134,41 @@ pub fn judge(patch: &Patch<'_>) -> Verified {
     let outside = patch
         .check
         .is_some_and(|check| check.status == ScopeStatus::Violated);
-    let scope = outside.then_some("scope_violation");
+    let scope = outside.then_some(StopReason::ScopeViolation.name());
     if profile == Profile::StateArtifactChange {
-        let violations = ["state_artifact_mutation"].into_iter().chain(scope);
-        return refused(profile, "state_artifact_mutation", violations.collect());
+        let reason = StopReason::StateArtifactMutation;
+        return refused(
+            profile,
+            reason,
+            [reason.name()].into_iter().chain(scope).collect(),
+        );
     }
     let Some(before) = patch.before else {
-        return unknown(profile, "no_before_run", not_applicable());
+        return unknown(profile, StopReason::NoBeforeRun, not_applicable());
     };
     if outside {
-        return refused(profile, "scope_violation", vec!["scope_violation"]);
+        let reason = StopReason::ScopeViolation;
+        return refused(profile, reason, vec![reason.name()]);
     }
     let after = match patch.after {
         After::None if profile == Profile::GovernanceConfig => {
             return unknown(
                 profile,
-                "after_run_required_for_governance",
+                StopReason::AfterRunRequiredForGovernance,
                 not_applicable(),
             );
         }
         After::None if profile.after_run_required() => {
-            return unknown(profile, "no_after_run", not_applicable());
+            return unknown(profile, StopReason::NoAfterRun, not_applicable());
         }
         After::None if patch.needs_run() => {
-            return unknown(profile, "no_after_run", not_applicable());
+            return unknown(profile, StopReason::NoAfterRun, not_applicable());
         }
         After::None => return accepted_without_structure(profile),
         After::Fresh(after) | After::Stale(after)
             if after.run_id == before.run_id && profile.after_run_required() =>
         {
-            return unknown(profile, "after_run_not_new", not_applicable());
+            return unknown(profile, StopReason::AfterRunNotNew, not_applicable());
         }
         // No analysis describes what such a patch touched: a stale one is as good as none.
         After::Fresh(after) | After::Stale(after)
@@ -198,7 +181,7 @@ pub fn judge(patch: &Patch<'_>) -> Verified {
         After::Stale(_) if profile == Profile::DocumentationOnly && !patch.needs_run() => {
             return accepted_without_structure(profile);
         }
-        After::Stale(_) => return unknown(profile, "after_run_stale", not_applicable()),
+        After::Stale(_) => return unknown(profile, StopReason::AfterRunStale, not_applicable()),
         After::Fresh(after) => after,
     };
     let mut delta = compare(before.report, after.report);
@@ -207,7 +190,7 @@ pub fn judge(patch: &Patch<'_>) -> Verified {
         delta.verdict = DeltaVerdict::Incomparable;
         delta.health_delta = None;
         delta.debt_delta = None;
-        return unknown(profile, "incomparable_runs", delta);
+        return unknown(profile, StopReason::IncomparableRuns, delta);
     }
     weigh(patch, profile, before, after, delta)
 }
@@ -234,10 +217,10 @@ fn weigh(
     };
     let mut violations = Vec::new();
     if !found.intent_regressions.is_empty() {
-        violations.push("structural_regressions");
+        violations.push(StopReason::StructuralRegressions.name());
     }
     if caused {
-        violations.push("gate_failures");
+        violations.push(StopReason::GateFailures.name());
     }
     let accepted =
         |side: Side<'_>| gate_against(side.report, &|one| side.baseline.knows(one), &budgets);
@@ -256,10 +239,13 @@ fn weigh(
     };
     let fell = !gates.0.would_fail && gates.1.would_fail;
     let external = !found.external_regressions.is_empty() || (fell && !caused);
-    let reason = blocking.first().map(|rule| match rule.split_once(':') {
-        Some((kind, _)) => kind,
-        None => rule,
-    });
+    let first = |rules: &[&'static str]| {
+        let rule = rules.first()?;
+        let kind = rule.split_once(':').map_or(*rule, |(kind, _)| kind);
+        // Only the baseline adds rules of its own.
+        Some(StopReason::parse(kind).unwrap_or(StopReason::BaselineAbuse))
+    };
+    let reason = first(&blocking);
     let status = match (reason.is_some(), external) {
         (true, _) => PatchStatus::Violated,
         (false, true) => PatchStatus::AcceptedWithExternalChanges,
@@ -287,7 +273,7 @@ fn weigh(
 fn plain(
     profile: Profile,
     status: PatchStatus,
-    reason: Option<&'static str>,
+    reason: Option<StopReason>,
     delta: Delta,
 ) -> Verified {
     Verified {
@@ -306,7 +292,7 @@ fn plain(
     }
 }
 
-fn unknown(profile: Profile, reason: &'static str, delta: Delta) -> Verified {
+fn unknown(profile: Profile, reason: StopReason, delta: Delta) -> Verified {
     plain(profile, PatchStatus::Unverified, Some(reason), delta)
 }
 
@@ -316,7 +302,7 @@ fn accepted_without_structure(profile: Profile) -> Verified {
     plain(profile, PatchStatus::Accepted, None, not_applicable())
 }
 
-fn refused(profile: Profile, reason: &'static str, violations: Vec<&'static str>) -> Verified {
+fn refused(profile: Profile, reason: StopReason, violations: Vec<&'static str>) -> Verified {
     Verified {
         blocking: violations.clone(),
         violations,
@@ -380,7 +366,7 @@ mod tests {
 
     fn assert_result(case: &Case) {
         let found = run(case);
-        let result = (found.status.name(), found.reason);
+        let result = (found.status.name(), found.reason.map(StopReason::name));
         assert_eq!(result, case.want, "{}", case.name);
     }
 
@@ -473,6 +459,6 @@ mod tests {
             strictness: Strictness::Ci,
             without_run: WithoutRun::Accepted,
         });
-        assert_eq!(found.reason, Some("no_before_run"));
+        assert_eq!(found.reason, Some(StopReason::NoBeforeRun));
     }
 }

@@ -1,144 +1,160 @@
-//! Writes what is known about the dirty files of a checkout when a change finishes.
+//! What a finish answers about the dirty files of a checkout.
 
 use crate::answer::Finished;
 use crate::finish::decide::FinishStatus;
-use crate::hygiene::{AtFinish, Attribution, Class};
+use crate::hygiene::{AtFinish, Attribution, Block, Class};
+use crate::payload::payload;
 use crate::receipt::compose::inside;
 use crate::scope::Relation;
+use provost_core::checkout::StartState;
 use provost_core::path::RawPath;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
-use crate::start::answer::{DirtyCounts, overlaps, snapshot};
+use crate::finish::decide::StopReason;
+use crate::start::answer::{DirtyCounts, ForeignOverlap, SnapshotPayload, overlaps};
 use crate::tools::answers::{Detail, raw};
 
 /// How many paths outside of a change an answer shows.
 const SAMPLE: usize = 10;
 
 /// The dirty files, as far as they were read.
-pub(crate) fn after(done: &Finished, detail: Detail) -> Option<Value> {
-    if let Some(why) = &done.blind {
-        return Some(json!({
-            "git_available": false,
-            "blocks_finish": true,
-            "finish_block_reason": "git_unavailable",
-            "reason": why,
-        }));
-    }
-    let found = done.hygiene.as_ref()?;
-    let root = &done.intent.root;
-    let mut fields = summary(done, found, detail);
-    if detail == Detail::Full {
-        paths(done, found, &mut fields);
-        if !found.dirty.is_empty() {
-            let rows = found.dirty.iter().map(|one| attribution(one, found, root));
-            fields.insert("dirty_attribution".to_owned(), rows.collect());
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum FinishHygiene<'a> {
+    Unseen(UnseenFiles<'a>),
+    Seen(Box<SeenFiles<'a>>),
+}
+
+impl<'a> FinishHygiene<'a> {
+    pub(crate) fn of(done: &'a Finished, detail: Detail) -> Option<Self> {
+        if let Some(why) = &done.blind {
+            return Some(Self::Unseen(UnseenFiles::of(why)));
         }
-    }
-    if let Some(block) = found.block {
-        fields.insert("blocks_finish".to_owned(), json!(true));
-        fields.insert("finish_block_reason".to_owned(), json!(block.name()));
-    }
-    Some(Value::Object(fields))
-}
-
-/// The changes outside of this one, if this one is accepted and there are others.
-pub(crate) fn external(done: &Finished) -> Option<Value> {
-    let outside = done.hygiene.as_ref()?.external();
-    let shown = done.status == FinishStatus::AcceptedWithExternalChanges && !outside.is_empty();
-    shown.then(|| {
-        json!({
-            "count": outside.len(),
-            "sample": raw(&done.intent.root, outside.iter().copied().take(SAMPLE)),
-            "truncated": outside.len() > SAMPLE,
-        })
-    })
-}
-
-fn list(fields: &mut Map<String, Value>, root: &str, name: &str, paths: &[&RawPath]) {
-    // Empty lists are left out, whatever the detail.
-    if !paths.is_empty() {
-        fields.insert(name.to_owned(), raw(root, paths.iter().copied()));
+        let found = done.hygiene.as_ref()?;
+        Some(Self::Seen(Box::new(SeenFiles::of(done, found, detail))))
     }
 }
 
-fn summary(done: &Finished, found: &AtFinish, detail: Detail) -> Map<String, Value> {
-    let root = &done.intent.root;
-    let count = |is: fn(Class) -> bool| found.of(is).len();
-    let outside = found.outside().len();
-    let all = found.dirty.iter().map(|one| &one.path);
-    let status = match &done.intent.snapshot {
-        Some(_) => "available",
-        None => "missing_legacy_conservative",
-    };
-    let value = json!({
-        "git_available": true,
-        "counts": DirtyCounts {
-            in_scope: found.dirty.len() - outside,
-            outside_scope: outside,
-            missing_evidence: count(|class| class == Class::MissingEvidence),
-            preexisting_unscoped: count(|class| class == Class::Preexisting),
-            new_unattributed_unscoped: count(|class| class == Class::New),
-            modified_unattributed_unscoped: count(|class| class == Class::Modified),
-            unknown_unattributed_unscoped: count(|class| class == Class::Unknown),
-            foreign_attributed_outside_scope: count(|class| class == Class::ForeignAttributed),
+payload! {
+    /// Git cannot read the checkout.
+    pub struct UnseenFiles<'a>(why: &'a str) {
+        git_available: bool = false,
+        blocks_finish: bool = true,
+        finish_block_reason: StopReason = StopReason::GitUnavailable,
+        reason: &'a str = why,
+    }
+}
+
+/// Paths as the caller sees them; empty lists are left out, whatever the detail.
+fn listed<'a>(
+    done: &Finished,
+    paths: impl IntoIterator<Item = &'a RawPath>,
+) -> Option<Vec<String>> {
+    let paths = raw(&done.intent.root, paths);
+    (!paths.is_empty()).then_some(paths)
+}
+
+fn count(found: &AtFinish, class: Class) -> usize {
+    found.of(|one| one == class).len()
+}
+
+payload! {
+    pub struct SeenFiles<'a>(done: &'a Finished, found: &'a AtFinish, detail: Detail) {
+        git_available: bool = true,
+        counts: DirtyCounts = DirtyCounts {
+            in_scope: found.dirty.len() - found.outside().len(),
+            outside_scope: found.outside().len(),
+            missing_evidence: count(found, Class::MissingEvidence),
+            preexisting_unscoped: count(found, Class::Preexisting),
+            new_unattributed_unscoped: count(found, Class::New),
+            modified_unattributed_unscoped: count(found, Class::Modified),
+            unknown_unattributed_unscoped: count(found, Class::Unknown),
+            foreign_attributed_outside_scope: count(found, Class::ForeignAttributed),
         },
-        "foreign_dirty_overlaps": overlaps(&found.overlaps, root),
-        "dirty_snapshot": snapshot(done.intent.snapshot.as_ref(), root, detail),
-        "dirty_snapshot_status": status,
-        "workspace_dirty_summary": {
-            "git_available": true,
-            "dirty_paths_count": found.dirty.len(),
-            "dirty_paths_sample": raw(root, all.take(SAMPLE)),
-            "sample_truncated": found.dirty.len() > SAMPLE,
+        foreign_dirty_overlaps: Vec<ForeignOverlap<'a>> =
+            overlaps(&found.overlaps, &done.intent.root),
+        dirty_snapshot: SnapshotPayload<'a> =
+            SnapshotPayload::of(done.intent.snapshot.as_ref(), &done.intent.root, detail),
+        dirty_snapshot_status: &'static str = match &done.intent.snapshot {
+            Some(_) => "available",
+            None => "missing_legacy_conservative",
         },
-    });
-    let mut fields = match value {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    };
-    let missing = found.of(|class| class == Class::MissingEvidence);
-    list(&mut fields, root, "unacknowledged_dirty_in_scope", &missing);
-    let unchanged: Vec<&RawPath> = found.not_changed.iter().collect();
-    list(&mut fields, root, "evidence_not_changed", &unchanged);
-    fields
-}
-
-fn paths(done: &Finished, found: &AtFinish, fields: &mut Map<String, Value>) {
-    let root = &done.intent.root;
-    let inside = found
-        .dirty
-        .iter()
-        .filter(|one| one.relation != Relation::Outside);
-    let inside: Vec<&RawPath> = inside.map(|one| &one.path).collect();
-    let mut put = |name: &str, paths: &[&RawPath]| list(fields, root, name, paths);
-    put("dirty_paths_in_scope", &inside);
-    put("dirty_paths_outside_scope", &found.outside());
-    put("own_unscoped_dirty", &found.of(Class::is_unattributed));
-    put(
-        "unattributed_unscoped_dirty",
-        &found.of(Class::is_unattributed),
-    );
-    for class in [
-        Class::Preexisting,
-        Class::New,
-        Class::Modified,
-        Class::Unknown,
-        Class::ForeignAttributed,
-    ] {
-        put(class.name(), &found.of(|one| one == class));
+        workspace_dirty_summary: DirtySummary = DirtySummary::of(done, found),
+        #[serde(flatten)]
+        paths: Option<FilesByClass<'a>> =
+            (detail == Detail::Full).then(|| FilesByClass::of(done, found)),
+    } optional {
+        unacknowledged_dirty_in_scope: Vec<String> =
+            listed(done, found.of(|class| class == Class::MissingEvidence)),
+        evidence_not_changed: Vec<String> = listed(done, &found.not_changed),
+        blocks_finish: bool = found.block.map(|_| true),
+        finish_block_reason: Block = found.block,
     }
-    let evidence: Vec<&RawPath> = done.evidence.iter().collect();
-    put("files_for_scope_check", &evidence);
 }
 
-fn attribution(one: &Attribution, found: &AtFinish, root: &str) -> Value {
-    json!({
-        "path": inside(root, &one.path.to_string()),
-        "scope_relation": one.relation.name(),
-        "evidence": one.in_evidence,
-        "start_state": one.start.name(),
-        "intent_attribution": one.intent_id,
-        "classification": one.class.name(),
-        "blocking": one.class == Class::MissingEvidence || found.staged.contains(&one.path),
-    })
+payload! {
+    pub struct DirtySummary(done: &Finished, found: &AtFinish) {
+        git_available: bool = true,
+        dirty_paths_count: usize = found.dirty.len(),
+        dirty_paths_sample: Vec<String> =
+            raw(&done.intent.root, found.dirty.iter().map(|one| &one.path).take(SAMPLE)),
+        sample_truncated: bool = found.dirty.len() > SAMPLE,
+    }
+}
+
+payload! {
+    /// Every dirty path by its class, in full detail only.
+    pub struct FilesByClass<'a>(done: &'a Finished, found: &'a AtFinish) {
+    } optional {
+        dirty_paths_in_scope: Vec<String> = listed(done, found.dirty.iter()
+            .filter(|one| one.relation != Relation::Outside).map(|one| &one.path)),
+        dirty_paths_outside_scope: Vec<String> = listed(done, found.outside()),
+        own_unscoped_dirty: Vec<String> = listed(done, found.of(Class::is_unattributed)),
+        unattributed_unscoped_dirty: Vec<String> = listed(done, found.of(Class::is_unattributed)),
+        preexisting_unscoped_dirty: Vec<String> =
+            listed(done, found.of(|one| one == Class::Preexisting)),
+        new_unattributed_unscoped_dirty: Vec<String> =
+            listed(done, found.of(|one| one == Class::New)),
+        modified_unattributed_unscoped_dirty: Vec<String> =
+            listed(done, found.of(|one| one == Class::Modified)),
+        unknown_unattributed_unscoped_dirty: Vec<String> =
+            listed(done, found.of(|one| one == Class::Unknown)),
+        foreign_attributed_outside_scope: Vec<String> =
+            listed(done, found.of(|one| one == Class::ForeignAttributed)),
+        files_for_scope_check: Vec<String> = listed(done, &done.evidence),
+        dirty_attribution: Vec<DirtyAttribution<'a>> = (!found.dirty.is_empty()).then(|| {
+            let rows = found.dirty.iter();
+            rows.map(|one| DirtyAttribution::of(one, found, &done.intent.root)).collect()
+        }),
+    }
+}
+
+payload! {
+    pub struct DirtyAttribution<'a>(one: &'a Attribution, found: &AtFinish, root: &str) {
+        path: String = inside(root, &one.path.to_string()),
+        scope_relation: Relation = one.relation,
+        evidence: bool = one.in_evidence,
+        start_state: StartState = one.start,
+        intent_attribution: Option<&'a str> = one.intent_id.as_deref(),
+        classification: Class = one.class,
+        blocking: bool =
+            one.class == Class::MissingEvidence || found.staged.contains(&one.path),
+    }
+}
+
+payload! {
+    /// The changes outside of this one, if this one is accepted and there are others.
+    pub struct ExternalChanges(outside: &[&RawPath], root: &str) {
+        count: usize = outside.len(),
+        sample: Vec<String> = raw(root, outside.iter().copied().take(SAMPLE)),
+        truncated: bool = outside.len() > SAMPLE,
+    }
+}
+
+impl ExternalChanges {
+    pub(crate) fn beside(done: &Finished) -> Option<Self> {
+        let outside = done.hygiene.as_ref()?.external();
+        let shown = done.status == FinishStatus::AcceptedWithExternalChanges;
+        (shown && !outside.is_empty()).then(|| Self::of(&outside, &done.intent.root))
+    }
 }

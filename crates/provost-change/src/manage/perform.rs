@@ -9,6 +9,7 @@ use crate::evidence::{BASELINE, BEFORE, INTENT};
 use crate::finish::decide::{ScopeCheck, check as hold};
 use crate::hygiene::AtStart;
 use crate::intent::{Intent, LEASE, Ownership, State, TTL, Viewer, clamp};
+use crate::next_step::NextStep;
 use crate::queue::{ahead, position};
 use crate::request::Evidence;
 use crate::start::decide::{DirtyPolicy, OnConflict, Seen, StartStatus, advice, decide};
@@ -324,11 +325,7 @@ pub fn promote(
         };
         let mut open = known.intents.iter();
         let Some(own) = open.find(|one| one.intent_id == intent_id && now < one.expires_at) else {
-            answer = Promoted::Blocked(
-                Box::new(intent.clone()),
-                None,
-                "its time is over; start again".to_owned(),
-            );
+            answer = Promoted::Blocked(Box::new(intent.clone()), None, NextStep::StartAgain);
             return Vec::new();
         };
         let own = match &carry {
@@ -369,12 +366,6 @@ fn note_promoted(
     Ok(ports.note(IntentEvent::Promoted, promoted, facts, &files)?)
 }
 
-/// What the owner of a waiting intent can do about uncommitted changes; `promote` has no argument
-/// for them.
-const COMMIT_OR_CLEAR: &str = "files of the scope have uncommitted changes: commit or stash them and \
-                               promote again, or, if they are yours, clear this intent and start \
-                               again with dirty_scope_policy=\"continue_own_wip\"";
-
 fn settle(
     own: &Intent,
     intents: &[Intent],
@@ -399,7 +390,7 @@ fn settle(
     let status = decide(&[], seen, OnConflict::Block, DirtyPolicy::Block);
     let (StartStatus::Active, Ok(now), Ok(dirty)) = (status, workspace, &dirty) else {
         let next_step = match seen {
-            Seen::All(found) if found.overlaps.is_empty() => COMMIT_OR_CLEAR.to_owned(),
+            Seen::All(found) if found.overlaps.is_empty() => NextStep::CommitOrClear,
             seen => advice(&[], seen),
         };
         let blocked = Promoted::Blocked(Box::new(own.clone()), dirty.ok(), next_step);

@@ -1,17 +1,21 @@
-//! Writes two documents: the receipt of a change (its verdict), and its trail (what it touched).
+//! Two documents: the receipt of a change (its verdict), and its trail (what it touched).
 
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::analysis::run::short;
-use crate::finish::decide::{FinishStatus, ScopeCheck};
-use crate::finish::verify::{self, Verified};
+use crate::finish::decide::{FinishStatus, ScopeCheck, StopReason};
+use crate::finish::verify::{PatchStatus, Verified};
 use crate::intent::{Intent, ScopeStatus, utc};
+use crate::payload::payload;
+use crate::tools::answers::{Detail, raw, seen};
 use provost_core::json;
 use provost_core::object::sha256;
-use provost_core::path::{RawPath, RepoPath};
+use provost_core::path::RawPath;
+use provost_core::words;
 use provost_lens::structure::budget::Strictness;
-use provost_lens::structure::compare::Delta;
+use provost_lens::structure::compare::{Delta, DeltaVerdict, Moved};
 use provost_lens::structure::health::Points;
+use provost_lens::structure::profile::Profile;
 
 pub const VERSION: &str = "1";
 
@@ -45,132 +49,176 @@ pub struct ReceiptFacts<'a> {
     pub review: Option<&'a str>,
 }
 
-/// The summary of a receipt; it is no gate.
-fn verdict(facts: &ReceiptFacts<'_>, decisions: &[Value]) -> &'static str {
-    if facts.verified.status == verify::PatchStatus::Violated || !decisions.is_empty() {
-        "needs_attention"
-    } else if facts.check.status != ScopeStatus::Violated && facts.status.is_accepted() {
-        "clean"
-    } else {
-        "incomplete"
+words! {
+    /// The summary of a receipt; it is no gate.
+    #[derive(Deserialize)]
+    pub enum ReceiptVerdict {
+        Clean = "clean",
+        NeedsAttention = "needs_attention",
+        Incomplete = "incomplete",
     }
 }
 
-/// The receipt, without its digest.
-pub fn compose(facts: &ReceiptFacts<'_>) -> Value {
-    let verified = facts.verified;
-    let delta = &verified.delta;
-    let decisions = decisions(facts);
-    json!({
-        "receipt_version": VERSION,
-        "verdict": verdict(facts, &decisions),
-        "created_at_utc": utc(facts.at),
-        "run_id": short(facts.run_id),
-        "intent_id": facts.intent.intent_id,
-        "provenance": {
-            "before_run_id": facts.intent.run_id,
-            "before_report_digest": facts.intent.report_digest,
-            "after_run_id": facts.after_run_id,
-            "workspace_digest": facts.workspace_digest,
-            "head_tree": facts.tree,
-            "agent_label": facts.intent.agent_label,
-            "root": facts.intent.root,
-        },
-        "profile": verified.profile.word(),
-        "scope": {
-            "status": facts.check.status.name(),
-            "allowed_files": inner(&facts.intent.root, &facts.intent.scope.allowed_files),
-            "allowed_related": inner(&facts.intent.root, &facts.intent.scope.allowed_related),
-            "changed_files": facts.check.actual.iter()
-                .map(|path| inside(&facts.intent.root, &path.to_string())).collect::<Vec<_>>(),
-            "unexpected_files": facts.check.unexpected,
-            "forbidden_touched": facts.check.forbidden,
-            "expanded_files": facts.check.expanded,
-            "evidence_not_changed": facts.not_changed,
-        },
-        "blast_radius": { "radius_level": facts.intent.radius_level },
-        "reviewed_evidence": { "review_text": facts.review },
-        "patch_contract": {
-            "status": facts.status.name(),
-            "verification_status": verified.status.name(),
-            "reason": verified.reason,
-            "strictness": facts.strictness.word(),
-            "contract_violations": verified.violations,
-        },
-        "structural_delta": structure(delta),
-        "health": health(facts),
-        "external_changes": facts.external.iter().take(SHOWN).collect::<Vec<_>>(),
-        "human_decisions": decisions,
-        "claims_not_made": [
+fn verdict(facts: &ReceiptFacts<'_>) -> ReceiptVerdict {
+    let violated = facts.verified.status == PatchStatus::Violated;
+    if violated || !decisions(facts).is_empty() {
+        ReceiptVerdict::NeedsAttention
+    } else if facts.check.status != ScopeStatus::Violated && facts.status.is_accepted() {
+        ReceiptVerdict::Clean
+    } else {
+        ReceiptVerdict::Incomplete
+    }
+}
+
+payload! {
+    /// The receipt, without its digest.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct Receipt(facts: &ReceiptFacts<'_>) {
+        receipt_version: String = VERSION.to_owned(),
+        verdict: ReceiptVerdict = verdict(facts),
+        created_at_utc: String = utc(facts.at),
+        run_id: String = short(facts.run_id).to_owned(),
+        intent_id: String = facts.intent.intent_id.clone(),
+        provenance: Provenance = Provenance::of(facts),
+        profile: Profile = facts.verified.profile,
+        scope: ReceiptScope = ReceiptScope::of(facts),
+        reviewed_evidence: ReviewedEvidence = ReviewedEvidence::of(facts.review),
+        structural_delta: StructuralDelta = StructuralDelta::of(&facts.verified.delta),
+        health: ReceiptHealth = ReceiptHealth::of(&facts.verified.delta, facts.baseline_health),
+        external_changes: Vec<RawPath> =
+            facts.external.iter().take(SHOWN).copied().cloned().collect(),
+        human_decisions: Vec<HumanDecision> = decisions(facts),
+        claims_not_made: Vec<String> = [
             "that tests pass: nothing was run",
             "that the change does what it is meant to do",
             "that files outside of the evidence are unchanged, beyond what git shows",
-        ],
-    })
+        ].map(str::to_owned).to_vec(),
+    } optional {
+        blast_radius: RadiusSummary = Some(RadiusSummary::of(&facts.intent.radius_level)),
+        patch_contract: PatchContract = Some(PatchContract::of(facts)),
+    }
 }
 
-fn structure(delta: &Delta) -> Value {
-    json!({
-        "verdict": delta.verdict.word(),
-        "regressions": delta.regressions.iter().map(|one| &one.id).collect::<Vec<_>>(),
-        "improvements": delta.improvements.iter().map(|one| &one.id).collect::<Vec<_>>(),
-        "moved": delta.moved,
-        "health_delta": delta.health_delta.map(Points::number),
-    })
+payload! {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct Provenance(facts: &ReceiptFacts<'_>) {
+        before_run_id: String = facts.intent.run_id.clone(),
+        before_report_digest: String = facts.intent.report_digest.clone(),
+        after_run_id: Option<String> = facts.after_run_id.map(str::to_owned),
+        workspace_digest: String = facts.workspace_digest.to_owned(),
+        head_tree: Option<String> = facts.tree.map(str::to_owned),
+        agent_label: String = facts.intent.agent_label.clone(),
+        root: String = facts.intent.root.clone(),
+    }
 }
 
-/// How far the repository drifted from its baseline; the delta of the patch is in
-/// `structural_delta`.
-fn health(facts: &ReceiptFacts<'_>) -> Value {
-    let (delta, baseline) = (&facts.verified.delta, facts.baseline_health);
-    let drift = delta.health_after.zip(baseline);
-    json!({
-        "before": delta.health_before.map(Points::number),
-        "after": delta.health_after.map(Points::number),
-        "baseline": baseline.map(Points::number),
-        "delta": drift.map(|(after, baseline)| after.minus(baseline).number()),
-    })
+payload! {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct ReceiptScope(facts: &ReceiptFacts<'_>) {
+        status: ScopeStatus = facts.check.status,
+        allowed_files: Vec<String> =
+            seen(&facts.intent.root, &facts.intent.scope.allowed_files),
+        allowed_related: Vec<String> =
+            seen(&facts.intent.root, &facts.intent.scope.allowed_related),
+        changed_files: Vec<String> = raw(&facts.intent.root, &facts.check.actual),
+        unexpected_files: Vec<RawPath> = facts.check.unexpected.clone(),
+        forbidden_touched: Vec<RawPath> = facts.check.forbidden.clone(),
+        expanded_files: Vec<RawPath> = facts.check.expanded.clone(),
+        evidence_not_changed: Vec<RawPath> = facts.not_changed.to_vec(),
+    }
 }
 
-/// What a person should decide about.
-fn decisions(facts: &ReceiptFacts<'_>) -> Vec<Value> {
-    let mut found = Vec::new();
-    let mut add = |kind: &str, words: String| found.push(json!({ "kind": kind, "message": words }));
-    if let Some(fell) = facts.verified.health_fell() {
-        add(
-            "health_regression",
-            format!("the health changed by {}", fell.number()),
-        );
+payload! {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct RadiusSummary(level: &str) {
+        radius_level: String = level.to_owned(),
     }
-    if !facts.verified.violations.is_empty() {
-        add("violations", facts.verified.violations.join(", "));
+}
+
+payload! {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct ReviewedEvidence(review: Option<&str>) {
+        review_text: Option<String> = review.map(str::to_owned),
     }
-    if !facts.not_changed.is_empty() {
-        let count = facts.not_changed.len();
-        add(
-            "evidence_not_changed",
-            format!("{count} paths of the evidence did not change"),
-        );
+}
+
+payload! {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct PatchContract(facts: &ReceiptFacts<'_>) {
+        status: FinishStatus = facts.status,
+        verification_status: PatchStatus = facts.verified.status,
+        reason: Option<StopReason> = facts.verified.reason,
+        strictness: Strictness = facts.strictness,
+        contract_violations: Vec<String> =
+            facts.verified.violations.iter().map(|&one| one.to_owned()).collect(),
     }
-    found
+}
+
+payload! {
+    #[derive(Deserialize)]
+    pub struct StructuralDelta(delta: &Delta) {
+        verdict: DeltaVerdict = delta.verdict,
+        regressions: Vec<String> = delta.regressions.iter().map(|one| one.id.clone()).collect(),
+        improvements: Vec<String> = delta.improvements.iter().map(|one| one.id.clone()).collect(),
+        moved: Vec<Moved> = delta.moved.clone(),
+        health_delta: Option<Points> = delta.health_delta,
+    }
+}
+
+payload! {
+    /// How far the repository drifted from its baseline; the delta of the patch is in
+    /// `structural_delta`.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct ReceiptHealth(patch: &Delta, accepted: Option<Points>) {
+        before: Option<Points> = patch.health_before,
+        after: Option<Points> = patch.health_after,
+        baseline: Option<Points> = accepted,
+        delta: Option<Points> =
+            patch.health_after.zip(accepted).map(|(after, accepted)| after.minus(accepted)),
+    }
+}
+
+payload! {
+    /// What a person should decide about.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct HumanDecision(kind: &str, message: String) {
+        kind: String = kind.to_owned(),
+        message: String = message,
+    }
+}
+
+fn decisions(facts: &ReceiptFacts<'_>) -> Vec<HumanDecision> {
+    let (verified, unchanged) = (facts.verified, facts.not_changed.len());
+    let fell = verified.health_fell().map(|fell| {
+        let message = format!("the health changed by {}", fell.number());
+        HumanDecision::of("health_regression", message)
+    });
+    let violated = (!verified.violations.is_empty())
+        .then(|| HumanDecision::of("violations", verified.violations.join(", ")));
+    let unchanged = (unchanged > 0).then(|| {
+        let message = format!("{unchanged} paths of the evidence did not change");
+        HumanDecision::of("evidence_not_changed", message)
+    });
+    fell.into_iter().chain(violated).chain(unchanged).collect()
 }
 
 /// The digest of a receipt or a trail.
-pub fn digest(document: &Value) -> String {
-    sha256(json::canonical(document).as_bytes())
+pub fn digest(document: &impl Serialize) -> String {
+    let value = serde_json::to_value(document).unwrap_or_default();
+    sha256(json::canonical(&value).as_bytes())
 }
 
 /// The key under which the evidence about a run is found; a prefix of the id is enough.
 pub fn by_run(run_id: &str) -> String {
     format!("run/{}", short(&run_id.trim().to_ascii_lowercase()))
-}
-
-/// Paths relative to the analysed root.
-pub fn inner(root: &str, paths: &[RepoPath]) -> Vec<String> {
-    paths
-        .iter()
-        .map(|path| inside(root, path.as_str()))
-        .collect()
 }
 
 /// A path relative to the analysed root; a path outside of it begins with `..`.
@@ -187,65 +235,91 @@ pub fn inside(root: &str, path: &str) -> String {
     }
 }
 
-/// The trail of a change: what was declared and what was touched, with its digest.
-pub fn trail(intent: &Intent, check: &ScopeCheck, verified: Option<&Verified>) -> Value {
-    let list = |paths: &[RawPath]| -> Vec<String> {
-        let text = |path: &RawPath| inside(&intent.root, &path.to_string());
-        paths.iter().take(SHOWN).map(text).collect()
-    };
-    let declared = inner(&intent.root, &check.declared);
-    let untouched = inner(&intent.root, &check.untouched);
-    let mut trail = Map::new();
-    let mut put = |name: &str, value: Value| trail.insert(name.to_owned(), value);
-    put("schema_version", json!(VERSION));
-    put("intent_id", json!(intent.intent_id));
-    put("intent_description", json!(intent.intent));
-    put("scope_check_status", json!(check.status.name()));
-    put(
-        "verification_status",
-        json!(verified.map(|one| one.status.name())),
-    );
-    put(
-        "declared_files",
-        json!(declared.iter().take(SHOWN).collect::<Vec<_>>()),
-    );
-    put("changed_files", json!(list(&check.actual)));
-    put("unexpected_files", json!(list(&check.unexpected)));
-    put("forbidden_touched", json!(list(&check.forbidden)));
-    put(
-        "untouched_in_declared",
-        json!(untouched.iter().take(SHOWN).collect::<Vec<_>>()),
-    );
-    put(
-        "counts",
-        json!({
-            "declared": declared.len(),
-            "changed": check.actual.len(),
-            "unexpected": check.unexpected.len(),
-            "forbidden_touched": check.forbidden.len(),
-            "untouched_in_declared": untouched.len(),
-        }),
-    );
-    put(
-        "truncation",
-        json!({
-            "declared_files": declared.len() > SHOWN,
-            "changed_files": check.actual.len() > SHOWN,
-            "unexpected_files": check.unexpected.len() > SHOWN,
-        }),
-    );
-    put(
-        "evidence",
-        json!({ "report_digest": intent.report_digest, "run_id": short(&intent.run_id) }),
-    );
-    put(
-        "retrieval_policy",
-        json!("kept with the evidence of the change; get_patch_trail reads it"),
-    );
-    let mut trail = Value::Object(trail);
-    let value = digest(&trail);
-    trail["patch_trail_digest"] = json!(value);
-    trail
+payload! {
+    /// What was declared and what was touched.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct PatchTrail(intent: &Intent, check: &ScopeCheck, verified: Option<&Verified>) {
+        schema_version: String = VERSION.to_owned(),
+        intent_id: String = intent.intent_id.clone(),
+        intent_description: String = intent.intent.clone(),
+        scope_check_status: ScopeStatus = check.status,
+        verification_status: Option<PatchStatus> = verified.map(|one| one.status),
+        counts: TrailCounts = TrailCounts::of(check),
+        truncation: TrailTruncation = TrailTruncation::of(check),
+        evidence: TrailEvidence = TrailEvidence::of(intent),
+        retrieval_policy: String =
+            "kept with the evidence of the change; get_patch_trail reads it".to_owned(),
+    } optional {
+        declared_files: Vec<String> = Some(seen(&intent.root, check.declared.iter().take(SHOWN))),
+        changed_files: Vec<String> = Some(raw(&intent.root, check.actual.iter().take(SHOWN))),
+        unexpected_files: Vec<String> =
+            Some(raw(&intent.root, check.unexpected.iter().take(SHOWN))),
+        forbidden_touched: Vec<String> =
+            Some(raw(&intent.root, check.forbidden.iter().take(SHOWN))),
+        untouched_in_declared: Vec<String> =
+            Some(seen(&intent.root, check.untouched.iter().take(SHOWN))),
+        patch_trail_digest: String = None,
+    }
+}
+
+payload! {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct TrailCounts(check: &ScopeCheck) {
+        declared: usize = check.declared.len(),
+        changed: usize = check.actual.len(),
+        unexpected: usize = check.unexpected.len(),
+        forbidden_touched: usize = check.forbidden.len(),
+        untouched_in_declared: usize = check.untouched.len(),
+    }
+}
+
+payload! {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct TrailTruncation(check: &ScopeCheck) {
+        declared_files: bool = check.declared.len() > SHOWN,
+        changed_files: bool = check.actual.len() > SHOWN,
+        unexpected_files: bool = check.unexpected.len() > SHOWN,
+    }
+}
+
+payload! {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    pub struct TrailEvidence(intent: &Intent) {
+        report_digest: String = intent.report_digest.clone(),
+        run_id: String = short(&intent.run_id).to_owned(),
+    }
+}
+
+impl PatchTrail {
+    /// The trail of a change, with its digest.
+    pub fn sealed(intent: &Intent, check: &ScopeCheck, verified: Option<&Verified>) -> Self {
+        let trail = Self::of(intent, check, verified);
+        Self {
+            patch_trail_digest: Some(digest(&trail)),
+            ..trail
+        }
+    }
+
+    /// The trail, with its lists only in full detail.
+    #[must_use]
+    pub fn shown(&self, detail: Detail) -> Self {
+        let trail = self.clone();
+        match detail {
+            Detail::Full => trail,
+            Detail::Summary | Detail::Normal => Self {
+                declared_files: None,
+                changed_files: None,
+                unexpected_files: None,
+                forbidden_touched: None,
+                untouched_in_declared: None,
+                ..trail
+            },
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,50 +1,53 @@
 //! Writes a receipt as Markdown.
 
 use provost_core::foreign_text::one_line;
-use serde_json::Value;
 
-pub fn markdown(receipt: &Value) -> String {
-    let text = |pointer: &str| match receipt.pointer(pointer) {
-        None | Some(Value::Null) => "none".to_owned(),
-        Some(Value::String(text)) => one_line(text),
-        Some(other) => other.to_string(),
-    };
-    let mut page = String::from("# Review receipt\n\n");
-    let mut row = |name: &str, value: String| page += &format!("- {name}: {value}\n");
-    row("verdict", text("/verdict"));
-    row("intent", text("/intent_id"));
-    row("analysis before", text("/provenance/before_run_id"));
-    row("analysis after", text("/provenance/after_run_id"));
-    row("profile", text("/profile"));
-    row("contract", text("/patch_contract/status"));
-    row("structure", text("/structural_delta/verdict"));
-    row(
-        "health",
-        format!("{} → {}", text("/health/before"), text("/health/after")),
-    );
-    row("health against the baseline", text("/health/delta"));
-    for (heading, pointer) in [
-        ("Changed files", "/scope/changed_files"),
-        ("New findings", "/structural_delta/regressions"),
-        ("Findings that are gone", "/structural_delta/improvements"),
-        ("Other changes in the checkout", "/external_changes"),
-        ("For a person to decide", "/human_decisions"),
-        ("Not claimed", "/claims_not_made"),
-    ] {
-        let list = receipt.pointer(pointer).and_then(Value::as_array);
-        let Some(list) = list.filter(|list| !list.is_empty()) else {
-            continue;
+use crate::receipt::compose::Receipt;
+use provost_lens::structure::health::Points;
+
+impl Receipt {
+    pub fn markdown(&self) -> String {
+        let points = |points: Option<Points>| match points {
+            Some(points) => points.number().to_string(),
+            None => "none".to_owned(),
         };
-        page += &format!("\n## {heading}\n\n");
-        for entry in list {
-            let line = match (entry.as_str(), entry["message"].as_str()) {
-                (Some(text), _) | (None, Some(text)) => one_line(text),
-                (None, None) => entry.to_string(),
-            };
-            page += &format!("- {line}\n");
+        let health = &self.health;
+        let contract = self.patch_contract.as_ref();
+        let mut page = String::from("# Review receipt\n\n");
+        let mut row = |name: &str, value: &str| page += &format!("- {name}: {}\n", one_line(value));
+        row("verdict", self.verdict.name());
+        row("intent", &self.intent_id);
+        row("analysis before", &self.provenance.before_run_id);
+        let after = self.provenance.after_run_id.as_deref();
+        row("analysis after", after.unwrap_or("none"));
+        row("profile", self.profile.word());
+        row("contract", contract.map_or("none", |it| it.status.name()));
+        row("structure", self.structural_delta.verdict.word());
+        let course = format!("{} → {}", points(health.before), points(health.after));
+        row("health", &course);
+        row("health against the baseline", &points(health.delta));
+        let external = self.external_changes.iter().map(ToString::to_string);
+        let decisions = self.human_decisions.iter().map(|one| one.message.clone());
+        for (heading, list) in [
+            ("Changed files", &self.scope.changed_files),
+            ("New findings", &self.structural_delta.regressions),
+            (
+                "Findings that are gone",
+                &self.structural_delta.improvements,
+            ),
+            ("Other changes in the checkout", &external.collect()),
+            ("For a person to decide", &decisions.collect()),
+            ("Not claimed", &self.claims_not_made),
+        ] {
+            if !list.is_empty() {
+                page += &format!("\n## {heading}\n\n");
+            }
+            for entry in list {
+                page += &format!("- {}\n", one_line(entry));
+            }
         }
+        page
     }
-    page
 }
 
 #[cfg(test)]
@@ -55,16 +58,34 @@ mod tests {
 
     #[test]
     fn a_receipt_reads_as_a_page_and_no_name_adds_a_line() {
-        let page = markdown(&json!({
-            "verdict": "clean",
+        let receipt: Receipt = provost_core::json::from_value(json!({
+            "receipt_version": "1", "verdict": "clean", "created_at_utc": "", "run_id": "",
             "intent_id": "01\n- verdict: forged",
-            "scope": { "changed_files": ["a.py"] },
-            "health": { "before": 90, "after": 88, "delta": -1 },
-        }));
+            "provenance": {
+                "before_run_id": "b", "before_report_digest": "", "after_run_id": null,
+                "workspace_digest": "", "head_tree": null, "agent_label": "", "root": "",
+            },
+            "profile": "python_structural",
+            "scope": {
+                "status": "clean", "allowed_files": [], "allowed_related": [],
+                "changed_files": ["a.py"], "unexpected_files": [], "forbidden_touched": [],
+                "expanded_files": [], "evidence_not_changed": [],
+            },
+            "reviewed_evidence": { "review_text": null },
+            "structural_delta": {
+                "verdict": "stable", "regressions": [], "improvements": [], "moved": [],
+                "health_delta": -2,
+            },
+            "health": { "before": 90, "after": 88, "baseline": 89, "delta": -1 },
+            "external_changes": [], "human_decisions": [], "claims_not_made": [],
+        }))
+        .unwrap();
+        let page = receipt.markdown();
         assert!(
             page.contains("- verdict: clean\n- intent: 01\\n- verdict: forged\n"),
             "{page}"
         );
+        assert!(page.contains("- contract: none\n"), "{page}");
         assert!(
             page.contains(
                 "- health: 90 → 88\n- health against the baseline: -1\n\n## Changed files"

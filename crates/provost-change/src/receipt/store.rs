@@ -4,10 +4,10 @@ use crate::analysis::run::RunHead;
 use crate::answer::Finished;
 use crate::event::IntentEvent;
 use crate::evidence::{AFTER, RECEIPT, TRAIL};
-use crate::receipt::compose::{self, ReceiptFacts};
+use crate::receipt::compose::{self, Receipt, ReceiptFacts};
 use crate::request::FinishRequest;
 use provost_core::checkout::CheckoutState;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::service::{ChangeError, Ports, wrong};
 
@@ -20,7 +20,7 @@ pub(crate) fn seal(
     request: &FinishRequest,
     after_run: Option<&RunHead>,
     done: &Finished,
-) -> Result<((Value, String), Kept), ChangeError> {
+) -> Result<((Receipt, String), Kept), ChangeError> {
     let (Some(check), Some(verified), Some(hygiene), Some(workspace)) =
         (&done.check, &done.verified, &done.hygiene, &done.workspace)
     else {
@@ -29,7 +29,7 @@ pub(crate) fn seal(
     let intent = &done.intent;
     let after = done.after.as_ref().map(|(run_id, _)| run_id.as_str());
     let digest = workspace.digest();
-    let receipt = compose::compose(&ReceiptFacts {
+    let receipt = Receipt::of(&ReceiptFacts {
         intent,
         run_id: after.unwrap_or(&intent.run_id),
         after_run_id: after,
@@ -51,7 +51,7 @@ pub(crate) fn seal(
     let value = compose::digest(&receipt);
     if let Some(trail) = &done.trail {
         kept.push(ports.keep(&intent.intent_id, TRAIL, trail)?);
-        if let Some(digest) = trail["patch_trail_digest"].as_str() {
+        if let Some(digest) = &trail.patch_trail_digest {
             ports.registry.keep_digest(digest, &intent.intent_id)?;
         }
     }

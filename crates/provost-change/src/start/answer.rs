@@ -1,261 +1,272 @@
-//! Writes the answer to a start.
+//! The answer to a start, as its tool gives it.
 
 use crate::analysis::run::short;
-use crate::answer::Started;
-use crate::conflict::Conflict;
+use crate::answer::{Started, Unread};
+use crate::conflict::{Conflict, Exclusion, Peer};
 use crate::hygiene::{AtStart, Overlap};
-use crate::intent::{Intent, utc};
+use crate::intent::{Intent, Ownership, State, utc};
+use crate::next_step::Audience;
+use crate::payload::payload;
 use crate::receipt::compose::inside;
 use crate::request::StartRequest;
-use crate::start::decide::StartStatus;
+use crate::start::decide::{DirtyPolicy, StartStatus};
 use provost_core::checkout::{DirtyFile, Snapshot};
-use provost_core::path::RawPath;
-use provost_lens::structure::blast::{Blast, MOST_CONTEXT, MOST_TRANSITIVE, artifact_id};
+use provost_core::path::{RawPath, RepoPath};
+use provost_lens::structure::blast::{Blast, Level, MOST_CONTEXT, MOST_TRANSITIVE, artifact_id};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
 
-use crate::finish::answer::budget_fields;
-use crate::tools::answers::{Detail, raw, seen};
+use crate::finish::answer::BudgetPayload;
+use crate::tools::answers::{Detail, filled, raw, seen};
 
-pub fn started(
-    answer: &Started,
-    request: &StartRequest,
-    detail: Detail,
-    root: &str,
-    now: i64,
-) -> Value {
-    let mut fields = Map::new();
-    let mut put = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-    let intent = answer.intent.as_ref();
-    let edit_allowed = intent.is_some_and(|intent| intent.edit_allowed);
-    put("status", json!(answer.status.name()));
-    put("intent_id", json!(intent.map(|intent| &intent.intent_id)));
-    put("edit_allowed", json!(edit_allowed));
-    put("workspace", workspace(answer, &request.root));
-    if !answer.unread.is_empty() {
-        put("unreadable_records", json!(answer.unread));
-    }
-    let message = if answer.next_step.is_empty() {
-        "you may edit the files of the scope".to_owned()
-    } else {
-        answer.next_step.clone()
-    };
-    put("message", json!(message));
-    if !edit_allowed {
-        put("user_action_required", json!(true));
-        put("next_step", json!(message));
-    }
-    let Some(intent) = intent else {
-        put("root", json!(root));
-        if !answer.drifted.is_empty() {
-            put(
-                "changed_since_analysis",
-                raw(&request.root, answer.drifted.iter().take(20)),
-            );
-        }
-        return Value::Object(fields);
-    };
-    put("run_id", json!(short(&intent.run_id)));
-    if let Some(first) = &intent.carried {
-        put(
-            "work_in_progress",
-            json!({
-                "first_intent_id": first.intent_id,
-                "run_id": short(&intent.run_id),
-                "message": "these files have unfinished work, which is judged from the analysis it \
-                            began from until it is committed, undone or accepted",
-            }),
-        );
-    }
-    if !answer.replaced.is_empty() {
-        put("replaced", json!(answer.replaced));
-    }
-    if answer.replay {
-        replay(intent, now, &mut put);
-        return Value::Object(fields);
-    }
-    put(
-        "dirty_snapshot",
-        snapshot(intent.snapshot.as_ref(), &request.root, Detail::Summary),
-    );
-    if answer.status == StartStatus::Queued {
-        let blocked = answer.conflicts.iter();
-        put(
-            "blocked_by",
-            blocked.map(|one| blocked_by(one, &request.root)).collect(),
-        );
-        put("queue_position", json!(answer.position));
-        put("before_run_pinned", json!(false));
-        return Value::Object(fields);
-    }
-    declared(answer, intent, request, detail, &mut put);
-    Value::Object(fields)
+/// The most moved paths that an answer lists.
+pub(crate) const MOST_MOVED: usize = 20;
+
+/// Which start an answer is about, and how much of it is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct StartView<'a> {
+    pub answer: &'a Started,
+    pub request: &'a StartRequest,
+    /// How much of the blast radius is shown.
+    pub detail: Detail,
+    /// The root as the caller named it.
+    pub root: &'a str,
+    /// In milliseconds since 1970.
+    pub now: i64,
 }
 
-/// The answer to a start where git cannot read the checkout: then no agent may edit.
-pub fn unseen_start(root: &str, why: &str) -> Value {
-    let message = format!("the state of the checkout is not known, so no agent may edit: {why}");
-    json!({
-        "status": StartStatus::Blocked.name(),
-        "intent_id": null,
-        "edit_allowed": false,
-        "root": root,
-        "workspace": {
-            "concurrent_intents": [], "workspace_relations": [], "queued_context": [],
-            "total_agents": 0, "stale_count": 0,
+payload! {
+    pub struct StartPayload<'a>(view: StartView<'a>) {
+        status: StartStatus = view.answer.status,
+        intent_id: Option<&'a str> = view.answer.intent.as_ref().map(|it| it.intent_id.as_str()),
+        edit_allowed: bool = view.answer.edit_allowed(),
+        workspace: OtherAgents<'a> = OtherAgents::of(view.answer, &view.request.root),
+        message: String = view.answer.message(Audience::Tool),
+        #[serde(flatten)]
+        course: StartCourse<'a> = match &view.answer.intent {
+            None => StartCourse::Undeclared(Box::new(Undeclared::of(view))),
+            Some(intent) => StartCourse::Declared(Box::new(DeclaredIntent::of(view, intent))),
         },
-        "workspace_hygiene": unseen_hygiene(Some(why)),
-        "dirty_snapshot": snapshot(None, "", Detail::Summary),
-        "user_action_required": true,
-        "message": message,
-        "next_step": message,
-    })
-}
-
-/// The answer to an analysis where git cannot read the checkout.
-pub fn unseen_analysis(root: &str, why: &str) -> Value {
-    json!({
-        "run_id": null,
-        "root": root,
-        "git_available": false,
-        "message": format!("change control is not available here: {why}"),
-    })
-}
-
-/// The fields for an intent that did not have to wait.
-fn declared(
-    answer: &Started,
-    intent: &Intent,
-    request: &StartRequest,
-    detail: Detail,
-    put: &mut impl FnMut(&str, Value) -> Option<Value>,
-) {
-    put("dirty_scope_policy", json!(request.policy.name()));
-    put("workspace_hygiene", hygiene(answer, &request.root));
-    put("scope", declared_scope(intent));
-    if let Some(blast) = &answer.blast {
-        let kept = answer.blast_digest.as_deref();
-        // A report that was not stored cannot be looked up later, so it is given in full.
-        let shown = if kept.is_some() { detail } else { Detail::Full };
-        let mut radius = blast_radius(blast, &intent.run_id, shown);
-        radius["blast_artifact"] = kept.map_or(Value::Null, |digest| {
-            json!({
-                "blast_artifact_id": artifact_id(digest),
-                "projection_digest": digest,
-                "retrieval": "get_blast_artifact",
-            })
-        });
-        put("blast_radius", radius);
-        put("blast_radius_detail", json!(shown));
-        put("requested_blast_radius_detail", json!(detail));
-    }
-    if let Some(budget) = &answer.budget {
-        put("budget", budget_fields(budget));
-    }
-    put("expires_at_utc", json!(utc(intent.expires_at)));
-    put(
-        "lease_expires_at_utc",
-        json!(utc(intent.lease_expires_at())),
-    );
-}
-
-fn replay(intent: &Intent, now: i64, put: &mut impl FnMut(&str, Value) -> Option<Value>) {
-    put("idempotent_replay", json!(true));
-    put("scope_unchanged", json!(true));
-    put("analysis_run_unchanged", json!(true));
-    put("workspace_unchanged", json!(true));
-    put(
-        "lease_expires_at_utc",
-        json!(utc(intent.lease_expires_at())),
-    );
-    put("renew_required", json!(now >= intent.lease_expires_at()));
-    put("scope_digest", json!(intent.scope.digest()));
-    put("workspace_state_digest", json!(intent.workspace_digest));
-}
-
-fn workspace(answer: &Started, root: &str) -> Value {
-    let concurrent = |one: &Conflict| {
-        let peer = &one.peer;
-        let (severity, action) = peer.advice();
-        json!({
-            "intent_id": peer.intent_id,
-            "agent_pid": peer.agent_pid,
-            "agent_start_epoch": peer.agent_start_epoch,
-            "agent_label": peer.agent_label,
-            "intent": peer.intent,
-            "ownership": peer.ownership.name(),
-            "severity": severity,
-            "recommended_action": action,
-            "overlap_type": one.kind(),
-            "hard_overlap": seen(root, &one.hard),
-            "soft_overlap": seen(root, &one.soft),
-            "declared_at_utc": utc(peer.declared_at),
-            "expires_at_utc": utc(peer.expires_at),
-        })
-    };
-    let waiting = |one: &Conflict| {
-        json!({
-            "intent_id": one.peer.intent_id,
-            "overlapping_files": seen(root, &one.hard),
-            "message": "waits for these files, and does not block this intent",
-        })
-    };
-    let relation = |one: &crate::conflict::Exclusion| {
-        json!({
-            "intent_id": one.intent_id,
-            "agent_label": one.agent_label,
-            "relation": one.relation,
-            "severity": "info",
-            "paths": seen(root, &one.paths),
-        })
-    };
-    json!({
-        "concurrent_intents": answer.conflicts.iter().map(concurrent).collect::<Vec<_>>(),
-        "workspace_relations": answer.exclusions.iter().map(relation).collect::<Vec<_>>(),
-        "queued_context": answer.waiting.iter().map(waiting).collect::<Vec<_>>(),
-        "total_agents": answer.total_agents,
-        "stale_count": answer.stale_count,
-    })
-}
-
-/// What an agent declared, relative to its analysed root.
-pub(crate) fn declared_scope(intent: &Intent) -> Value {
-    json!({
-        "allowed_files": seen(&intent.root, &intent.scope.allowed_files),
-        "allowed_related": seen(&intent.root, &intent.scope.allowed_related),
-        "forbidden": seen("", &intent.scope.forbidden),
-    })
-}
-
-/// An intent or run that blocks a queued intent.
-pub(crate) fn blocked_by(one: &Conflict, root: &str) -> Value {
-    json!({
-        "intent_id": one.peer.intent_id,
-        "agent_pid": one.peer.agent_pid,
-        "agent_label": one.peer.agent_label,
-        "ownership": one.peer.ownership.name(),
-        "overlapping_files": seen(root, &one.files()),
-    })
-}
-
-/// The dirty files at a start.
-fn hygiene(answer: &Started, root: &str) -> Value {
-    match (&answer.hygiene, &answer.blind) {
-        (Some(found), _) => at_start(found, root, answer.continuing),
-        (None, why) => unseen_hygiene(why.as_deref()),
+    } optional {
+        unreadable_records: &'a [Unread] = filled(&view.answer.unread),
+        user_action_required: bool = (!view.answer.edit_allowed()).then_some(true),
+        next_step: String =
+            (!view.answer.edit_allowed()).then(|| view.answer.message(Audience::Tool)),
     }
 }
 
-/// The dirty files where git cannot read the checkout.
-fn unseen_hygiene(why: Option<&str>) -> Value {
-    json!({
-        "git_available": false, "blocks_edit": true, "reason": why, "foreign_dirty_overlaps": [],
-    })
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum StartCourse<'a> {
+    Undeclared(Box<Undeclared<'a>>),
+    Declared(Box<DeclaredIntent<'a>>),
+}
+
+payload! {
+    /// A start that declared nothing: an analysis is needed, or git cannot read the checkout.
+    pub struct Undeclared<'a>(view: StartView<'a>) {
+        root: &'a str = view.root,
+    } optional {
+        changed_since_analysis: Vec<String> = (!view.answer.drifted.is_empty())
+            .then(|| raw(&view.request.root, view.answer.drifted.iter().take(MOST_MOVED))),
+        workspace_hygiene: StartHygiene<'a> =
+            view.answer.blind.clone().map(|why| StartHygiene::unseen(why, Some(Vec::new()))),
+        dirty_snapshot: SnapshotPayload<'a> = view.answer.blind.as_ref().map(|_| {
+            SnapshotPayload::of(None, "", Detail::Summary)
+        }),
+    }
+}
+
+payload! {
+    pub struct DeclaredIntent<'a>(view: StartView<'a>, intent: &'a Intent) {
+        run_id: &'a str = short(&intent.run_id),
+        #[serde(flatten)]
+        outcome: StartOutcome<'a> = match view.answer.status {
+            _ if view.answer.replay => StartOutcome::Repeated(Repeated::of(intent, view.now)),
+            StartStatus::Queued => StartOutcome::Waits(Waits::of(view, intent)),
+            StartStatus::Active | StartStatus::Blocked | StartStatus::NeedsAnalysis => {
+                StartOutcome::Decided(Box::new(Decided::of(view, intent)))
+            }
+        },
+    } optional {
+        work_in_progress: WorkInProgress<'a> =
+            intent.carried.as_ref().map(|first| WorkInProgress::of(&first.intent_id, intent)),
+        replaced: &'a [String] = filled(&view.answer.replaced),
+    }
+}
+
+payload! {
+    pub struct WorkInProgress<'a>(first: &'a str, intent: &'a Intent) {
+        first_intent_id: &'a str = first,
+        run_id: &'a str = short(&intent.run_id),
+        message: &'static str = "these files have unfinished work, which is judged from the \
+                                 analysis it began from until it is committed, undone or accepted",
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum StartOutcome<'a> {
+    Repeated(Repeated<'a>),
+    Waits(Waits<'a>),
+    Decided(Box<Decided<'a>>),
+}
+
+payload! {
+    /// The answer to a request that an earlier one equals.
+    pub struct Repeated<'a>(intent: &'a Intent, now: i64) {
+        idempotent_replay: bool = true,
+        scope_unchanged: bool = true,
+        analysis_run_unchanged: bool = true,
+        workspace_unchanged: bool = true,
+        lease_expires_at_utc: String = utc(intent.lease_expires_at()),
+        renew_required: bool = now >= intent.lease_expires_at(),
+        scope_digest: String = intent.scope.digest(),
+        workspace_state_digest: &'a str = &intent.workspace_digest,
+    }
+}
+
+payload! {
+    pub struct Waits<'a>(view: StartView<'a>, intent: &'a Intent) {
+        dirty_snapshot: SnapshotPayload<'a> =
+            SnapshotPayload::of(intent.snapshot.as_ref(), &view.request.root, Detail::Summary),
+        blocked_by: Vec<BlockedBy<'a>> = blocked_by(&view.answer.conflicts, &view.request.root),
+        queue_position: usize = view.answer.position,
+        before_run_pinned: bool = false,
+    }
+}
+
+payload! {
+    /// An intent that did not have to wait.
+    pub struct Decided<'a>(view: StartView<'a>, intent: &'a Intent) {
+        dirty_snapshot: SnapshotPayload<'a> =
+            SnapshotPayload::of(intent.snapshot.as_ref(), &view.request.root, Detail::Summary),
+        dirty_scope_policy: DirtyPolicy = view.request.policy,
+        workspace_hygiene: StartHygiene<'a> = match (&view.answer.hygiene, &view.answer.blind) {
+            (Some(found), _) => {
+                StartHygiene::of(found, &view.request.root, view.answer.continuing)
+            }
+            (None, why) => StartHygiene::unseen(why.clone().unwrap_or_default(), Some(Vec::new())),
+        },
+        scope: DeclaredScope = DeclaredScope::of(intent),
+        expires_at_utc: String = utc(intent.expires_at),
+        lease_expires_at_utc: String = utc(intent.lease_expires_at()),
+        #[serde(flatten)]
+        reach: Option<StartReach<'a>> =
+            view.answer.blast.as_ref().map(|blast| StartReach::of(view, blast, &intent.run_id)),
+    } optional {
+        budget: BudgetPayload<'a> = view.answer.budget.as_ref().map(BudgetPayload::of),
+    }
+}
+
+payload! {
+    pub struct StartReach<'a>(view: StartView<'a>, blast: &'a Blast, run_id: &'a str) {
+        blast_radius: BlastRadius<'a> = BlastRadius {
+            blast_artifact: view.answer.blast_digest.as_deref().map(StoredBlast::of),
+            ..BlastRadius::of(blast, run_id, shown(view))
+        },
+        blast_radius_detail: Detail = shown(view),
+        requested_blast_radius_detail: Detail = view.detail,
+    }
+}
+
+/// A report that was not stored cannot be looked up later, so it is given in full.
+fn shown(view: StartView<'_>) -> Detail {
+    match view.answer.blast_digest {
+        Some(_) => view.detail,
+        None => Detail::Full,
+    }
+}
+
+payload! {
+    pub struct StoredBlast<'a>(digest: &'a str) {
+        blast_artifact_id: String = artifact_id(digest),
+        projection_digest: &'a str = digest,
+        retrieval: &'static str = "get_blast_artifact",
+    }
+}
+
+payload! {
+    /// The other agents, as a start sees them.
+    pub struct OtherAgents<'a>(answer: &'a Started, root: &str) {
+        concurrent_intents: Vec<ConcurrentIntent<'a>> =
+            answer.conflicts.iter().map(|one| ConcurrentIntent::of(one, root)).collect(),
+        workspace_relations: Vec<ScopeRelation<'a>> =
+            answer.exclusions.iter().map(|one| ScopeRelation::of(one, root)).collect(),
+        queued_context: Vec<WaitingIntent<'a>> =
+            answer.waiting.iter().map(|one| WaitingIntent::of(one, root)).collect(),
+        total_agents: usize = answer.total_agents,
+        stale_count: usize = answer.stale_count,
+    }
+}
+
+payload! {
+    pub struct PeerName<'a>(peer: &'a Peer) {
+        intent_id: &'a str = &peer.intent_id,
+        agent_pid: u32 = peer.agent_pid,
+        agent_label: &'a str = &peer.agent_label,
+        ownership: Ownership = peer.ownership,
+    }
+}
+
+payload! {
+    pub struct ConcurrentIntent<'a>(one: &'a Conflict, root: &str) {
+        #[serde(flatten)]
+        peer: PeerName<'a> = PeerName::of(&one.peer),
+        agent_start_epoch: i64 = one.peer.agent_start_epoch,
+        intent: &'a str = &one.peer.intent,
+        severity: &'static str = one.peer.advice().0,
+        recommended_action: &'static str = one.peer.advice().1,
+        overlap_type: &'static str = one.kind(),
+        hard_overlap: Vec<String> = seen(root, &one.hard),
+        soft_overlap: Vec<String> = seen(root, &one.soft),
+        declared_at_utc: String = utc(one.peer.declared_at),
+        expires_at_utc: String = utc(one.peer.expires_at),
+    }
+}
+
+payload! {
+    pub struct WaitingIntent<'a>(one: &'a Conflict, root: &str) {
+        intent_id: &'a str = &one.peer.intent_id,
+        overlapping_files: Vec<String> = seen(root, &one.hard),
+        message: &'static str = "waits for these files, and does not block this intent",
+    }
+}
+
+payload! {
+    pub struct ScopeRelation<'a>(one: &'a Exclusion, root: &str) {
+        intent_id: &'a str = &one.intent_id,
+        agent_label: &'a str = &one.agent_label,
+        relation: &'static str = one.relation,
+        severity: &'static str = "info",
+        paths: Vec<String> = seen(root, &one.paths),
+    }
+}
+
+payload! {
+    /// An intent or run that blocks another intent.
+    pub struct BlockedBy<'a>(one: &'a Conflict, root: &str) {
+        #[serde(flatten)]
+        peer: PeerName<'a> = PeerName::of(&one.peer),
+        overlapping_files: Vec<String> = seen(root, &one.files()),
+    }
+}
+
+pub(crate) fn blocked_by<'a>(others: &'a [Conflict], root: &str) -> Vec<BlockedBy<'a>> {
+    others.iter().map(|one| BlockedBy::of(one, root)).collect()
+}
+
+payload! {
+    /// What an agent declared, relative to its analysed root.
+    pub struct DeclaredScope(intent: &Intent) {
+        allowed_files: Vec<String> = seen(&intent.root, &intent.scope.allowed_files),
+        allowed_related: Vec<String> = seen(&intent.root, &intent.scope.allowed_related),
+        forbidden: Vec<String> = seen("", &intent.scope.forbidden),
+    }
 }
 
 /// How many dirty files are of which kind.
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct DirtyCounts {
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct DirtyCounts {
     pub(crate) in_scope: usize,
     pub(crate) outside_scope: usize,
     pub(crate) missing_evidence: usize,
@@ -266,103 +277,156 @@ pub(crate) struct DirtyCounts {
     pub(crate) foreign_attributed_outside_scope: usize,
 }
 
-/// The dirty files where an agent wants to work.
-pub(crate) fn at_start(found: &AtStart, root: &str, continuing: bool) -> Value {
-    let mut value = json!({
-        "git_available": true,
-        "blocks_edit": found.blocks_edit(),
-        "counts": DirtyCounts {
+payload! {
+    /// The dirty files where an agent wants to work.
+    pub struct StartHygiene<'a>(found: &'a AtStart, root: &str, continuing: bool) {
+        git_available: bool = true,
+        blocks_edit: bool = found.blocks_edit(),
+    } optional {
+        reason: String = None,
+        counts: DirtyCounts = Some(DirtyCounts {
             in_scope: found.in_scope.len(),
             outside_scope: found.related.len(),
             ..DirtyCounts::default()
-        },
-        "foreign_dirty_overlaps": overlaps(&found.overlaps, root),
-    });
-    if found.blocks_edit() {
-        value["dirty_in_scope_sample"] = raw(root, found.in_scope.iter().take(10));
+        }),
+        foreign_dirty_overlaps: Vec<ForeignOverlap<'a>> = Some(overlaps(&found.overlaps, root)),
+        dirty_in_scope_sample: Vec<String> =
+            found.blocks_edit().then(|| raw(root, found.in_scope.iter().take(10))),
+        continuing_own_wip: bool = continuing.then_some(true),
     }
-    if continuing {
-        value["continuing_own_wip"] = json!(true);
-    }
-    value
 }
 
-/// Dirty files that other intents declared as well.
-pub(crate) fn overlaps(overlaps: &[Overlap], root: &str) -> Value {
-    let one = |one: &Overlap| {
-        json!({
-            "path": inside(root, &one.path.to_string()),
-            "foreign_intent_id": one.intent_id,
-            "foreign_persisted_status": one.state.name(),
-            "foreign_ownership": one.ownership.name(),
-            "foreign_agent_label": one.agent_label,
-            "message": "another active agent has declared this file as well",
-        })
-    };
-    overlaps.iter().map(one).collect()
-}
-
-/// What is known of the dirty files at a start.
-pub(crate) fn snapshot(snapshot: Option<&Snapshot>, root: &str, detail: Detail) -> Value {
-    let Some(snapshot) = snapshot else {
-        return json!({ "git_available": false });
-    };
-    let dirty = &snapshot.workspace.dirty;
-    let unread = dirty.values().filter(|file| file.disk.is_none()).count();
-    let mut value = json!({
-        "git_available": true,
-        "captured_at_utc": utc(snapshot.captured_at),
-        "paths_count": dirty.len(),
-        "digest_status_counts": { "ok": dirty.len() - unread, "unavailable": unread },
-    });
-    if detail == Detail::Full {
-        let file = |(path, file): (&RawPath, &DirtyFile)| {
-            json!({
-                "path": inside(root, &path.to_string()),
-                "status": file.letters,
-                "digest": file.disk,
-                "digest_status": if file.disk.is_some() { "ok" } else { "unavailable" },
-            })
-        };
-        value["paths"] = dirty.iter().map(file).collect();
+impl<'a> StartHygiene<'a> {
+    /// Git cannot read the checkout.
+    pub(crate) fn unseen(why: String, overlaps: Option<Vec<ForeignOverlap<'a>>>) -> Self {
+        Self {
+            git_available: false,
+            blocks_edit: true,
+            reason: Some(why),
+            counts: None,
+            foreign_dirty_overlaps: overlaps,
+            dirty_in_scope_sample: None,
+            continuing_own_wip: None,
+        }
     }
-    value
 }
 
-/// How far a change reaches.
-pub(crate) fn blast_radius(blast: &Blast, run_id: &str, detail: Detail) -> Value {
-    let most = |most: usize| match detail {
-        Detail::Summary | Detail::Normal => most,
+payload! {
+    /// A dirty file that another intent declared as well.
+    pub struct ForeignOverlap<'a>(one: &'a Overlap, root: &str) {
+        path: String = inside(root, &one.path.to_string()),
+        foreign_intent_id: &'a str = &one.intent_id,
+        foreign_persisted_status: State = one.state,
+        foreign_ownership: Ownership = one.ownership,
+        foreign_agent_label: &'a str = &one.agent_label,
+        message: &'static str = "another active agent has declared this file as well",
+    }
+}
+
+pub(crate) fn overlaps<'a>(overlaps: &'a [Overlap], root: &str) -> Vec<ForeignOverlap<'a>> {
+    overlaps
+        .iter()
+        .map(|one| ForeignOverlap::of(one, root))
+        .collect()
+}
+
+payload! {
+    /// What is known of the dirty files at a start.
+    pub struct SnapshotPayload<'a>(snapshot: Option<&'a Snapshot>, root: &str, detail: Detail) {
+        git_available: bool = snapshot.is_some(),
+    } optional {
+        captured_at_utc: String = snapshot.map(|it| utc(it.captured_at)),
+        paths_count: usize = snapshot.map(|it| it.workspace.dirty.len()),
+        digest_status_counts: DigestCounts = snapshot.map(DigestCounts::of),
+        paths: Vec<SnapshotFile<'a>> = snapshot.filter(|_| detail == Detail::Full).map(|it| {
+            let dirty = it.workspace.dirty.iter();
+            dirty.map(|(path, file)| SnapshotFile::of(path, file, root)).collect()
+        }),
+    }
+}
+
+payload! {
+    pub struct DigestCounts(snapshot: &Snapshot) {
+        ok: usize = snapshot.workspace.dirty.values().filter(|it| it.disk.is_some()).count(),
+        unavailable: usize = snapshot.workspace.dirty.values().filter(|it| it.disk.is_none()).count(),
+    }
+}
+
+payload! {
+    pub struct SnapshotFile<'a>(path: &RawPath, file: &'a DirtyFile, root: &str) {
+        path: String = inside(root, &path.to_string()),
+        status: &'a str = &file.letters,
+        digest: Option<&'a str> = file.disk.as_deref(),
+        digest_status: &'static str = if file.disk.is_some() { "ok" } else { "unavailable" },
+    }
+}
+
+payload! {
+    pub struct Count(count: usize) {
+        count: usize = count,
+    }
+}
+
+payload! {
+    pub struct TransitiveSummary(total: usize, most: usize) {
+        total: usize = total,
+        truncated: bool = total > most,
+    }
+}
+
+/// How many entries of a list with at most `few` entries are shown.
+fn most(detail: Detail, few: usize) -> usize {
+    match detail {
+        Detail::Summary | Detail::Normal => few,
         Detail::Full => usize::MAX,
-    };
-    let listed =
-        |paths: &[provost_core::path::RepoPath], few: usize| seen("", paths.iter().take(most(few)));
-    let context = &blast.clone_cohort;
-    let mut value = json!({
-        "run_id": short(run_id),
-        "origin": seen("", &blast.origin),
-        "unknown": blast.unknown.iter().take(most(MOST_CONTEXT)).collect::<Vec<_>>(),
-        "unknown_count": blast.unknown.len(),
-        "depth": if blast.transitive_dependents.is_some() { "transitive" } else { "direct" },
-        "radius_level": blast.radius_level,
-        "direct_dependents": listed(&blast.direct_dependents, MOST_CONTEXT),
-        "transitive_dependents": listed(
-            blast.transitive_dependents.as_deref().unwrap_or_default(), MOST_TRANSITIVE),
-        "clone_cohort_members": listed(context, MOST_CONTEXT),
-        "in_dependency_cycle": listed(&blast.in_dependency_cycle, MOST_CONTEXT),
-        "structural_risk": blast.structural_risk.iter().take(most(MOST_CONTEXT)).collect::<Vec<_>>(),
-        "do_not_touch": [],
-        "do_not_touch_summary": { "count": 0 },
-        "review_context": listed(context, MOST_CONTEXT),
-        "review_context_summary": { "count": context.len() },
-        "guardrails": ["edit only the files of the scope", "name every file you touched"],
-        "blast_artifact": null,
-    });
-    if let Some(all) = &blast.transitive_dependents {
-        value["transitive_summary"] = json!({
-            "total": all.len(),
-            "truncated": all.len() > most(MOST_TRANSITIVE),
-        });
     }
-    value
+}
+
+fn context(paths: &[RepoPath], detail: Detail) -> Vec<String> {
+    seen("", paths.iter().take(most(detail, MOST_CONTEXT)))
+}
+
+fn first(entries: &[String], detail: Detail) -> &[String] {
+    &entries[..entries.len().min(most(detail, MOST_CONTEXT))]
+}
+
+payload! {
+    /// How far a change reaches.
+    pub struct BlastRadius<'a>(blast: &'a Blast, run_id: &'a str, detail: Detail) {
+        run_id: &'a str = short(run_id),
+        origin: Vec<String> = seen("", &blast.origin),
+        unknown: &'a [String] = first(&blast.unknown, detail),
+        unknown_count: usize = blast.unknown.len(),
+        depth: &'static str = match blast.transitive_dependents {
+            Some(_) => "transitive",
+            None => "direct",
+        },
+        radius_level: Level = blast.radius_level,
+        direct_dependents: Vec<String> = context(&blast.direct_dependents, detail),
+        transitive_dependents: Vec<String> = seen("", blast.transitive_dependents.iter().flatten()
+            .take(most(detail, MOST_TRANSITIVE))),
+        clone_cohort_members: Vec<String> = context(&blast.clone_cohort, detail),
+        in_dependency_cycle: Vec<String> = context(&blast.in_dependency_cycle, detail),
+        structural_risk: &'a [String] = first(&blast.structural_risk, detail),
+        do_not_touch: [(); 0] = [],
+        do_not_touch_summary: Count = Count::of(0),
+        review_context: Vec<String> = context(&blast.clone_cohort, detail),
+        review_context_summary: Count = Count::of(blast.clone_cohort.len()),
+        guardrails: [&'static str; 2] =
+            ["edit only the files of the scope", "name every file you touched"],
+        blast_artifact: Option<StoredBlast<'a>> = None,
+    } optional {
+        transitive_summary: TransitiveSummary = blast.transitive_dependents.as_ref()
+            .map(|all| TransitiveSummary::of(all.len(), most(detail, MOST_TRANSITIVE))),
+    }
+}
+
+payload! {
+    /// An analysis where git cannot read the checkout.
+    pub struct UnseenAnalysis<'a>(root: &'a str, why: &'a str) {
+        run_id: Option<&'a str> = None,
+        root: &'a str = root,
+        git_available: bool = false,
+        message: String = format!("change control is not available here: {why}"),
+    }
 }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::conflict::Conflict;
 use crate::hygiene::AtStart;
+use crate::next_step::NextStep;
 
 use provost_core::words;
 
@@ -76,26 +77,14 @@ pub fn continues(changes: &AtStart, policy: DirtyPolicy) -> bool {
     changes.blocks_edit() && policy == DirtyPolicy::ContinueOwnWip && changes.overlaps.is_empty()
 }
 
-pub fn advice(conflicts: &[Conflict], seen: Seen<'_>) -> String {
-    let others = "another agent works on these files: wait for it (on_conflict=\"queue\"), agree \
-                  with it, or choose other files";
-    let uncommitted = "files of the scope have uncommitted changes: commit or stash them, or say \
-                       that they are yours (dirty_scope_policy=\"continue_own_wip\")";
+/// What the agent can do about a start that was refused.
+pub fn advice(conflicts: &[Conflict], seen: Seen<'_>) -> NextStep {
     match (conflicts.is_empty(), seen) {
-        (_, Seen::Nothing(why)) => {
-            format!("the state of the checkout is not known, so no agent may edit: {why}")
-        }
-        (false, Seen::All(found)) if found.blocks_edit() => {
-            "another agent works on these files, and some of them have uncommitted changes: wait \
-             for it (on_conflict=\"queue\") or choose other files"
-                .to_owned()
-        }
-        (false, Seen::All(_)) => others.to_owned(),
-        (true, Seen::All(found)) if !found.overlaps.is_empty() => {
-            "uncommitted changes in the scope belong to another live agent: agree with it first"
-                .to_owned()
-        }
-        (true, Seen::All(_)) => uncommitted.to_owned(),
+        (_, Seen::Nothing(why)) => NextStep::CheckoutUnknown(why.to_owned()),
+        (false, Seen::All(found)) if found.blocks_edit() => NextStep::AwaitOthersOfDirty,
+        (false, Seen::All(_)) => NextStep::AwaitOthers,
+        (true, Seen::All(found)) if !found.overlaps.is_empty() => NextStep::AskOwnerOfDirty,
+        (true, Seen::All(_)) => NextStep::CommitOrClaim,
     }
 }
 

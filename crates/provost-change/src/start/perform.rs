@@ -11,6 +11,7 @@ use crate::event::IntentEvent;
 use crate::evidence::{BASELINE, BEFORE, BLAST, INTENT, digest};
 use crate::hygiene::AtStart;
 use crate::intent::{Intent, LEASE, Ownership, State, TTL, VERSION, Viewer, clamp};
+use crate::next_step::NextStep;
 use crate::queue::{ahead, position, waiting};
 use crate::recover::decide::{Sweep, closing};
 use crate::request::StartRequest;
@@ -149,9 +150,6 @@ fn refuse_links(ports: &Ports<'_>, request: &StartRequest) -> Result<(), ChangeE
     Ok(())
 }
 
-const WAIT: &str = "wait, then promote the intent (manage_change_intent, action=\"promote\"); do not \
-                    edit before";
-
 /// The registry entries for a new intent. A refused intent changes no other; an open one
 /// replaces the open intents of its owner on the same run.
 fn entries(intent: &Intent, intents: &[Intent]) -> Vec<IntentEntry> {
@@ -259,9 +257,9 @@ fn settle(
         .as_ref()
         .is_ok_and(|dirty| continues(dirty, request.policy) && status == StartStatus::Active);
     let next_step = match status {
-        StartStatus::Active => String::new(),
-        StartStatus::Queued => WAIT.to_owned(),
-        StartStatus::Blocked | StartStatus::NeedsAnalysis => advice(&found, seen),
+        StartStatus::Active => None,
+        StartStatus::Queued => Some(NextStep::Wait),
+        StartStatus::Blocked | StartStatus::NeedsAnalysis => Some(advice(&found, seen)),
     };
     let answer = Started {
         status,

@@ -1,26 +1,25 @@
-//! Reads the arguments of change-control tools, and writes their answers.
+//! The answers of change-control tools.
 //!
 //! Names of tools and fields are fixed by the format (`docs/change-control.md`); fields of Provost
 //! are added beside them and never replace them.
 
 pub use crate::analysis::answer::{
-    analysed, blast, found_blast, found_receipt, found_trail, gated, in_changed,
+    Analysed, AnalysisPayload, FoundBlast, FoundReceipt, FoundTrail, GatePayload, Lookup,
+    ReceiptLookup, UnknownBlast, UnknownReceipt, UnknownTrail, blast,
 };
 pub use crate::finish::answer::{
-    Focus, budget, claims, compared, finished, looked, message, patch_trail, scope_check,
+    ClaimsPayload, ComparedRuns, FinishPayload, Focus, LookPayload, RunBudget, ScopeCheckPayload,
 };
 pub use crate::manage::answer::{
-    ANALYSIS_GONE, COME_FIRST, JUDGED_WITH_OTHERS, cleared, got, listed, promoted, recovered,
-    renewed, reset, swept,
+    ANALYSIS_GONE, COME_FIRST, ClearedPayload, ForgottenPayload, IntentPayload, IntentsPayload,
+    JUDGED_WITH_OTHERS, PromotePayload, RecoverPayload, RenewPayload, ResetPayload, SweptPayload,
 };
-pub use crate::receipt::markdown::markdown;
-pub use crate::start::answer::{started, unseen_analysis, unseen_start};
+pub use crate::start::answer::{StartPayload, StartView, UnseenAnalysis};
 
 use crate::receipt::compose::inside;
 use provost_core::path::{RawPath, RepoPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 /// How much a caller wants to see.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,13 +35,18 @@ pub enum Detail {
 }
 
 /// Paths as a caller sees them, relative to its analysed root.
-pub(crate) fn raw<'a>(root: &str, paths: impl IntoIterator<Item = &'a RawPath>) -> Value {
+pub(crate) fn raw<'a>(root: &str, paths: impl IntoIterator<Item = &'a RawPath>) -> Vec<String> {
     let text = |path: &RawPath| inside(root, &path.to_string());
-    json!(paths.into_iter().map(text).collect::<Vec<String>>())
+    paths.into_iter().map(text).collect()
 }
 
 /// The same for paths that are text.
-pub(crate) fn seen<'a>(root: &str, paths: impl IntoIterator<Item = &'a RepoPath>) -> Value {
+pub(crate) fn seen<'a>(root: &str, paths: impl IntoIterator<Item = &'a RepoPath>) -> Vec<String> {
     let text = |path: &RepoPath| inside(root, path.as_str());
-    json!(paths.into_iter().map(text).collect::<Vec<String>>())
+    paths.into_iter().map(text).collect()
+}
+
+/// A list that is left out of a payload if it is empty.
+pub(crate) fn filled<T>(list: &[T]) -> Option<&[T]> {
+    (!list.is_empty()).then_some(list)
 }

@@ -2,6 +2,7 @@
 
 use provost_change::answer::{Promoted, Recovered};
 use provost_change::intent::State;
+use provost_change::next_step::Audience;
 use provost_change::service::{clear, finish, gc, promote, recover, start};
 use provost_change::start::decide::StartStatus;
 use provost_engine::sim::{Cut, Power};
@@ -59,7 +60,7 @@ fn started(stage: &mut ChangeStage, pid: u32, want: StartStatus) -> Result<Strin
         return Ok(answer.intent.unwrap().intent_id);
     }
     // An agent that cannot read the checkout is refused, and holds nothing.
-    Err(answer.next_step)
+    Err(answer.message(Audience::Tool))
 }
 
 /// The one open intent; `pid` takes it over if another process owns it.

@@ -1,35 +1,38 @@
 //! The answers of the tools, before they are rendered as JSON or as text.
 
-use std::collections::BTreeSet;
-
-use provost_change::analysis::run::RunHead;
 use provost_change::answer::{
     Budget, Compared, Finished, Gated, IntentList, Looked, Promoted, Recovered, Renewed, Started,
     Swept,
 };
 use provost_change::finish::claims::ClaimsVerdict;
-use provost_change::finish::decide::{FinishStatus, ScopeCheck, Stop, conclude};
+use provost_change::finish::decide::{FinishStatus, ScopeCheck, stopped_at};
 use provost_change::finish::verify;
 use provost_change::intent::{Intent, Ownership, ScopeStatus, State};
+use provost_change::next_step::Audience;
+use provost_change::receipt::compose::PatchTrail;
 use provost_change::recover::decide::Reset;
 use provost_change::request::StartRequest;
 use provost_change::start::decide::StartStatus;
-use provost_change::tools::answers::{self as payload, Detail, Focus};
-use provost_change::tools::arguments::{ArgumentError, ReceiptFormat, Shown};
+use provost_change::tools::answers::{
+    self as payload, Analysed, AnalysisPayload, ClaimsPayload, ClearedPayload, ComparedRuns,
+    Detail, FinishPayload, Focus, ForgottenPayload, FoundBlast, FoundReceipt, FoundTrail,
+    GatePayload, IntentPayload, IntentsPayload, LookPayload, Lookup, PromotePayload, ReceiptLookup,
+    RecoverPayload, RenewPayload, ResetPayload, RunBudget, ScopeCheckPayload, StartPayload,
+    StartView, SweptPayload, UnknownBlast, UnknownReceipt, UnknownTrail, UnseenAnalysis,
+};
+use provost_change::tools::arguments::{ArgumentError, Shown};
 use provost_core::exit::Exit;
-use provost_lens::structure::Report;
 use provost_lens::structure::blast::Blast;
 use provost_lens::structure::gates::Switches;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 /// An answer of a tool.
 pub(crate) enum ToolAnswer {
-    Analysed(Box<AnalysisAnswer>),
+    Analysed(Box<Analysed>),
     /// Git cannot read the checkout that was to be analysed: its root, and why.
     UnseenAnalysis(String, String),
     Started(Box<StartAnswer>),
-    /// Git cannot read the checkout where a change was to start: its root, and why.
-    UnseenStart(String, String),
     Finished(Box<Finished>, Shown),
     Got(Box<Intent>, Ownership),
     Checked(Box<Intent>, Box<ScopeCheck>),
@@ -56,31 +59,11 @@ pub(crate) enum ToolAnswer {
     BlastArtifact(Option<Value>, String, String),
     Gated(Gated, Switches),
     Claims(ClaimsVerdict),
-    Receipt(ReceiptAnswer),
+    Receipt(Box<ReceiptLookup>),
     /// The trail, and the digest that the caller named.
-    Trail(Option<Value>, String),
+    Trail(Option<Box<PatchTrail>>, String),
     /// How many analyses and intents were given back.
     Forgotten(usize, usize),
-}
-
-pub(crate) struct AnalysisAnswer {
-    pub(crate) head: RunHead,
-    pub(crate) report: Report,
-    pub(crate) root: String,
-    /// The names of arguments that had no effect.
-    pub(crate) ignored: Vec<String>,
-    /// The paths whose findings the caller wants.
-    pub(crate) changed: Option<BTreeSet<String>>,
-}
-
-impl AnalysisAnswer {
-    fn json(&self) -> Value {
-        let mut value = payload::analysed(&self.head, &self.report, &self.root, &self.ignored);
-        if let Some(paths) = &self.changed {
-            value["changed"] = payload::in_changed(&self.head, &self.report, paths);
-        }
-        value
-    }
 }
 
 pub(crate) struct StartAnswer {
@@ -93,62 +76,68 @@ pub(crate) struct StartAnswer {
     pub(crate) now: i64,
 }
 
-pub(crate) struct ReceiptAnswer {
-    pub(crate) document: Option<Value>,
-    /// The digest of the whole receipt.
-    pub(crate) digest: String,
-    pub(crate) format: ReceiptFormat,
-    /// The sections that the caller does not want.
-    pub(crate) omitted: Vec<&'static str>,
-}
-
-impl ReceiptAnswer {
-    fn json(&self) -> Value {
-        let mut value = payload::found_receipt(self.document.as_ref(), &self.digest, self.format);
-        if !self.omitted.is_empty() {
-            value["omitted_sections"] = json!(self.omitted);
+impl StartAnswer {
+    fn view(&self) -> StartView<'_> {
+        StartView {
+            answer: &self.answer,
+            request: &self.request,
+            detail: self.detail,
+            root: &self.root,
+            now: self.now,
         }
-        value
     }
 }
 
+fn value(payload: impl Serialize) -> Value {
+    serde_json::to_value(payload).unwrap_or_default()
+}
+
+fn lookup<T: Serialize, M: Serialize>(found: Option<T>, unknown: M) -> Value {
+    value(found.map_or(Lookup::NotFound(unknown), Lookup::Ok))
+}
+
 impl ToolAnswer {
-    /// The answer as the payload of its tool.
-    pub(crate) fn json(&self) -> Result<Value, ArgumentError> {
+    /// The answer as the payload of its tool, in words for `to`.
+    pub(crate) fn json(&self, to: Audience) -> Result<Value, ArgumentError> {
         Ok(match self {
-            Self::Analysed(answer) => answer.json(),
-            Self::UnseenAnalysis(root, why) => payload::unseen_analysis(root, why),
-            Self::Started(it) => {
-                payload::started(&it.answer, &it.request, it.detail, &it.root, it.now)
+            Self::Analysed(found) => value(AnalysisPayload::of(found)),
+            Self::UnseenAnalysis(root, why) => value(UnseenAnalysis::of(root, why)),
+            Self::Started(it) => value(StartPayload::of(it.view())),
+            Self::Finished(done, shown) => value(FinishPayload::of(done, *shown)),
+            Self::Got(intent, whose) => value(IntentPayload::of(intent, *whose)),
+            Self::Checked(intent, found) => value(ScopeCheckPayload::of(found, intent)),
+            Self::Promoted(answer) => value(PromotePayload::of(answer)),
+            Self::Renewed(id, answer) => value(RenewPayload::of(id, answer)),
+            Self::Cleared(ids) => value(ClearedPayload::of(ids)),
+            Self::Recovered(id, answer, now) => value(RecoverPayload::of(id, answer, *now)),
+            Self::NotRecovered(missing) => value(RecoverPayload::incomplete(missing)),
+            Self::Listed(list) => value(IntentsPayload::of(list)),
+            Self::Swept(swept, reports) => value(SweptPayload::of(swept, *reports)),
+            Self::Reset(id, answer) => value(ResetPayload::of(id, answer.as_deref())),
+            Self::Budget(run, budget, intent) => {
+                value(RunBudget::of(run, budget, intent.as_deref()))
             }
-            Self::UnseenStart(root, why) => payload::unseen_start(root, why),
-            Self::Finished(done, shown) => payload::finished(done, *shown),
-            Self::Got(intent, whose) => payload::got(intent, *whose),
-            Self::Checked(intent, found) => payload::scope_check(found, intent),
-            Self::Promoted(answer) => payload::promoted(answer),
-            Self::Renewed(id, answer) => payload::renewed(id, answer),
-            Self::Cleared(ids) => payload::cleared(ids),
-            Self::Recovered(id, answer, now) => payload::recovered(id, answer, *now),
-            Self::NotRecovered(reason) => json!({
-                "action_taken": "recovery_rejected", "reason": reason, "details": {},
-            }),
-            Self::Listed(listed) => payload::listed(listed),
-            Self::Swept(swept, reports) => payload::swept(swept, *reports),
-            Self::Reset(id, answer) => payload::reset(id, answer.as_deref()),
-            Self::Budget(run, budget, intent) => payload::budget(run, budget, intent.as_deref()),
-            Self::Looked(found) => payload::looked(found),
-            Self::Compared(found, focus) => payload::compared(found, *focus),
+            Self::Looked(found) => value(LookPayload::of(found, to)),
+            Self::Compared(found, focus) => value(ComparedRuns::of(found, *focus)),
             Self::Blast(run, blast, include) => payload::blast(run, blast, include.as_deref())?,
             Self::BlastArtifact(document, digest, asked) => {
-                payload::found_blast(document.as_ref(), digest, asked)
+                let found = document.as_ref().map(|it| FoundBlast::of(it, digest));
+                lookup(found, UnknownBlast::of(asked))
             }
-            Self::Gated(found, switches) => payload::gated(found, switches),
-            Self::Claims(judged) => payload::claims(judged),
-            Self::Receipt(answer) => answer.json(),
-            Self::Trail(trail, digest) => payload::found_trail(trail.as_ref(), digest),
-            Self::Forgotten(runs, intents) => {
-                json!({ "cleared_runs": runs, "cleared_intents": intents })
+            Self::Gated(found, switches) => value(GatePayload::of(found, switches)),
+            Self::Claims(judged) => value(ClaimsPayload::of(judged)),
+            Self::Receipt(it) => {
+                let found = it
+                    .receipt
+                    .as_ref()
+                    .map(|receipt| FoundReceipt::of(receipt, it));
+                lookup(found, UnknownReceipt::of(&it.digest))
             }
+            Self::Trail(trail, digest) => lookup(
+                trail.as_deref().map(FoundTrail::of),
+                UnknownTrail::of(digest),
+            ),
+            Self::Forgotten(runs, intents) => value(ForgottenPayload::of(*runs, *intents)),
         })
     }
 
@@ -180,12 +169,10 @@ impl ToolAnswer {
             Self::Looked(found) => of_look(found),
             Self::Gated(found, _) => yes_if(!found.gate.would_fail),
             Self::Claims(judged) => yes_if(judged.is_valid()),
-            Self::BlastArtifact(document, ..) | Self::Trail(document, _) => {
-                yes_if(document.is_some())
-            }
-            Self::Receipt(answer) => yes_if(answer.document.is_some()),
-            Self::UnseenStart(..)
-            | Self::Renewed(_, Renewed::Conflict(_))
+            Self::BlastArtifact(document, ..) => yes_if(document.is_some()),
+            Self::Trail(trail, _) => yes_if(trail.is_some()),
+            Self::Receipt(answer) => yes_if(answer.receipt.is_some()),
+            Self::Renewed(_, Renewed::Conflict(_))
             | Self::Recovered(_, Recovered::No(_), _)
             | Self::NotRecovered(_)
             | Self::Reset(_, None) => Exit::No,
@@ -229,7 +216,7 @@ fn of_look(found: &Looked) -> Exit {
         return of_verify(verified.status);
     }
     let state = found.intent.as_ref().map_or(State::Refused, |it| it.state);
-    of_finish(conclude(Stop::without_permission(state)).0)
+    of_finish(stopped_at(state).0)
 }
 
 fn of_verify(status: verify::PatchStatus) -> Exit {

@@ -7,11 +7,12 @@ use provost_change::evidence;
 use provost_change::ports::{AnalysisStore as _, ChangeEvidence as _, IntentRegistry};
 use provost_change::service::{Ports, Session};
 use provost_core::code::Code;
+use provost_core::object::sha256;
 use provost_engine::ports::Signer as _;
 use provost_host::bundle::Directory;
 use provost_host::process_owner;
 use provost_host::shared_checkout::{RandomNames, SharedCheckout};
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use super::Trouble;
 use crate::answer::Failure;
@@ -136,19 +137,23 @@ impl ChangeService {
     }
 
     /// The document `name` of the change that `key` was noted for.
-    pub(crate) fn document(&mut self, key: &str, name: &str) -> Result<Option<Value>, Trouble> {
+    pub(crate) fn document<T: DeserializeOwned>(
+        &mut self,
+        key: &str,
+        name: &str,
+    ) -> Result<Option<(T, String)>, Trouble> {
         match self.registry.intent_of(key)? {
             Some(intent_id) => self.evidence(&intent_id, name),
             None => Ok(None),
         }
     }
 
-    /// The document `name` of a change, if all of its evidence verifies.
-    pub(crate) fn evidence(
+    /// The document `name` of a change with its digest, if all of its evidence verifies.
+    pub(crate) fn evidence<T: DeserializeOwned>(
         &mut self,
         intent_id: &str,
         name: &str,
-    ) -> Result<Option<Value>, Trouble> {
+    ) -> Result<Option<(T, String)>, Trouble> {
         if !self.place.changes().join(intent_id).is_dir() {
             return Ok(None);
         }
@@ -156,9 +161,9 @@ impl ChangeService {
         let Some(bytes) = self.files.get(intent_id, name)? else {
             return Ok(None);
         };
-        let document = provost_core::json::parse(&bytes)
+        let document = provost_core::json::parse_as(&bytes)
             .map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
-        Ok(Some(document))
+        Ok(Some((document, sha256(&bytes))))
     }
 
     /// Refuses evidence of a change that does not verify as a whole.

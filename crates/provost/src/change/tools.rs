@@ -1,9 +1,12 @@
 //! Sends each tool to its use case.
 
-use provost_change::evidence::{self as evidence, BLAST, RECEIPT, TRAIL};
-use provost_change::receipt::compose::{self as receipt, by_run};
+use provost_change::answer::Started;
+use provost_change::evidence::{BLAST, RECEIPT, TRAIL};
+use provost_change::receipt::compose::{PatchTrail, Receipt, by_run};
+use provost_change::request::StartRequest;
 use provost_change::service::{self as change, Session};
 use provost_change::tools::Request;
+use provost_change::tools::answers::{Analysed, ReceiptLookup};
 use provost_change::tools::arguments::{
     Action, AnalysisArguments, BlastArguments, BlastArtifactArguments, ClaimsArguments,
     CompareArguments, ContractArguments, FinishArguments, ForgetArguments, GateArguments,
@@ -13,9 +16,9 @@ use provost_change::tools::arguments::{
 use provost_core::code::Code;
 use provost_host::clock;
 use provost_lens::structure::blast::{Depth, artifact_id};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::answer::{AnalysisAnswer, ReceiptAnswer, StartAnswer};
+use super::answer::StartAnswer;
 use super::{ChangeService, ChangeSession, ToolAnswer, Trouble};
 
 pub(super) fn call(caller: &mut ChangeSession, request: &Request) -> Result<ToolAnswer, Trouble> {
@@ -58,7 +61,7 @@ fn analyse(caller: &mut ChangeSession, asked: &AnalysisArguments) -> Result<Tool
         }
         None => None,
     };
-    Ok(ToolAnswer::Analysed(Box::new(AnalysisAnswer {
+    Ok(ToolAnswer::Analysed(Box::new(Analysed {
         head,
         report,
         root: root.clone(),
@@ -71,22 +74,25 @@ fn start(caller: &mut ChangeSession, asked: &StartArguments) -> Result<ToolAnswe
     let root = &asked.root;
     let (at, below) = match caller.at(root) {
         Err(Trouble::Failure(failure)) if failure.code == Code::NotARepository => {
-            asked.request("")?;
-            let (root, why) = (root.clone(), failure.reason.clone());
-            return Ok(ToolAnswer::UnseenStart(root, why));
+            let answer = Started::unseen(failure.reason.clone());
+            return Ok(started(asked, asked.request("")?, answer));
         }
         other => other?,
     };
     let request = asked.request(&below)?;
     let session = caller.session.clone();
     let answer = caller.services[at].with(|ports| change::start(ports, &session, &request))?;
-    Ok(ToolAnswer::Started(Box::new(StartAnswer {
+    Ok(started(asked, request, answer))
+}
+
+fn started(asked: &StartArguments, request: StartRequest, answer: Started) -> ToolAnswer {
+    ToolAnswer::Started(Box::new(StartAnswer {
         answer,
         request,
         detail: asked.blast_radius_detail.unwrap_or_default(),
-        root: root.clone(),
+        root: asked.root.clone(),
         now: clock::now_millis(),
-    })))
+    }))
 }
 
 fn finish(caller: &mut ChangeSession, asked: &FinishArguments) -> Result<ToolAnswer, Trouble> {
@@ -233,8 +239,9 @@ fn get_blast(
         let words = "say which, by `blast_artifact_id` or by `projection_digest`";
         return Err(Trouble::Request(words.to_owned()));
     };
-    let found = caller.services[at].document(asked, BLAST)?;
-    let own = found.as_ref().map(evidence::digest).unwrap_or_default();
+    let found = caller.services[at].document::<Value>(asked, BLAST)?;
+    let (found, own) = found.unzip();
+    let own = own.unwrap_or_default();
     let fits = |document: &Value| {
         let of_run = |run: &str| {
             document["run_id"]
@@ -273,38 +280,29 @@ fn make_receipt(
 ) -> Result<ToolAnswer, Trouble> {
     let (id, run) = (asked.intent_id.as_deref(), asked.run_id.as_deref());
     let format = asked.format.unwrap_or(ReceiptFormat::Markdown);
-    let parts = [
-        ("blast_radius", asked.include_blast_radius.unwrap_or(true)),
-        (
-            "patch_contract",
-            asked.include_patch_contract.unwrap_or(true),
-        ),
-    ];
     let at = caller.knowing(id, run)?;
     let session = caller.session.clone();
     let service = &mut caller.services[at];
     let id = service.with(|ports| change::meant(ports, &session, id, run))?;
-    let (mut document, digest) = match service.evidence(&id, RECEIPT)? {
-        Some(document) => {
-            let digest = receipt::digest(&document);
-            (document, digest)
-        }
+    let (mut receipt, digest) = match service.evidence::<Receipt>(&id, RECEIPT)? {
+        Some(found) => found,
         None => service.with(|ports| change::make_receipt(ports, &session, &id))?,
     };
-    let omitted: Vec<&'static str> = parts
-        .iter()
-        .filter(|(_, kept)| !kept)
-        .map(|(name, _)| *name)
-        .collect();
-    if let Value::Object(fields) = &mut document {
-        fields.retain(|name, _| !omitted.contains(&name.as_str()));
+    let mut omitted = Vec::new();
+    if asked.include_blast_radius == Some(false) {
+        receipt.blast_radius = None;
+        omitted.push("blast_radius");
     }
-    Ok(ToolAnswer::Receipt(ReceiptAnswer {
-        document: Some(document),
+    if asked.include_patch_contract == Some(false) {
+        receipt.patch_contract = None;
+        omitted.push("patch_contract");
+    }
+    Ok(ToolAnswer::Receipt(Box::new(ReceiptLookup {
+        receipt: Some(receipt),
         digest,
         format,
         omitted,
-    }))
+    })))
 }
 
 /// The key of a document of evidence: its digest, or the analysis it is about.
@@ -327,25 +325,26 @@ fn get_receipt(
     let asked = given.receipt_digest.as_deref();
     let key = key(asked, given.run_id.as_deref(), "receipt_digest")?;
     let format = given.format.unwrap_or(ReceiptFormat::Structured);
-    let found = caller.services[at].document(&key, RECEIPT)?;
-    let own = found.as_ref().map(receipt::digest).unwrap_or_default();
-    let found = found.filter(|_| asked.is_none_or(|asked| asked == own));
-    Ok(ToolAnswer::Receipt(ReceiptAnswer {
-        document: found,
-        digest: asked.unwrap_or(&own).to_owned(),
+    let found = caller.services[at].document::<Receipt>(&key, RECEIPT)?;
+    let (receipt, own) = found.unzip();
+    let digest = asked.map(str::to_owned).or_else(|| own.clone());
+    Ok(ToolAnswer::Receipt(Box::new(ReceiptLookup {
+        receipt: receipt.filter(|_| asked.is_none() || asked == own.as_deref()),
+        digest: digest.unwrap_or_default(),
         format,
         omitted: Vec::new(),
-    }))
+    })))
 }
 
 fn get_trail(caller: &mut ChangeSession, given: &TrailArguments) -> Result<ToolAnswer, Trouble> {
     let at = caller.at(&given.root)?.0;
     let asked = given.patch_trail_digest.as_deref();
     let key = key(asked, given.run_id.as_deref(), "patch_trail_digest")?;
-    let found = caller.services[at].document(&key, TRAIL)?;
-    let own = |trail: &Value| asked.is_none_or(|asked| trail["patch_trail_digest"] == json!(asked));
+    let found = caller.services[at].document::<PatchTrail>(&key, TRAIL)?;
+    let found = found.map(|(trail, _)| trail);
+    let own = |trail: &PatchTrail| asked.is_none() || asked == trail.patch_trail_digest.as_deref();
     let digest = asked.unwrap_or_default().to_owned();
-    Ok(ToolAnswer::Trail(found.filter(own), digest))
+    Ok(ToolAnswer::Trail(found.filter(own).map(Box::new), digest))
 }
 
 fn forget(caller: &mut ChangeSession, asked: &ForgetArguments) -> Result<ToolAnswer, Trouble> {

@@ -4,13 +4,13 @@
 //! or else by the process that started us, which for a person is the shell of the terminal.
 //! `--json` has the whole answer; the text output has the outcome and the next command.
 
-mod spoken;
 mod text;
 
 use text::Asked;
 pub(super) use text::row;
 
 use clap::{Args, Subcommand};
+use provost_change::next_step::Audience;
 use provost_change::start::decide::{DirtyPolicy, OnConflict};
 use provost_change::tools::Request;
 use provost_change::tools::answers::Detail;
@@ -23,7 +23,7 @@ use provost_core::code::Code;
 use provost_core::path::is_segment;
 use provost_host::process_owner;
 use provost_lens::structure::budget::Strictness;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::change::{ChangeSession, Identity, Trouble};
@@ -284,13 +284,14 @@ pub(super) fn run(change: &Change) -> Outcome {
         agent: change.agent.as_deref(),
         root: &change.root,
     };
-    let json = answer
-        .json()
-        .map_err(|error| Trouble::from(error).failure())?;
+    let json = |to: Audience| {
+        let json = answer.json(to);
+        json.map_err(|error| Trouble::from(error).failure())
+    };
     Ok(Answer {
         exit: answer.exit(),
-        text: text::render(&asked, &answer, &json),
-        json,
+        text: text::render(&asked, &answer, &json(Audience::CommandLine)?),
+        json: json(Audience::Tool)?,
     })
 }
 
@@ -429,13 +430,13 @@ fn verified(verify: &Verify) -> ContractArguments {
 
 /// The gates by their names; the schema of the tool refuses others.
 fn switches(gates: &Gates) -> Map<String, Value> {
-    let mut given = Map::from_iter([("run_id".to_owned(), json!(gates.run))]);
+    let mut given = Map::from_iter([("run_id".to_owned(), Value::from(gates.run.clone()))]);
     for gate in &gates.gates {
         let (name, value) = match gate.split_once('=') {
-            None => (gate.as_str(), json!(true)),
+            None => (gate.as_str(), Value::from(true)),
             Some((name, number)) => match number.parse::<i64>() {
-                Ok(number) => (name, json!(number)),
-                Err(_) => (name, json!(number)),
+                Ok(number) => (name, Value::from(number)),
+                Err(_) => (name, Value::from(number)),
             },
         };
         given.insert(name.to_owned(), value);

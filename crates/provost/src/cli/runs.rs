@@ -2,7 +2,7 @@
 
 use clap::Args;
 use provost_change::intent::{Intent, Ownership, Viewer};
-use provost_change::tools::answers as payload;
+use provost_change::tools::answers::IntentPayload;
 use provost_core::bundle::layout::PATCH;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
@@ -161,10 +161,13 @@ pub(super) fn status() -> Outcome {
         text += &place.foreign_note(foreign);
     }
     text += &next_commands(&open);
-    let got = |(intent, whose): &(Intent, Ownership)| payload::got(intent, *whose);
     let view = StatusView {
         open,
-        changes: changes.ok().map(|all| all.iter().map(got).collect()),
+        changes: changes.as_ref().ok().map(|all| {
+            let all = all.iter();
+            all.map(|(intent, whose)| IntentPayload::of(intent, *whose))
+                .collect()
+        }),
         foreign,
     };
     Ok(Answer::data(json!(view), neutralise(&text)))

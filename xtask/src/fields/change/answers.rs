@@ -15,13 +15,17 @@ use provost_change::finish::decide::{self as finish, FinishStatus, Stop, conclud
 use provost_change::finish::verify::{After, Patch, Side, Verified, judge};
 use provost_change::hygiene::{AtFinish, AtStart, Finishing, HygieneStrictness};
 use provost_change::intent::{Intent, ScopeStatus, State};
+use provost_change::next_step::{Audience, NextStep};
 use provost_change::queue::{position, waiting};
-use provost_change::receipt::compose::{self as receipt, ReceiptFacts};
+use provost_change::receipt::compose::{PatchTrail, Receipt, ReceiptFacts, digest};
 use provost_change::request::{FinishRequest, StartRequest};
 use provost_change::scope::ChangeScope;
 use provost_change::start::decide::{Seen, StartStatus, advice, continues, decide};
 use provost_change::tools::Request;
-use provost_change::tools::answers::{self as payload, Detail, Focus};
+use provost_change::tools::answers::{
+    ComparedRuns, Detail, FinishPayload, Focus, FoundReceipt, LookPayload, Lookup, ReceiptLookup,
+    RunBudget, StartPayload, StartView,
+};
 use provost_change::tools::arguments::{ReceiptFormat, Shown};
 use provost_core::checkout::{CheckoutState, Moved};
 use provost_core::object::sha256;
@@ -31,6 +35,7 @@ use provost_lens::structure::baseline;
 use provost_lens::structure::blast::radius;
 use provost_lens::structure::budget::{Asked, Budgets, Headroom, Standing, Strictness, gate};
 use provost_lens::structure::compare::compare;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use scene::{
@@ -48,6 +53,10 @@ pub(super) fn of(tool: &str) -> Answer<Vec<Value>> {
         "get_review_receipt" => receipts(),
         _ => Err(format!("no answers of `{tool}`")),
     }
+}
+
+fn written(payload: impl Serialize) -> Answer<Value> {
+    serde_json::to_value(payload).map_err(text)
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -86,11 +95,18 @@ fn starts() -> Answer<Vec<Value>> {
         started(&queue, &rival, &clean)?,
         replay,
         drifted,
+        Started::unseen("there is no repository".to_owned()),
     ];
-    let write = |answer: &Started| payload::started(answer, &block, Detail::Full, ".", NOW);
-    let mut values: Vec<Value> = answers.iter().map(write).collect();
-    values.push(payload::unseen_start(".", "there is no repository"));
-    Ok(values)
+    let write = |answer: &Started| {
+        written(StartPayload::of(StartView {
+            answer,
+            request: &block,
+            detail: Detail::Full,
+            root: ".",
+            now: NOW,
+        }))
+    };
+    answers.iter().map(write).collect()
 }
 
 fn started(request: &StartRequest, others: &[Intent], now: &CheckoutState) -> Answer<Started> {
@@ -124,11 +140,7 @@ fn started(request: &StartRequest, others: &[Intent], now: &CheckoutState) -> An
         budget: Some(budget(&before)),
         replay: false,
         replaced: vec!["intent-0".to_owned()],
-        next_step: if status == StartStatus::Active {
-            String::new()
-        } else {
-            advice(&found, Seen::All(&hygiene))
-        },
+        next_step: (status != StartStatus::Active).then(|| advice(&found, Seen::All(&hygiene))),
         unread: vec![Unread {
             intent_id: "intent-9".to_owned(),
             why: "it is of a later version".to_owned(),
@@ -157,7 +169,7 @@ fn budget(report: &Report) -> Budget {
 fn budget_asked() -> Answer<Value> {
     let before = report(1, None)?;
     let own = other(1, MINE, &[], State::Active)?;
-    Ok(payload::budget(&own.run_id, &budget(&before), Some(&own)))
+    written(RunBudget::of(&own.run_id, &budget(&before), Some(&own)))
 }
 
 /// The verdict on a change of [`MINE`], if an unused function appeared in `dead`.
@@ -191,7 +203,7 @@ fn finishes() -> Answer<Vec<Value>> {
     let rivals = [other(4, MINE, &[], State::Active)?];
     let answer = |evidence: &[&str], others: &[Intent], dead: &str| {
         let (done, shown) = finished("full", evidence, others, dead)?;
-        Answer::Ok(payload::finished(&done, shown))
+        written(FinishPayload::of(&done, shown))
     };
     let (mut unkept, shown) = finished("full", &[MINE], &theirs, THEIRS)?;
     unkept.receipt = None;
@@ -209,8 +221,8 @@ fn finishes() -> Answer<Vec<Value>> {
         answer(&[MINE, "elsewhere"], &theirs, THEIRS)?,
         answer(&[FORGOTTEN], &rivals, THEIRS)?,
         answer(&[MINE, FORGOTTEN], &theirs, THEIRS)?,
-        payload::finished(&unkept, shown),
-        payload::finished(&blind, shown),
+        written(FinishPayload::of(&unkept, shown))?,
+        written(FinishPayload::of(&blind, shown))?,
     ])
 }
 
@@ -218,7 +230,7 @@ fn finishes() -> Answer<Vec<Value>> {
 #[cfg(test)]
 pub(super) fn snapshot(detail: &str) -> Answer<Value> {
     let (done, shown) = finished(detail, &[MINE], &[], THEIRS)?;
-    let value = payload::finished(&done, shown);
+    let value = written(FinishPayload::of(&done, shown))?;
     Ok(value["workspace_hygiene_after"]["dirty_snapshot"].clone())
 }
 
@@ -304,7 +316,7 @@ fn stopped(mut done: Finished, stop: Stop<'_>) -> Finished {
     done.needs_person = needs_person(stop);
     // After a judgement no next step is added.
     if !matches!(stop, Stop::Judged { .. }) {
-        done.next_step = Some("see what is in the way".to_owned());
+        done.next_step = done.reason.map(NextStep::After);
     }
     done
 }
@@ -317,7 +329,7 @@ fn judged(
 ) -> Answer<Finished> {
     let check = finish::check(&done.intent.scope, evidence);
     if check.status == ScopeStatus::Violated {
-        done.trail = Some(receipt::trail(&done.intent, &check, None));
+        done.trail = Some(PatchTrail::sealed(&done.intent, &check, None));
         done.check = Some(check);
         done.workspace = None;
         return Ok(stopped(done, Stop::Scope));
@@ -334,7 +346,7 @@ fn judged(
         wants_citations: true,
     };
     let name = after.digest();
-    let receipt = receipt::compose(&ReceiptFacts {
+    let receipt = Receipt::of(&ReceiptFacts {
         intent: &done.intent,
         run_id: &name,
         after_run_id: Some(&name),
@@ -353,10 +365,10 @@ fn judged(
     if done.status.is_accepted() {
         let words = request.claims.as_ref();
         done.claims = words.map(|words| claims::judge(words, &known));
-        let digest = receipt::digest(&receipt);
+        let digest = digest(&receipt);
         done.receipt = Some((receipt, digest));
     }
-    done.trail = Some(receipt::trail(&done.intent, &check, Some(verified)));
+    done.trail = Some(PatchTrail::sealed(&done.intent, &check, Some(verified)));
     done.before = Some((before.digest(), before));
     done.after = Some((name, after));
     done.check = Some(check);
@@ -382,9 +394,9 @@ fn looks() -> Answer<Vec<Value>> {
         without_run: provost_change::finish::verify::WithoutRun::Accepted,
     }));
     let found = [look(MINE)?, look(THEIRS)?, waits, early];
-    let mut values: Vec<Value> = found.iter().map(payload::looked).collect();
-    values.push(budget_asked()?);
-    Ok(values)
+    let looked = found.iter();
+    let looked = looked.map(|one| written(LookPayload::of(one, Audience::Tool)));
+    looked.chain([budget_asked()]).collect()
 }
 
 fn look(dead: &str) -> Answer<Looked> {
@@ -416,15 +428,23 @@ fn compared() -> Answer<Value> {
         after: head(&after),
         delta: compare(&before, &after),
     };
-    Ok(payload::compared(&found, Focus::All))
+    written(ComparedRuns::of(&found, Focus::All))
 }
 
 fn receipts() -> Answer<Vec<Value>> {
     let (done, _) = finished("full", &[MINE], &[], THEIRS)?;
-    let (document, digest) = done.receipt.ok_or("no receipt was made")?;
-    let write = |format| payload::found_receipt(Some(&document), &digest, format);
-    Ok(vec![
-        write(ReceiptFormat::Structured),
-        write(ReceiptFormat::Markdown),
-    ])
+    let (receipt, digest) = done.receipt.ok_or("no receipt was made")?;
+    let mut asked = ReceiptLookup {
+        receipt: None,
+        digest,
+        format: ReceiptFormat::Structured,
+        omitted: Vec::new(),
+    };
+    let write = |asked: &ReceiptLookup| {
+        let found = FoundReceipt::of(&receipt, asked);
+        written(Lookup::<_, ()>::Ok(found))
+    };
+    let structured = write(&asked)?;
+    asked.format = ReceiptFormat::Markdown;
+    Ok(vec![structured, write(&asked)?])
 }

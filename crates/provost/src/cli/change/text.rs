@@ -5,23 +5,21 @@
 use std::path::Path;
 
 use provost_change::analysis::run::RunHead;
-use provost_change::answer::{Finished, IntentList, Promoted, Started};
+use provost_change::answer::{Finished, IntentList, MAY_EDIT, Promoted, Started};
 use provost_change::conflict::Conflict;
-use provost_change::finish::decide::FinishStatus;
+use provost_change::finish::decide::{FinishStatus, StopReason};
 use provost_change::finish::verify::Verified;
 use provost_change::hygiene::{AtFinish, AtStart, Class, Overlap};
 use provost_change::intent::{Intent, Ownership, utc};
-use provost_change::receipt::compose::inside;
+use provost_change::next_step::Audience;
+use provost_change::receipt::compose::{Receipt, inside};
 use provost_change::start::decide::StartStatus;
-use provost_change::tools::answers::{
-    ANALYSIS_GONE, COME_FIRST, JUDGED_WITH_OTHERS, markdown, message,
-};
+use provost_change::tools::answers::{ANALYSIS_GONE, COME_FIRST, JUDGED_WITH_OTHERS};
 use provost_core::gate::command::quote;
 use provost_core::wording::counted;
 use provost_lens::structure::Report;
 use serde_json::Value;
 
-use super::spoken::spoken;
 use super::{Command, Start, Touched};
 use crate::change::ToolAnswer;
 use crate::show::neutralise;
@@ -63,6 +61,10 @@ fn files<'a>(paths: impl IntoIterator<Item = &'a str>) -> String {
 
 /// The text output; the facts of answers that have no page of their own are listed.
 pub(super) fn render(asked: &Asked<'_>, answer: &ToolAnswer, facts_of: &Value) -> String {
+    let receipt = match answer {
+        ToolAnswer::Receipt(found) => found.receipt.as_ref(),
+        _ => None,
+    };
     let text = match (asked.command, answer) {
         (_, ToolAnswer::Analysed(answer)) => analysed(asked, &answer.head, &answer.report),
         (_, ToolAnswer::UnseenAnalysis(_, why)) => line(
@@ -72,28 +74,20 @@ pub(super) fn render(asked: &Asked<'_>, answer: &ToolAnswer, facts_of: &Value) -
         (Command::Start(start) | Command::Queue(start), ToolAnswer::Started(it)) => {
             started(asked, start, &it.answer, &it.request.root)
         }
-        (_, ToolAnswer::UnseenStart(_, why)) => {
-            format!("blocked: {NOT_KNOWN}: {why}\n")
-        }
         (Command::Finish(finish), ToolAnswer::Finished(done, _)) => {
             finished(asked, &finish.touched, done)
         }
         (_, ToolAnswer::Promoted(answer)) => promoted(asked, answer),
         (_, ToolAnswer::Listed(list)) => listed(asked, list),
-        (_, ToolAnswer::Receipt(receipt)) if receipt.document.is_some() => {
-            receipt.document.as_ref().map_or_else(String::new, markdown)
-        }
         (_, ToolAnswer::Got(intent, _)) => row(intent),
         (_, ToolAnswer::Cleared(ids)) if ids.is_empty() => {
             "you hold nothing that could be released\n".to_owned()
         }
         (_, ToolAnswer::Cleared(ids)) => format!("released: {}\n", ids.join(", ")),
-        _ => facts(facts_of, 0),
+        _ => receipt.map_or_else(|| facts(facts_of, 0), Receipt::markdown),
     };
     neutralise(&text)
 }
-
-const NOT_KNOWN: &str = "the state of the checkout is not known, so no agent may edit";
 
 /// Paths relative to the analysed root.
 fn near<P: ToString>(root: &str, paths: impl IntoIterator<Item = P>) -> Vec<String> {
@@ -182,7 +176,7 @@ fn started(asked: &Asked<'_>, start: &Start, answer: &Started, root: &str) -> St
         Some(intent) if intent.edit_allowed => {
             format!("{status}: you may edit {}\n", start.files.join(", "))
         }
-        _ => format!("{status}: {}\n", spoken(&answer.next_step)),
+        _ => format!("{status}: {}\n", answer.message(Audience::CommandLine)),
     };
     // A refused change holds nothing, and needs no next step.
     if matches!(answer.status, StartStatus::Active | StartStatus::Queued) {
@@ -203,7 +197,8 @@ fn started(asked: &Asked<'_>, start: &Start, answer: &Started, root: &str) -> St
     if let Some(found) = answer.hygiene.as_ref().filter(|_| !queued) {
         text += &uncommitted(found, root);
     }
-    text += &line("unknown", answer.blind.as_deref().unwrap_or_default());
+    let blind = answer.blind.as_deref().filter(|_| intent.is_some());
+    text += &line("unknown", blind.unwrap_or_default());
     text += &names("moved", &near(root, &answer.drifted));
     if queued {
         text += &format!("place: {} in the queue\n", answer.position);
@@ -256,19 +251,15 @@ fn by_the_letter(root: &str, declared: &[String]) -> String {
 fn promoted(asked: &Asked<'_>, answer: &Promoted) -> String {
     let program = asked.program();
     let head = |intent: &Intent, status: &str, message: &str| {
-        format!(
-            "{status}: {}\nchange: {}\n",
-            spoken(message),
-            intent.intent_id
-        )
+        format!("{status}: {message}\nchange: {}\n", intent.intent_id)
     };
     match answer {
         Promoted::Active(intent, dirty, moved) => {
-            let mut text = head(intent, "active", "you may edit the files of the scope");
+            let mut text = head(intent, "active", MAY_EDIT);
             text += &uncommitted(dirty, &intent.root);
             if !moved.is_empty() {
                 text += &names("moved", &near(&intent.root, moved));
-                text += &line("note", &spoken(JUDGED_WITH_OTHERS));
+                text += &line("note", JUDGED_WITH_OTHERS);
             }
             text + &after_the_edit(asked, &intent.intent_id, " --file PATH")
         }
@@ -281,7 +272,7 @@ fn promoted(asked: &Asked<'_>, answer: &Promoted) -> String {
             let id = &intent.intent_id;
             let dirty = dirty.as_ref();
             let dirty = dirty.map(|dirty| uncommitted(dirty, &intent.root));
-            head(intent, "queued", next_step)
+            head(intent, "queued", &next_step.text(Audience::CommandLine))
                 + &dirty.unwrap_or_default()
                 + &format!(
                     "next: commit them, then {program} promote {id}\n\
@@ -299,9 +290,10 @@ fn promoted(asked: &Asked<'_>, answer: &Promoted) -> String {
 
 fn finished(asked: &Asked<'_>, touched: &Touched, done: &Finished) -> String {
     let (id, root) = (&done.intent.intent_id, &done.intent.root);
-    let mut text = format!("{}: {}\n", done.status.name(), spoken(&message(done)));
+    let message = done.message(Audience::CommandLine);
+    let mut text = format!("{}: {message}\n", done.status.name());
     text += &line("change", id);
-    text += &line("reason", done.reason.unwrap_or_default());
+    text += &line("reason", done.reason.map_or("", StopReason::name));
     let missing = |found: &AtFinish| near(root, found.of(|class| class == Class::MissingEvidence));
     let missing = done.hygiene.as_ref().map(missing).unwrap_or_default();
     let unchanged = |found: &AtFinish| near(root, &found.not_changed);
@@ -383,11 +375,16 @@ fn after_finish(asked: &Asked<'_>, done: &Finished, evidence: &str, is_missing: 
     let (program, id) = (asked.program(), &done.intent.intent_id);
     let regressed = |found: &Verified| !found.delta.regressions.is_empty();
     match done.reason {
-        Some(reason) if reason.contains("after_run") => {
+        Some(
+            StopReason::NoAfterRun
+            | StopReason::AfterRunRequiredForGovernance
+            | StopReason::AfterRunNotNew
+            | StopReason::AfterRunStale,
+        ) => {
             format!("next: {program} analyze\nthen: {program} finish {id}{evidence} --after RUN\n")
         }
         _ if is_missing => asked.next(&format!("finish {id}{evidence} --after RUN")),
-        Some("intent_not_active") => asked.next(&format!("promote {id}")),
+        Some(StopReason::IntentNotActive) => asked.next(&format!("promote {id}")),
         None if done.status.is_accepted() => String::new(),
         _ if done.verified.as_ref().is_some_and(regressed) => {
             format!(
@@ -465,7 +462,7 @@ fn facts(value: &Value, depth: usize) -> String {
                 let list: Vec<String> = list.iter().map(scalar).collect();
                 text += &format!("{blank}{name}: {}\n", list.join(", "));
             }
-            value => text += &format!("{blank}{name}: {}\n", spoken(&scalar(value))),
+            value => text += &format!("{blank}{name}: {}\n", scalar(value)),
         }
     }
     text
