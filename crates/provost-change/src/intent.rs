@@ -1,10 +1,11 @@
 //! The record of an intent, and who owns it.
 
-use std::collections::BTreeMap;
+pub mod fact;
 
 use serde::{Deserialize, Serialize};
 
 use crate::finish::verify::WithoutRun;
+use crate::intent::fact::FilesOnDisk;
 use crate::scope::ChangeScope;
 use crate::unfinished_work::WorkBeginning;
 use provost_core::checkout::Snapshot;
@@ -38,7 +39,7 @@ pub fn clamp(seconds: Option<i64>, limits: [u32; 3]) -> u32 {
 }
 
 words! {
-    /// The stored state. The answer of a tool is another thing and never stored.
+    /// What its events add up to. The answer of a tool is another thing.
     #[derive(Deserialize)]
     pub enum State {
         /// It holds its scope.
@@ -80,7 +81,7 @@ words! {
     }
 }
 
-/// An intent as it is stored.
+/// An intent: as it was declared, or after what happened to it since.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Intent {
     pub version: u32,
@@ -142,11 +143,11 @@ pub struct Intent {
     pub named: Vec<RawPath>,
     /// What was on disk at the dirty paths of its scope when a finish last accepted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accepted: Option<BTreeMap<RawPath, Option<String>>>,
+    pub accepted: Option<FilesOnDisk>,
     /// What was on disk at its dirty paths when its owner gave it back; `None` if it ended
     /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left: Option<BTreeMap<RawPath, Option<String>>>,
+    pub left: Option<FilesOnDisk>,
 }
 
 words! {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::analysis::run::RunHead;
 use crate::answer::Unread;
-use crate::event::IntentEvent;
 use crate::intent::Intent;
+use crate::intent::fact::IntentFact;
 use provost_core::lease::{Lease, Owner};
 use provost_core::record::{Event, Head, Record};
 use provost_lens::structure::{Report, Settings};
@@ -23,12 +23,13 @@ pub struct RegistryView {
     pub unread: Vec<Unread>,
 }
 
-/// A registry record that is to be written.
+/// An event that is to be written.
 #[derive(Debug, Clone)]
-pub struct IntentEntry {
-    pub intent: Intent,
-    /// The event; nothing if only the lease was renewed, which is no change of state.
-    pub what: Option<IntentEvent>,
+pub enum IntentEntry {
+    /// The first event of an intent.
+    Declared(Box<Intent>),
+    /// An event of an intent that was declared before.
+    Changed { intent_id: String, fact: IntentFact },
 }
 
 /// Knows the intents of all agents.
@@ -48,9 +49,13 @@ pub trait IntentRegistry {
     fn past(&mut self) -> Result<Vec<Intent>, PortError>;
 
     /// Renews the leases of all open intents of `owner` that are not expired; gives their number.
+    /// That is no change of state, and no event.
     fn renew_all(&mut self, owner: &Owner, now: i64) -> Result<usize, PortError>;
 
-    /// Removes closed records that expired before `before`; gives their number.
+    /// The same for one intent.
+    fn renew_one(&mut self, owner: &Owner, intent_id: &str, now: i64) -> Result<usize, PortError>;
+
+    /// Removes closed intents that expired before `before`; gives their number.
     fn purge(&mut self, before: i64) -> Result<usize, PortError>;
 
     /// Stores which intent a document of evidence belongs to, by its digest.

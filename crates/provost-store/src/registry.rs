@@ -11,6 +11,7 @@
 //! many processes; it remains the second protection, should the lock file be removed.
 
 mod fence;
+mod intent_events;
 mod intents;
 mod pins;
 mod read_only;

@@ -1,14 +1,13 @@
-//! Writes the results of checks and finishes into the registry's record of an intent.
+//! Adds the results of checks and finishes to the events of an intent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::event::IntentEvent;
+use crate::intent::fact::IntentFact;
 use crate::intent::{Intent, ScopeStatus};
 use crate::scope::Relation;
 use provost_core::checkout::CheckoutState;
 use provost_core::path::RawPath;
 
-use crate::ports::IntentEntry;
 use crate::service::{ChangeError, Ports};
 
 /// Stores the paths outside of its scope that an agent reports; they count from the declaration.
@@ -24,9 +23,7 @@ pub(crate) fn name(
     if new.is_empty() {
         return Ok(intent.clone());
     }
-    write(ports, intent, None, |own| {
-        own.named.extend(new.iter().cloned());
-    })
+    write(ports, intent, &IntentFact::Named { paths: new })
 }
 
 /// Stores the files that a finish accepted.
@@ -38,26 +35,18 @@ pub(crate) fn accept(
     let declared = |path: &RawPath| intent.scope.relation(path) != Relation::Outside;
     let dirty = workspace.dirty.iter();
     let dirty = dirty.filter(|(path, _)| declared(path));
-    let accepted: BTreeMap<RawPath, Option<String>> = dirty
-        .map(|(path, dirty)| (path.clone(), dirty.disk.clone()))
-        .collect();
-    write(ports, intent, None, |own| {
-        own.accepted = Some(accepted.clone());
-    })
+    let files = dirty.map(|(path, dirty)| (path.clone(), dirty.disk.clone()));
+    let files = files.collect();
+    write(ports, intent, &IntentFact::Accepted { files })
 }
 
 /// Stores that an analysis from after an edit showed a violation.
 pub(crate) fn violate(ports: &mut Ports<'_>, intent: &Intent) -> Result<Intent, ChangeError> {
-    write(ports, intent, None, |own| own.was_violated = true)
+    write(ports, intent, &IntentFact::Violated)
 }
 
-/// Changes the record of an open intent in one turn; gives the changed record.
-fn write(
-    ports: &mut Ports<'_>,
-    intent: &Intent,
-    what: Option<IntentEvent>,
-    change: impl Fn(&mut Intent),
-) -> Result<Intent, ChangeError> {
+/// Adds an event to an open intent; gives the intent after it.
+fn write(ports: &mut Ports<'_>, intent: &Intent, fact: &IntentFact) -> Result<Intent, ChangeError> {
     let mut kept = intent.clone();
     ports.registry.turn(Some(&intent.intent_id), &mut |known| {
         let mut found = known.intents.iter();
@@ -66,25 +55,19 @@ fn write(
         }) else {
             return Vec::new();
         };
-        kept = own.clone();
-        change(&mut kept);
-        vec![IntentEntry {
-            intent: kept.clone(),
-            what,
-        }]
+        let (after, entry) = own.change(fact.clone());
+        kept = after;
+        vec![entry]
     })?;
     Ok(kept)
 }
 
-/// Stores the result of a scope check in the record; the state of the intent stays the same.
+/// Stores the result of a scope check; the state of the intent stays the same.
 pub(crate) fn remember(
     ports: &mut Ports<'_>,
     intent: &Intent,
     status: ScopeStatus,
 ) -> Result<Intent, ChangeError> {
-    let now = ports.clock.millis();
-    write(ports, intent, Some(IntentEvent::Checked), |own| {
-        own.scope_status = Some(status);
-        own.lease_renewed_at = own.lease_renewed_at.max(now);
-    })
+    let at = ports.clock.millis();
+    write(ports, intent, &IntentFact::Checked { status, at })
 }

@@ -8,22 +8,23 @@ use crate::event::IntentEvent;
 use crate::evidence::{BASELINE, BEFORE, INTENT};
 use crate::finish::decide::{ScopeCheck, check as hold};
 use crate::hygiene::AtStart;
+use crate::intent::fact::{Continuation, IntentFact, Promotion, Renewal};
 use crate::intent::{Intent, LEASE, Ownership, State, TTL, Viewer, clamp};
 use crate::next_step::NextStep;
 use crate::queue::{ahead, position};
 use crate::request::Evidence;
 use crate::start::decide::{DirtyPolicy, OnConflict, Seen, StartStatus, advice, decide};
 use provost_core::checkout::{CheckoutState, Snapshot};
-use provost_core::lease::{Lease, Owner};
+use provost_core::lease::Owner;
 use provost_core::path::RawPath;
 use serde_json::json;
 
 use crate::finish::perform::changed;
 use crate::finish::remember::{name, remember};
-use crate::ports::{IntentEntry, IntentRegistry};
+use crate::ports::{IntentEntry, IntentRegistry, RegistryView};
 use crate::service::{ChangeError, Ports, Session, is_closed, wrong};
 use crate::start::perform::drifted;
-use crate::unfinished_work::find as unfinished_work;
+use crate::unfinished_work::find::{self as unfinished_work, UnfinishedWork};
 
 /// Lists all intents; expired ones are closed first.
 pub fn list(ports: &mut Ports<'_>, session: &Session) -> Result<IntentList, ChangeError> {
@@ -80,15 +81,7 @@ pub(crate) fn touch(
     intent_id: &str,
 ) -> Result<(), ChangeError> {
     let now = ports.clock.millis();
-    change(ports, session, intent_id, now, |own| {
-        Some((
-            Intent {
-                lease_renewed_at: own.lease_renewed_at.max(now),
-                ..own.clone()
-            },
-            None,
-        ))
-    })?;
+    ports.registry.renew_one(&session.me, intent_id, now)?;
     Ok(())
 }
 
@@ -131,7 +124,7 @@ pub fn renew(
         }
         let ttl = ttl.map_or(own.ttl_seconds, |ttl| clamp(Some(ttl), TTL));
         let until = now.saturating_add(i64::from(ttl) * 1000);
-        let intent = Intent {
+        let (intent, entry) = own.change(IntentFact::Renewed(Renewal {
             state: match own.state {
                 State::Expired if own.edit_allowed => State::Active,
                 State::Expired => State::Queued,
@@ -143,11 +136,9 @@ pub fn renew(
             lease_seconds: lease,
             ttl_seconds: ttl,
             expires_at: own.expires_at.max(until),
-            ..own.clone()
-        };
-        answer = Renewed::Yes(Box::new(intent.clone()));
-        let what = over.then_some(IntentEvent::Reset);
-        vec![IntentEntry { intent, what }]
+        }));
+        answer = Renewed::Yes(Box::new(intent));
+        vec![entry]
     })?;
     if let Renewed::Yes(renewed) = &answer
         && intent.state == State::Expired
@@ -165,31 +156,6 @@ pub fn renew_all(
     now: i64,
 ) -> Result<usize, ChangeError> {
     Ok(registry.renew_all(owner, now)?)
-}
-
-/// Changes an open intent of this session in one turn, unless it is expired.
-fn change(
-    ports: &mut Ports<'_>,
-    session: &Session,
-    intent_id: &str,
-    now: i64,
-    decide: impl Fn(&Intent) -> Option<(Intent, Option<IntentEvent>)>,
-) -> Result<Option<Intent>, ChangeError> {
-    let mut changed = None;
-    ports.registry.turn(None, &mut |known| {
-        let mine = |one: &&Intent| {
-            one.intent_id == intent_id && one.owner == session.me && now < one.expires_at
-        };
-        let found = known.intents.iter().find(mine).and_then(&decide);
-        found
-            .map(|(intent, what)| {
-                changed = Some(intent.clone());
-                IntentEntry { intent, what }
-            })
-            .into_iter()
-            .collect()
-    })?;
-    Ok(changed)
 }
 
 /// Compares the touched files with the declared scope.
@@ -261,17 +227,15 @@ pub(crate) fn close(
             let ends = one.state.is_open() || one.state == State::Expired;
             one.owner == session.me && ends && ids.contains(&one.intent_id)
         });
-        let entries: Vec<IntentEntry> = mine
-            .map(|one| IntentEntry {
-                intent: Intent {
+        let entries: Vec<IntentEntry>;
+        (closed, entries) = mine
+            .map(|one| {
+                one.change(IntentFact::Closed {
                     state: State::Clean,
                     left: left.map(|now| one.dirty_in(now)),
-                    ..one.clone()
-                },
-                what: Some(IntentEvent::Closed),
+                })
             })
-            .collect();
-        closed = entries.iter().map(|one| one.intent.clone()).collect();
+            .unzip();
         entries
     })?;
     Ok(closed)
@@ -328,11 +292,8 @@ pub fn promote(
             answer = Promoted::Blocked(Box::new(intent.clone()), None, NextStep::StartAgain);
             return Vec::new();
         };
-        let own = match &carry {
-            Some(carry) => &carry.onto(own.clone()),
-            None => own,
-        };
-        let (decided, entry) = settle(own, &known.intents, &known.leases, &workspace, &viewer);
+        let work = carry.as_ref().map(UnfinishedWork::continuation);
+        let (decided, entry) = settle((own, work), known, &workspace, &viewer);
         answer = decided;
         if let Promoted::Active(_, _, stale) = &mut answer {
             stale.extend(moved.iter().cloned());
@@ -366,18 +327,18 @@ fn note_promoted(
     Ok(ports.note(IntentEvent::Promoted, promoted, facts, &files)?)
 }
 
+/// Decides about a queued intent, which may continue unfinished work.
 fn settle(
-    own: &Intent,
-    intents: &[Intent],
-    leases: &[Lease],
+    (own, work): (&Intent, Option<Continuation>),
+    known: &RegistryView,
     workspace: &Result<CheckoutState, String>,
     viewer: &Viewer<'_>,
 ) -> (Promoted, Option<IntentEntry>) {
-    let others = peers(intents, leases, viewer);
+    let others = peers(&known.intents, &known.leases, viewer);
     let mut found = conflicts(&own.scope, &others);
-    found.extend(ahead(own, intents, viewer));
+    found.extend(ahead(own, &known.intents, viewer));
     if !found.is_empty() {
-        let place = position(own, intents, viewer);
+        let place = position(own, &known.intents, viewer);
         return (Promoted::Queued(Box::new(own.clone()), found, place), None);
     }
     let dirty = workspace
@@ -396,21 +357,14 @@ fn settle(
         let blocked = Promoted::Blocked(Box::new(own.clone()), dirty.ok(), next_step);
         return (blocked, None);
     };
-    let intent = Intent {
-        state: State::Active,
-        edit_allowed: true,
-        lease_renewed_at: viewer.now,
+    let (intent, entry) = own.change(IntentFact::Promoted(Box::new(Promotion {
         workspace_digest: now.digest(),
-        snapshot: Some(Snapshot {
+        snapshot: Snapshot {
             captured_at: viewer.now,
             workspace: now.clone(),
-        }),
-        ..own.clone()
-    };
-    let entry = IntentEntry {
-        intent: intent.clone(),
-        what: Some(IntentEvent::Promoted),
-    };
+        },
+        work,
+    })));
     (
         Promoted::Active(Box::new(intent), dirty.clone(), Vec::new()),
         Some(entry),

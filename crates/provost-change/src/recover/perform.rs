@@ -4,6 +4,7 @@ use crate::analysis::run::find;
 use crate::answer::{Recovered, Swept};
 use crate::conflict::peers;
 use crate::event::IntentEvent;
+use crate::intent::fact::{IntentFact, Renewal, Takeover};
 use crate::intent::{Intent, RETENTION, TTL, Viewer, clamp};
 use crate::recover::decide::{self, Refusal, Reset, Sweep, closing};
 use provost_core::path::RawPath;
@@ -39,24 +40,20 @@ pub fn recover(
             found,
         ) {
             (Ok(held_by), Some(previous)) => {
-                let intent = Intent {
+                let (intent, entry) = previous.change(IntentFact::Recovered(Takeover {
                     owner: session.me.clone(),
                     agent_label: session.label.clone(),
                     agent_start_epoch: session.epoch,
                     lease_renewed_at: now,
                     edit_allowed: previous.edit_allowed && held_by.is_empty(),
-                    ..previous.clone()
-                };
+                }));
                 answer = Recovered::Yes {
-                    intent: Box::new(intent.clone()),
+                    intent: Box::new(intent),
                     previous: Box::new(previous.clone()),
                     changed: Vec::new(),
                     held_by,
                 };
-                vec![IntentEntry {
-                    intent,
-                    what: Some(IntentEvent::Recovered),
-                }]
+                vec![entry]
             }
             (Err(refusal), _) => {
                 answer = Recovered::No(refusal);
@@ -114,33 +111,23 @@ pub fn reset(
             return Vec::new();
         };
         let decided = decide::reset(found, &viewer);
-        let (intent, what) = match decided {
-            Reset::Renewed => (
-                Intent {
-                    expires_at: now.saturating_add(i64::from(ttl) * 1000),
-                    ttl_seconds: ttl,
-                    lease_renewed_at: now,
-                    ..found.clone()
-                },
-                IntentEvent::Reset,
-            ),
-            Reset::Removed(state) => (
-                Intent {
-                    state,
-                    ..found.clone()
-                },
-                IntentEvent::Closed,
-            ),
+        let (intent, entry) = match decided {
+            Reset::Renewed => found.change(IntentFact::Renewed(Renewal {
+                state: found.state,
+                edit_allowed: found.edit_allowed,
+                lease_renewed_at: now,
+                lease_seconds: found.lease_seconds,
+                ttl_seconds: ttl,
+                expires_at: now.saturating_add(i64::from(ttl) * 1000),
+            })),
+            Reset::Removed(state) => found.close(state),
             Reset::Rejected(_) => {
                 answer = Some((found.clone(), decided));
                 return Vec::new();
             }
         };
-        answer = Some((intent.clone(), decided));
-        vec![IntentEntry {
-            intent,
-            what: Some(what),
-        }]
+        answer = Some((intent, decided));
+        vec![entry]
     })?;
     match &answer {
         Some((intent, Reset::Renewed)) => {
@@ -173,24 +160,16 @@ pub(crate) fn sweep(
     how: Sweep,
 ) -> Result<(usize, usize), ChangeError> {
     let alive = ports.alive;
-    let (mut removed, mut open) = (Vec::new(), 0);
+    let (mut removed, mut open): (Vec<Intent>, usize) = (Vec::new(), 0);
     ports.registry.turn(None, &mut |known| {
         let viewer = Viewer {
             me: &session.me,
             now,
             alive,
         };
-        let closed = |one: &Intent| {
-            closing(one, how, &viewer).map(|state| IntentEntry {
-                intent: Intent {
-                    state,
-                    ..one.clone()
-                },
-                what: Some(IntentEvent::Closed),
-            })
-        };
-        let entries: Vec<IntentEntry> = known.intents.iter().filter_map(closed).collect();
-        removed = entries.iter().map(|one| one.intent.clone()).collect();
+        let closed = |one: &Intent| Some(one.close(closing(one, how, &viewer)?));
+        let entries: Vec<IntentEntry>;
+        (removed, entries) = known.intents.iter().filter_map(closed).unzip();
         open = known.intents.len() - removed.len();
         entries
     })?;

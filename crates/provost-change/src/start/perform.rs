@@ -63,7 +63,7 @@ pub fn start(
         _ => None,
     };
     let draft = match &carry {
-        Some(carry) => carry.onto(draft),
+        Some(carry) => draft.continuing(&carry.continuation()),
         None => draft,
     };
     let mut answer = Started::needs_analysis(Vec::new());
@@ -83,9 +83,9 @@ pub fn start(
         let asked = Asked { request, waits };
         let (decided, entries) = settle(&asked, &workspace, &draft, level, known, &viewer);
         answer = decided;
-        let others = entries.iter().map(|one| &one.intent);
-        let others = others.filter(|one| one.intent_id != draft.intent_id);
-        replaced = others.cloned().collect();
+        let (mut intents, entries): (Vec<Intent>, Vec<IntentEntry>) = entries.into_iter().unzip();
+        intents.retain(|one| one.intent_id != draft.intent_id);
+        replaced = intents;
         entries
     })?;
     ports.note_closed(&replaced);
@@ -150,29 +150,19 @@ fn refuse_links(ports: &Ports<'_>, request: &StartRequest) -> Result<(), ChangeE
     Ok(())
 }
 
-/// The registry entries for a new intent. A refused intent changes no other; an open one
-/// replaces the open intents of its owner on the same run.
-fn entries(intent: &Intent, intents: &[Intent]) -> Vec<IntentEntry> {
+/// The new intent and those that it replaces, each with its registry entry. A refused intent
+/// changes no other; an open one replaces the open intents of its owner on the same run.
+fn entries(intent: &Intent, intents: &[Intent]) -> Vec<(Intent, IntentEntry)> {
     let mine = |own: &&Intent| {
         let same = own.owner == intent.owner && own.run_id == intent.run_id;
         same && own.state.is_open() && intent.state.is_open()
     };
-    let replaced = intents.iter().filter(mine).map(|own| IntentEntry {
-        intent: Intent {
-            state: State::Replaced,
-            ..own.clone()
-        },
-        what: Some(IntentEvent::Closed),
-    });
-    let new = IntentEntry {
-        intent: intent.clone(),
-        what: Some(match intent.state {
-            State::Active => IntentEvent::Declared,
-            State::Queued => IntentEvent::Queued,
-            _ => IntentEvent::Refused,
-        }),
-    };
-    replaced.chain([new]).collect()
+    let replaced = intents.iter().filter(mine);
+    let new = IntentEntry::Declared(Box::new(intent.clone()));
+    replaced
+        .map(|own| own.close(State::Replaced))
+        .chain([(intent.clone(), new)])
+        .collect()
 }
 
 /// The input of a turn of the registry.
@@ -215,7 +205,7 @@ fn settle(
     level: &str,
     known: &RegistryView,
     viewer: &Viewer<'_>,
-) -> (Started, Vec<IntentEntry>) {
+) -> (Started, Vec<(Intent, IntentEntry)>) {
     let request = asked.request;
     let others = peers(&known.intents, &known.leases, viewer);
     let found = asked.in_the_way(draft, &others, known, viewer);

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::evidence::{BASELINE, BEFORE};
 use crate::intent::Intent;
+use crate::intent::fact::Continuation;
 use crate::scope::{ChangeScope, Relation};
 use crate::unfinished_work::{Past, first};
 use provost_core::checkout::{CheckoutState, Moved};
@@ -28,16 +29,14 @@ pub(crate) struct UnfinishedWork {
 }
 
 impl UnfinishedWork {
-    /// `intent`, to be judged from where the work began.
-    pub(crate) fn onto(&self, intent: Intent) -> Intent {
-        Intent {
+    pub(crate) fn continuation(&self) -> Continuation {
+        Continuation {
             run_id: self.first.run_id.clone(),
             report_digest: self.first.report_digest.clone(),
             baseline_sha256: self.first.baseline_sha256.clone(),
-            carried: Some(self.first.beginning()),
-            strictness: intent.strictness.max(self.strictness),
+            beginning: self.first.beginning(),
+            strictness: self.strictness,
             was_violated: self.was_violated,
-            ..intent
         }
     }
 

@@ -63,7 +63,13 @@ impl IntentRegistry for SimIntents {
         let Self { power, intents, .. } = self;
         power.call(|| {
             for entry in decide(&known) {
-                intents.insert(entry.intent.intent_id.clone(), entry.intent);
+                let intent = match entry {
+                    IntentEntry::Declared(intent) => *intent,
+                    IntentEntry::Changed { intent_id, fact } => {
+                        intents[&intent_id].clone().after(&fact)
+                    }
+                };
+                intents.insert(intent.intent_id.clone(), intent);
             }
         })
     }
@@ -84,6 +90,10 @@ impl IntentRegistry for SimIntents {
     }
 
     fn renew_all(&mut self, _: &Owner, _: i64) -> Result<usize, PortError> {
+        self.power.call(|| 0)
+    }
+
+    fn renew_one(&mut self, _: &Owner, _: &str, _: i64) -> Result<usize, PortError> {
         self.power.call(|| 0)
     }
 

@@ -249,7 +249,7 @@ fn a_database_that_is_not_ours_is_refused_and_left_as_it_is() {
         (
             "newer",
             newer,
-            "has schema 99, this program knows up to 2; use a newer provost",
+            "has schema 99, this program knows up to 3; use a newer provost",
         ),
         (
             "older than the first",

@@ -2,7 +2,8 @@
 
 mod after_call;
 
-use provost_change::ports::{IntentEntry, IntentRegistry as _, RegistryView};
+use provost_change::intent::fact::{IntentFact, Renewal};
+use provost_change::ports::{IntentRegistry as _, RegistryView};
 use provost_store::registry::Registry;
 use provost_testkit::stage::{Stage, program};
 use serde_json::{Value, json};
@@ -213,9 +214,16 @@ fn a_hook_says_that_a_declared_change_is_expired_and_how_it_is_renewed() {
     let id = answer["intent_id"].as_str().unwrap();
     let mut registry = Registry::open(&stage.path("repo/.provost/registry.db")).unwrap();
     let age = |known: &RegistryView| {
-        let mut intent = known.intents[0].clone();
-        intent.expires_at = 1000;
-        vec![IntentEntry { intent, what: None }]
+        let intent = &known.intents[0];
+        let over = IntentFact::Renewed(Renewal {
+            state: intent.state,
+            edit_allowed: intent.edit_allowed,
+            lease_renewed_at: intent.lease_renewed_at,
+            lease_seconds: intent.lease_seconds,
+            ttl_seconds: intent.ttl_seconds,
+            expires_at: 1000,
+        });
+        vec![intent.change(over).1]
     };
     registry.turn(None, &mut { age }).unwrap();
     drop(registry);

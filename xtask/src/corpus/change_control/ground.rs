@@ -301,34 +301,44 @@ impl Ground {
         Err(format!("they are not distinct: {values:?}").into())
     }
 
-    /// Damages the record of an intent in the registry, as an accident would.
+    /// Damages the declaration of an intent in the registry, as an accident would.
     fn damage(&self, step: &Step) -> Result {
         let id = resolve(step.get("intent").unwrap_or(&Value::Null), &self.variables);
         // A start that was refused without a record has nothing to damage.
         let Some(id) = id.as_str() else { return Ok(()) };
         let database = Connection::open(self.top.join(".provost/registry.db"))?;
         database.busy_timeout(Duration::from_secs(10))?;
-        let select = "SELECT record FROM intent WHERE intent_id = ?1";
-        let record: String = database.query_row(select, [id], |row| row.get(0))?;
-        let mut record: Value = serde_json::from_str(&record)?;
+        database.execute("DROP TRIGGER IF EXISTS intent_event_stays", [])?;
+        let select = "SELECT seq, event FROM intent_event WHERE intent_id = ?1 ORDER BY seq";
+        let mut statement = database.prepare(select)?;
+        let rows = statement.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut events: Vec<(i64, String)> = rows.collect::<rusqlite::Result<_>>()?;
+        let (first, declared) = events.first_mut().ok_or("the intent has no events")?;
+        let mut record: Value = serde_json::from_str(declared)?;
         match (text(step, "op"), text(step, "what")) {
             ("age", "lease") => record["lease_renewed_at"] = json!(1000),
             ("age", "ttl") => record["expires_at"] = json!(1000),
             ("drop_snapshot", _) => record["snapshot"] = Value::Null,
             ("reuse_pid", _) => record["owner"]["pid"] = json!(std::process::id()),
             ("corrupt", _) => {
-                let sql = "UPDATE intent SET record = '{\"version\": 1' WHERE intent_id = ?1";
-                database.execute(sql, [id])?;
+                let sql = "UPDATE intent_event SET event = '{\"version\": 1' WHERE seq = ?1";
+                database.execute(sql, [*first])?;
                 return Ok(());
             }
             (op, what) => return Err(format!("unknown damage `{op} {what}`").into()),
         }
-        let text = json::canonical(&record);
-        let sql =
-            "UPDATE intent SET record = ?2, digest = ?3, expires_at = ?4 WHERE intent_id = ?1";
-        let digest = sha256(text.as_bytes());
-        let expires = record["expires_at"].as_i64();
-        database.execute(sql, params![id, text, digest, expires])?;
+        *declared = json::canonical(&record);
+        let mut hash = String::new();
+        for (seq, event) in events {
+            hash = sha256(format!("{hash}{event}").as_bytes());
+            let sql = "UPDATE intent_event SET event = ?2, hash = ?3 WHERE seq = ?1";
+            database.execute(sql, params![seq, event, hash])?;
+        }
+        let (expires, renewed) = (record["expires_at"].as_i64(), &record["lease_renewed_at"]);
+        database.execute(
+            "UPDATE intent_index SET expires_at = ?2, renewed_at = ?3 WHERE intent_id = ?1",
+            params![id, expires, renewed.as_i64()],
+        )?;
         Ok(())
     }
 

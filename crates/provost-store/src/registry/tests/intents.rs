@@ -1,13 +1,16 @@
 //! Intents in the registry, against a model and against damage.
 
+mod earlier_version;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use provost_change::conflict::{conflicts, peers};
-use provost_change::event::IntentEvent;
-use provost_change::intent::{Intent, State, VERSION, Viewer};
+use provost_change::intent::fact::{IntentFact, Renewal, Takeover};
+use provost_change::intent::{Intent, ScopeStatus, State, VERSION, Viewer};
 use provost_change::ports::{IntentEntry, IntentRegistry as _, RegistryView};
 use provost_change::scope::ChangeScope;
+use provost_core::path::RawPath;
 
 use super::*;
 
@@ -48,10 +51,32 @@ fn intent(id: &str, pid: u32, allowed: &[&str], now: i64) -> Intent {
 }
 
 fn declared(intent: Intent) -> Vec<IntentEntry> {
-    vec![IntentEntry {
-        intent,
-        what: Some(IntentEvent::Declared),
-    }]
+    vec![IntentEntry::Declared(Box::new(intent))]
+}
+
+fn change(registry: &mut Registry, id: &str, fact: &IntentFact) {
+    let entry = |known: &RegistryView| {
+        let mut found = known.intents.iter();
+        let found = found.find(|one| one.intent_id == id).unwrap();
+        vec![found.change(fact.clone()).1]
+    };
+    registry.turn(Some(id), &mut { entry }).unwrap();
+}
+
+fn closed(state: State) -> IntentFact {
+    IntentFact::Closed { state, left: None }
+}
+
+fn unread(known: &RegistryView) -> Vec<(&str, &str)> {
+    let unread = known.unread.iter();
+    unread
+        .map(|one| (one.intent_id.as_str(), one.why.as_str()))
+        .collect()
+}
+
+fn events(connection: &Connection) -> i64 {
+    let count = "SELECT count(*) FROM intent_event";
+    connection.query_row(count, [], |row| row.get(0)).unwrap()
 }
 
 fn put(registry: &mut Registry, intent: &Intent) {
@@ -69,40 +94,58 @@ fn names(known: &RegistryView) -> Vec<&str> {
 }
 
 #[test]
-fn every_change_of_state_is_a_row_that_stays() {
+fn the_state_of_an_intent_is_the_fold_over_its_events_and_rows_stay() {
     let scratch = Scratch::new();
     let mut registry = scratch.open();
-    let mut one = intent("one", 1, &["a"], 0);
+    let one = intent("one", 1, &["a"], 0);
     put(&mut registry, &one);
-    one.lease_renewed_at = 5;
-    registry
-        .turn(None, &mut |_| {
-            vec![IntentEntry {
-                intent: one.clone(),
-                what: None,
-            }]
-        })
-        .unwrap();
-    one.state = State::Clean;
-    let closed = IntentEntry {
-        intent: one.clone(),
-        what: Some(IntentEvent::Closed),
-    };
-    registry.turn(None, &mut |_| vec![closed.clone()]).unwrap();
-    let history = registry.history("one").unwrap();
-    let reported: Vec<(&str, State)> = history
-        .iter()
-        .map(|(what, intent)| (what.as_str(), intent.state))
-        .collect();
-    let want = [
-        ("INTENT_DECLARED", State::Active),
-        ("INTENT_CLOSED", State::Clean),
+    let mut want = one.clone();
+    let facts = [
+        IntentFact::Named {
+            paths: vec![RawPath::new("b")],
+        },
+        IntentFact::Checked {
+            status: ScopeStatus::Violated,
+            at: 3,
+        },
+        IntentFact::Violated,
+        IntentFact::Renewed(Renewal {
+            state: State::Active,
+            edit_allowed: false,
+            lease_renewed_at: 4,
+            lease_seconds: 7,
+            ttl_seconds: 8,
+            expires_at: 4000,
+        }),
+        IntentFact::Recovered(Takeover {
+            owner: owner(2, "boot"),
+            agent_label: "other".into(),
+            agent_start_epoch: 9,
+            lease_renewed_at: 5,
+            edit_allowed: true,
+        }),
+        IntentFact::Accepted {
+            files: BTreeMap::from([(RawPath::new("a"), None)]),
+        },
     ];
-    assert_eq!(reported, want, "renewing a lease is no change of state");
+    for fact in &facts {
+        change(&mut registry, "one", fact);
+        want = want.after(fact);
+        assert_eq!(registry.look(None).unwrap().intents, [want.clone()]);
+    }
+    assert_eq!(registry.renew_all(&owner(2, "boot"), 6).unwrap(), 1);
+    want.lease_renewed_at = 6;
+    registry = scratch.open();
+    assert_eq!(registry.look(None).unwrap().intents, [want.clone()]);
+    change(&mut registry, "one", &closed(State::Clean));
     assert!(names(&registry.look(None).unwrap()).is_empty());
-    assert_eq!(names(&registry.look(Some("one")).unwrap()), ["one"]);
+    let known = registry.look(Some("one")).unwrap();
+    assert_eq!(known.intents, [want.after(&closed(State::Clean))]);
     let connection = Connection::open(&scratch.path).unwrap();
-    let changed = connection.execute("UPDATE intent_event SET what = 'x'", []);
+    let declared_and_closed = 2;
+    let rows = declared_and_closed + i64::try_from(facts.len()).unwrap();
+    assert_eq!(events(&connection), rows, "a heartbeat is no event");
+    let changed = connection.execute("UPDATE intent_event SET event = 'x'", []);
     assert!(changed.is_err());
 }
 
@@ -110,40 +153,86 @@ fn every_change_of_state_is_a_row_that_stays() {
 fn an_unreadable_intent_is_kept_and_reported() {
     let scratch = Scratch::new();
     let mut registry = scratch.open();
-    for name in ["damaged", "later", "fine"] {
+    for name in ["damaged", "later", "cut", "gap", "empty", "fine"] {
         put(&mut registry, &intent(name, 1, &[name], 0));
+        change(&mut registry, name, &IntentFact::Violated);
+        change(&mut registry, name, &IntentFact::Violated);
     }
     let connection = Connection::open(&scratch.path).unwrap();
-    connection
-        .execute(
-            "UPDATE intent SET record = '{' WHERE intent_id = 'damaged'",
-            [],
-        )
-        .unwrap();
     let later = r#"{"version": 99, "anything": true}"#;
-    connection
-        .execute(
-            "UPDATE intent SET record = ?1, digest = ?2 WHERE intent_id = 'later'",
-            [later, &provost_core::object::sha256(later.as_bytes())],
-        )
-        .unwrap();
+    let hash = provost_core::object::sha256(later.as_bytes());
+    let damage = format!(
+        "DROP TRIGGER intent_event_stays;
+         UPDATE intent_event SET event = '{{' WHERE intent_id = 'damaged';
+         DELETE FROM intent_event WHERE intent_id = 'empty';
+         DELETE FROM intent_event WHERE intent_id = 'later';
+         INSERT INTO intent_event (intent_id, event, hash) VALUES ('later', '{later}', '{hash}');
+         UPDATE intent_index SET last = (SELECT max(seq) FROM intent_event)
+             WHERE intent_id = 'later';
+         DELETE FROM intent_event WHERE seq IN
+             (SELECT max(seq) FROM intent_event WHERE intent_id = 'cut');
+         DELETE FROM intent_event WHERE seq IN
+             (SELECT max(seq) - 1 FROM intent_event WHERE intent_id = 'gap');"
+    );
+    connection.execute_batch(&damage).unwrap();
     put(&mut registry, &intent("new", 2, &["new"], 1));
+    registry = scratch.open();
     let known = registry.look(None).unwrap();
     assert_eq!(names(&known), ["fine", "new"]);
-    let unread: Vec<&str> = known
-        .unread
-        .iter()
-        .map(|one| one.intent_id.as_str())
-        .collect();
-    assert_eq!(unread, ["damaged", "later"]);
-    let kept: String = connection
-        .query_row(
-            "SELECT record FROM intent WHERE intent_id = 'later'",
-            [],
-            |row| row.get(0),
-        )
-        .unwrap();
+    let altered = "its content does not fit its digest";
+    let want = [
+        ("cut", "its last event is missing"),
+        ("damaged", altered),
+        ("empty", "it has no events"),
+        ("gap", altered),
+        ("later", "its version 99 is newer than this program knows"),
+    ];
+    assert_eq!(unread(&known), want);
+    let kept = "SELECT event FROM intent_event WHERE intent_id = 'later'";
+    let kept: String = connection.query_row(kept, [], |row| row.get(0)).unwrap();
     assert_eq!(kept, later);
+}
+
+#[test]
+fn an_index_that_is_behind_the_events_is_made_anew() {
+    let scratch = Scratch::new();
+    let mut registry = scratch.open();
+    for (at, name) in ["b", "a", "over"].into_iter().enumerate() {
+        let now = i64::try_from(at).unwrap();
+        put(&mut registry, &intent(name, 1, &[name], now));
+    }
+    change(&mut registry, "over", &closed(State::Clean));
+    change(&mut registry, "a", &IntentFact::Violated);
+    let known = registry.look(None).unwrap();
+    drop(registry);
+    let damages = [
+        "DELETE FROM intent_index",
+        "DELETE FROM intent_index WHERE intent_id = 'b'",
+        "UPDATE intent_index SET last = 1, open = 1, declared_at = 9, expires_at = 9",
+    ];
+    for damage in damages {
+        let connection = Connection::open(&scratch.path).unwrap();
+        connection.execute(damage, []).unwrap();
+        drop(connection);
+        let seen = Registry::glance(&scratch.path, |registry| registry.look(None)).unwrap();
+        assert_eq!(seen.intents, known.intents, "{damage}");
+        assert_eq!(unread(&seen), [], "{damage}");
+    }
+    assert_eq!(scratch.open().purge(i64::MAX).unwrap(), 1);
+}
+
+#[test]
+fn an_intent_is_declared_once_and_changed_only_if_it_is_known() {
+    let scratch = Scratch::new();
+    let mut registry = scratch.open();
+    let one = intent("one", 1, &["a"], 0);
+    put(&mut registry, &one);
+    let again = declared(one.clone());
+    assert!(registry.turn(None, &mut |_| again.clone()).is_err());
+    let unknown = intent("two", 1, &["a"], 0).close(State::Clean).1;
+    let both = [one.close(State::Clean).1, unknown];
+    assert!(registry.turn(None, &mut |_| both.to_vec()).is_err());
+    assert_eq!(registry.look(None).unwrap().intents, [one]);
 }
 
 #[test]
@@ -166,24 +255,6 @@ fn runs_and_agents_see_each_other() {
     assert!(matches!(granted, Acquired::Granted(_)), "its agent is dead");
     let known = registry.look(None).unwrap();
     assert_eq!((known.leases.len(), names(&known)), (1, vec!["agent"]));
-}
-
-#[test]
-fn a_registry_of_the_first_version_is_brought_up_to_date() {
-    let scratch = Scratch::new();
-    drop(scratch.open());
-    let connection = Connection::open(&scratch.path).unwrap();
-    connection
-        .execute_batch(
-            "DROP TABLE intent; DROP TABLE intent_event; DROP TABLE intent_digest;
-             PRAGMA user_version = 1;",
-        )
-        .unwrap();
-    drop(connection);
-    let mut registry = scratch.open();
-    put(&mut registry, &intent("one", 1, &["a"], 0));
-    registry.keep_digest("d", "one").unwrap();
-    assert_eq!(registry.intent_of("d").unwrap().as_deref(), Some("one"));
 }
 
 /// A random operation.
@@ -287,22 +358,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let Some(id) = model.open.keys().nth(nth).cloned() else {
                     continue;
                 };
-                registry
-                    .turn(None, &mut |known| {
-                        let found = known
-                            .intents
-                            .iter()
-                            .find(|one| one.intent_id == id)
-                            .unwrap();
-                        vec![IntentEntry {
-                            intent: Intent {
-                                state: State::Clean,
-                                ..found.clone()
-                            },
-                            what: Some(IntentEvent::Closed),
-                        }]
-                    })
-                    .unwrap();
+                change(&mut registry, &id, &closed(State::Clean));
                 model.open.remove(&id);
                 model.rows += 1;
             }
@@ -328,10 +384,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
         let want: BTreeSet<&str> = model.open.keys().map(String::as_str).collect();
         prop_assert_eq!(got, want);
         let connection = Connection::open(&scratch.path).unwrap();
-        let rows: i64 = connection
-            .query_row("SELECT count(*) FROM intent_event", [], |row| row.get(0))
-            .unwrap();
-        prop_assert_eq!(rows, model.rows);
+        prop_assert_eq!(events(&connection), model.rows);
     }
     Ok(())
 }
