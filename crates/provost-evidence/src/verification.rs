@@ -2,10 +2,10 @@
 //! authentic?
 //!
 //! Every verifier collects [`Finding`]s, opens the signed file with [`open`], and gets its
-//! [`ThreeAnswers`] from what it found. Whether decisions follow from the evidence is judged by the
+//! [`Proof`] from what it found. Whether decisions follow from the evidence is judged by the
 //! crates that know the rules; what they find are findings as well.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::dsse::{Envelope, OpenError};
 use crate::key::PublicKey;
@@ -91,26 +91,79 @@ pub struct ThreeAnswers {
     pub authentic: ProofAnswer,
 }
 
-impl ThreeAnswers {
-    /// These answers, with a no to every question that `findings` are about. The findings are
-    /// ordered by question and place, each of them once.
-    pub fn unless_found(self, mut findings: Vec<Finding>) -> (Self, Vec<Finding>) {
+/// The answers about one sealed directory, and what they follow from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Proof {
+    pub intact: ProofAnswer,
+    pub complete: ProofAnswer,
+    /// Whether a trusted key signed it.
+    pub authentic: ProofAnswer,
+    #[serde(flatten)]
+    pub signer: Signer,
+    /// Whether the caller required one key.
+    #[serde(skip)]
+    pub key_was_asked_for: bool,
+    /// Every problem, ordered by question and place.
+    pub findings: Vec<Finding>,
+}
+
+impl Proof {
+    /// The answers of `otherwise`, with a no to every question that `findings` are about. The
+    /// findings are ordered by question and place, each of them once.
+    pub fn of(
+        otherwise: ThreeAnswers,
+        signer: Signer,
+        want_key: Option<&PublicKey>,
+        mut findings: Vec<Finding>,
+    ) -> Self {
         findings.sort_by(|a, b| (a.question, &a.path).cmp(&(b.question, &b.path)));
         findings.dedup();
         let unless = |question: Question, otherwise: ProofAnswer| {
             let fails = findings.iter().any(|one| one.question == question);
             if fails { ProofAnswer::No } else { otherwise }
         };
-        let answers = Self {
-            intact: unless(Question::Intact, self.intact),
-            complete: unless(Question::Complete, self.complete),
-            authentic: unless(Question::Authentic, self.authentic),
-        };
-        (answers, findings)
+        Self {
+            intact: unless(Question::Intact, otherwise.intact),
+            complete: unless(Question::Complete, otherwise.complete),
+            authentic: unless(Question::Authentic, otherwise.authentic),
+            signer,
+            key_was_asked_for: want_key.is_some(),
+            findings,
+        }
     }
 }
 
+impl Serialize for Signer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (signer, keyid) = self.word_and_key();
+        SignerFields { signer, keyid }.serialize(serializer)
+    }
+}
+
+#[derive(Serialize)]
+struct SignerFields {
+    signer: &'static str,
+    keyid: Option<String>,
+}
+
 impl Signer {
+    /// Whether it vouches for the evidence.
+    pub fn vouches(&self) -> ProofAnswer {
+        match self {
+            Self::Trusted(_) => ProofAnswer::Yes,
+            Self::Another(_) | Self::Unknown(_) | Self::Unsigned => ProofAnswer::No,
+        }
+    }
+
+    /// Whether the files can be compared with a statement: one with an unchecked signature may
+    /// itself have been changed, and without one the files can only be compared with each other.
+    pub fn anchors(&self, is_stated: bool) -> ProofAnswer {
+        match (self, is_stated) {
+            (Self::Trusted(_) | Self::Another(_), true) => ProofAnswer::Yes,
+            (Self::Unknown(_) | Self::Unsigned, _) | (_, false) => ProofAnswer::Open,
+        }
+    }
+
     /// The machine-readable word for the signer, and the key id if there is one.
     pub fn word_and_key(&self) -> (&'static str, Option<String>) {
         match self {

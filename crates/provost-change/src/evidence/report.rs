@@ -1,15 +1,17 @@
 //! The result of verifying the evidence of a change.
 
-use serde_json::json;
+use serde::Serialize;
 
 use provost_core::bundle::key::PublicKey;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::verdict::Verdict;
-use provost_engine::bundle::verify::{Finding, ProofAnswer, Signer, ThreeAnswers, Words};
+use provost_engine::bundle::verify::{
+    Finding, Proof, ProofAnswer, Signer, ThreeAnswers, Words, exit,
+};
 
 /// The result of verification.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChangeReport {
     /// The intent, if the evidence names it.
     pub intent_id: Option<String>,
@@ -17,15 +19,8 @@ pub struct ChangeReport {
     pub status: Option<String>,
     /// Whether the change has ended; only as trustworthy as the three answers.
     pub ended: bool,
-    pub intact: ProofAnswer,
-    pub complete: ProofAnswer,
-    /// Whether a trusted key signed it.
-    pub authentic: ProofAnswer,
-    pub signer: Signer,
-    /// Whether the caller required one key.
-    pub key_was_asked_for: bool,
-    /// Every problem, ordered by question and place.
-    pub findings: Vec<Finding>,
+    #[serde(flatten)]
+    pub proof: Proof,
 }
 
 /// What the evidence says about itself.
@@ -44,53 +39,38 @@ impl ChangeReport {
         want_key: Option<&PublicKey>,
         findings: Vec<Finding>,
     ) -> Self {
-        let anchored = match (&signer, said.stated) {
-            (Signer::Trusted(_) | Signer::Another(_), true) => ProofAnswer::Yes,
-            (Signer::Unknown(_) | Signer::Unsigned, _) | (_, false) => ProofAnswer::Open,
-        };
-        let ended = if said.ended {
-            ProofAnswer::Yes
-        } else {
-            ProofAnswer::Open
-        };
-        let vouched = match &signer {
-            Signer::Trusted(_) => ProofAnswer::Yes,
-            Signer::Another(_) | Signer::Unknown(_) | Signer::Unsigned => ProofAnswer::No,
-        };
         let otherwise = ThreeAnswers {
-            intact: anchored,
-            complete: ended,
-            authentic: vouched,
+            intact: signer.anchors(said.stated),
+            complete: if said.ended {
+                ProofAnswer::Yes
+            } else {
+                ProofAnswer::Open
+            },
+            authentic: signer.vouches(),
         };
-        let (answers, findings) = otherwise.unless_found(findings);
         Self {
-            intact: answers.intact,
-            complete: answers.complete,
-            authentic: answers.authentic,
+            proof: Proof::of(otherwise, signer, want_key, findings),
             intent_id: said.intent_id,
             status: said.status,
             ended: said.ended,
-            signer,
-            key_was_asked_for: want_key.is_some(),
-            findings,
         }
     }
 
     /// The deciding code, worst first. A change is signed from its first record on, so a missing
     /// signature weighs more than a change that is still active.
     pub fn code(&self) -> Code {
-        if self.intact == ProofAnswer::No {
+        if self.proof.intact == ProofAnswer::No {
             return Code::EvidenceAltered;
         }
-        if self.complete == ProofAnswer::No {
+        if self.proof.complete == ProofAnswer::No {
             return Code::EvidenceIncomplete;
         }
-        match (&self.signer, self.authentic) {
+        match (&self.proof.signer, self.proof.authentic) {
             (Signer::Unsigned, _) | (Signer::Trusted(_), ProofAnswer::No | ProofAnswer::Open) => {
                 Code::SignatureInvalid
             }
             (Signer::Another(_) | Signer::Unknown(_), _) => Code::KeyUnknown,
-            (Signer::Trusted(_), ProofAnswer::Yes) if self.intact != ProofAnswer::Yes => {
+            (Signer::Trusted(_), ProofAnswer::Yes) if self.proof.intact != ProofAnswer::Yes => {
                 Code::SignatureInvalid
             }
             (Signer::Trusted(_), ProofAnswer::Yes) if !self.ended => Code::RunUnfinished,
@@ -109,31 +89,12 @@ impl ChangeReport {
             whole: "the evidence is intact, complete and authentic",
             unfinished: "the change is not over yet",
         };
-        words
-            .verdict(self.code(), &self.findings)
-            .with(self.facts())
+        let verdict = words.verdict(self.code(), &self.proof.findings);
+        verdict.with(serde_json::to_value(self).unwrap_or_default())
     }
 
     /// The exit status of a command that answers with this report; the same as for runs.
     pub fn exit(&self) -> Exit {
-        match self.code() {
-            Code::KeyUnknown if self.key_was_asked_for => Exit::Untrusted,
-            code => code.exit(),
-        }
-    }
-
-    fn facts(&self) -> serde_json::Value {
-        let (signer, key) = self.signer.word_and_key();
-        json!({
-            "intent_id": self.intent_id,
-            "status": self.status,
-            "ended": self.ended,
-            "intact": self.intact,
-            "complete": self.complete,
-            "authentic": self.authentic,
-            "signer": signer,
-            "keyid": key,
-            "findings": self.findings,
-        })
+        exit(self.code(), &self.proof)
     }
 }

@@ -88,7 +88,7 @@ fn whole() -> (Files, Vec<Record>) {
 /// The code of an answer, and the places it names.
 fn found(files: &Files, pin: Option<&Head>) -> (Code, Vec<String>) {
     let report = verify(files, &keys(), pin, None);
-    let places = report.findings.iter().map(|one| one.path.clone());
+    let places = report.proof.findings.iter().map(|one| one.path.clone());
     (report.code(), places.collect())
 }
 
@@ -97,8 +97,12 @@ fn what_was_sealed_and_left_alone_is_intact_complete_and_authentic() {
     let (files, _) = whole();
     assert!(is_one(&files));
     let report = verify(&files, &keys(), None, None);
-    assert_eq!(report.exit(), Exit::Yes, "{:?}", report.findings);
-    let answers = [report.intact, report.complete, report.authentic];
+    assert_eq!(report.exit(), Exit::Yes, "{:?}", report.proof.findings);
+    let answers = [
+        report.proof.intact,
+        report.proof.complete,
+        report.proof.authentic,
+    ];
     assert_eq!(answers, [ProofAnswer::Yes; 3]);
     assert_eq!(report.status.as_deref(), Some("accepted"));
     assert_eq!(report.intent_id.as_deref(), Some("i1"));
@@ -113,10 +117,11 @@ fn every_missing_or_added_file_is_named() {
         let report = verify(&less, &keys(), None, None);
         assert_eq!(report.exit(), Exit::Untrusted, "{name}");
         let named = report
+            .proof
             .findings
             .iter()
             .any(|one| one.path == name.to_string());
-        assert!(named, "{name}: {:?}", report.findings);
+        assert!(named, "{name}: {:?}", report.proof.findings);
     }
     let mut more = files;
     more.insert(RawPath::new("note.txt"), Vec::new());
@@ -182,7 +187,11 @@ fn a_record_that_was_not_sealed_any_more_is_incomplete_and_not_altered() {
     seal(&mut files, &records[..1], &key(7));
     files.insert(RawPath::new(LEDGER), ledger(&records));
     let report = verify(&files, &keys(), None, None);
-    let answers = [report.intact, report.complete, report.authentic];
+    let answers = [
+        report.proof.intact,
+        report.proof.complete,
+        report.proof.authentic,
+    ];
     // Anyone could have added the record, so its files cannot be trusted.
     assert_eq!(
         answers,
@@ -194,8 +203,13 @@ fn a_record_that_was_not_sealed_any_more_is_incomplete_and_not_altered() {
     );
     assert_eq!(report.status, None, "what no seal covers is not said");
     let tail = "continues after its sealed end: the seal of the last record is missing";
-    assert_eq!(report.findings.len(), 1, "{:?}", report.findings);
-    assert_eq!(report.findings[0].problem, tail);
+    assert_eq!(
+        report.proof.findings.len(),
+        1,
+        "{:?}",
+        report.proof.findings
+    );
+    assert_eq!(report.proof.findings[0].problem, tail);
     seal(&mut files, &records, &key(7));
     assert_eq!(verify(&files, &keys(), None, None).exit(), Exit::Yes);
 }
@@ -235,7 +249,7 @@ fn another_signer_differs_from_no_signer() {
     seal(&mut files, &records, &key(8));
     let report = verify(&files, &keys(), None, None);
     assert_eq!((report.code(), report.exit()), (Code::KeyUnknown, Exit::No));
-    assert_eq!(report.intact, ProofAnswer::Open);
+    assert_eq!(report.proof.intact, ProofAnswer::Open);
     let wanted = keys()[0];
     let report = verify(&files, &[], None, Some(&wanted));
     assert_eq!(report.exit(), Exit::Untrusted);
@@ -286,6 +300,6 @@ proptest! {
         let report = verify(&files, &keys(), None, None);
         prop_assert_eq!(report.exit(), Exit::Untrusted);
         let place = name.to_string();
-        prop_assert!(report.findings.iter().any(|one| one.path.starts_with(&place)));
+        prop_assert!(report.proof.findings.iter().any(|one| one.path.starts_with(&place)));
     }
 }

@@ -416,7 +416,11 @@ impl ChangeStage {
             self.evidence.files.iter().filter_map(own).collect();
         let report = verify(&files, &[], None, None);
         let unsigned = |path: &str| path == ATTESTATION;
-        let faults = report.findings.iter().filter(|one| !unsigned(&one.path));
+        let faults = report
+            .proof
+            .findings
+            .iter()
+            .filter(|one| !unsigned(&one.path));
         let lines = faults.map(|one| format!("{} {}", one.path, one.problem));
         lines.collect()
     }

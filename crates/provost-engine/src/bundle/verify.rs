@@ -27,14 +27,14 @@ mod seal;
 
 pub use after::After;
 pub use read::{Bundle, File, Reports};
-pub use report::{Report, State, Words};
+pub use report::{Report, State, Words, exit};
 
 use provost_core::bundle::key::PublicKey;
 use provost_core::record::Head;
 
 pub use provost_evidence::files::Files;
 pub use provost_evidence::verification::{
-    Finding, OpenedSeal, ProofAnswer, Question, Signer, ThreeAnswers, compare, open, words,
+    Finding, OpenedSeal, Proof, ProofAnswer, Question, Signer, ThreeAnswers, compare, open, words,
 };
 
 /// The `event_type` of the first record of every run's ledger.

@@ -457,7 +457,11 @@ impl Machine {
         let files = self.disk.borrow();
         let report = verify::verify(&*files, &self.signer.trusted, &pins, None);
         let verdict = report.verdict();
-        assert!(verdict.allow, "{place}: {verdict:?} {:?}", report.findings);
+        assert!(
+            verdict.allow,
+            "{place}: {verdict:?} {:?}",
+            report.proof.findings
+        );
         report.after
     }
 

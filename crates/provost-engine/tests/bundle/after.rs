@@ -140,14 +140,14 @@ fn whole() -> Chain {
 #[test]
 fn what_is_signed_holds() {
     let report = whole().check();
-    assert_eq!(report.findings, []);
+    assert_eq!(report.proof.findings, []);
     assert_eq!(report.after.unvouched, [""; 0]);
     assert_eq!(report.after.candidates.last(), Some(&merged()));
     assert_eq!(report.after.landings[0].candidate(), merged());
 
     // After a reset of the branch the same commit may land again, and so may the sealed one.
     let again = whole().land(4, land_merged, 1).land(5, |_| {}, 1).check();
-    assert_eq!(again.findings, []);
+    assert_eq!(again.proof.findings, []);
     assert_eq!(again.after.landings.len(), 3);
 }
 
@@ -294,7 +294,7 @@ fn signed_records_cannot_be_dropped_moved_or_preceded() {
         let line = |event| head.append(event).line() + "\n";
         check(&chain.clone_with(events.into_iter().map(line).collect()))
     };
-    assert_eq!(rebuilt(events.clone()).findings, []);
+    assert_eq!(rebuilt(events.clone()).proof.findings, []);
     for at in 0..events.len() {
         let mut preceded = events.clone();
         preceded.insert(at, extra.clone());
@@ -402,7 +402,7 @@ fn an_end_that_was_cut_is_missed_where_it_is_pinned() {
     let with = |bundle: &Bundle, pins: &Pins| verify(bundle, &trusted, pins, None);
     let end = chain.head.clone();
     let bundle = chain.bundle();
-    assert_eq!(with(&bundle, &pins(&end)).findings, []);
+    assert_eq!(with(&bundle, &pins(&end)).proof.findings, []);
     let name = RawPath::new("after.jsonl");
     let lines: Vec<_> = bundle[&name]
         .split_inclusive(|byte| *byte == b'\n')
@@ -420,7 +420,7 @@ fn an_end_that_was_cut_is_missed_where_it_is_pinned() {
     found(&other, &name, Exit::Untrusted, "another history");
     // The pin may lag by what a crash left unpinned.
     let lagging = whole().push(later("APPROVED", Map::new())).bundle();
-    assert_eq!(with(&lagging, &pins(&end)).findings, []);
+    assert_eq!(with(&lagging, &pins(&end)).proof.findings, []);
 }
 
 #[test]
@@ -433,7 +433,7 @@ fn the_lock_of_a_driver_holds_a_process_or_nothing() {
         check(&bundle)
     };
     for good in [b"".as_slice(), &line] {
-        assert_eq!(with(good).findings, []);
+        assert_eq!(with(good).proof.findings, []);
     }
     let spaced = [b" ".as_slice(), &line].concat();
     let long = line.repeat(20);

@@ -51,7 +51,11 @@ pub(crate) fn found(report: &Report, name: &RawPath, exit: Exit, what: &str) {
     assert_eq!(report.exit(), exit, "{name}: {what}: {report:?}");
     let names = |path: &str| path == name.to_string() || path.starts_with(&format!("{name} "));
     assert!(
-        report.findings.iter().any(|finding| names(&finding.path)),
+        report
+            .proof
+            .findings
+            .iter()
+            .any(|finding| names(&finding.path)),
         "{name}: {what}: {report:?}"
     );
 }
@@ -60,9 +64,13 @@ pub(crate) fn found(report: &Report, name: &RawPath, exit: Exit, what: &str) {
 fn a_sealed_bundle_holds() {
     for bundle in [sealed(), landed()] {
         let report = check(&bundle);
-        assert_eq!(report.findings, []);
+        assert_eq!(report.proof.findings, []);
         assert_eq!(report.exit(), Exit::Yes);
-        let answers = [report.intact, report.complete, report.authentic];
+        let answers = [
+            report.proof.intact,
+            report.proof.complete,
+            report.proof.authentic,
+        ];
         assert_eq!(answers, [ProofAnswer::Yes; 3]);
         assert!(report.verdict().allow);
     }
@@ -128,6 +136,7 @@ fn every_dropped_file_is_found() {
         };
         // A file that a document refers to is reported there as well.
         let altered = report
+            .proof
             .findings
             .iter()
             .any(|one| one.question == Question::Intact);
@@ -153,7 +162,7 @@ fn an_added_file_is_found() {
         let report = check(&bad);
         found(&report, &RawPath::new(name), Exit::Untrusted, "added");
         assert_eq!(report.verdict().code, Code::EvidenceIncomplete);
-        assert_eq!(report.intact, ProofAnswer::Yes);
+        assert_eq!(report.proof.intact, ProofAnswer::Yes);
     }
     let mut bad = sealed();
     bad.insert(RawPath::new(*b"\xff\xfe"), Vec::new());
@@ -268,10 +277,10 @@ fn a_bundle_rebuilt_without_the_key_is_found() {
     assert_eq!(report.verdict().code, Code::KeyUnknown);
     assert_eq!(report.exit(), Exit::No);
     assert_eq!(
-        [report.intact, report.complete],
+        [report.proof.intact, report.proof.complete],
         [ProofAnswer::Open, ProofAnswer::Yes]
     );
-    assert_eq!(report.authentic, ProofAnswer::No);
+    assert_eq!(report.proof.authentic, ProofAnswer::No);
 
     // With the name of the trusted key on it, the signature is invalid.
     let seal = RawPath::new("attestation.dsse.json");
@@ -280,7 +289,7 @@ fn a_bundle_rebuilt_without_the_key_is_found() {
     bundle.insert(seal.clone(), envelope.render().into_bytes());
     let report = check(&bundle);
     assert_eq!(report.verdict().code, Code::SignatureInvalid);
-    assert_eq!(report.intact, ProofAnswer::Open);
+    assert_eq!(report.proof.intact, ProofAnswer::Open);
     found(&report, &seal, Exit::Untrusted, "renamed key");
 }
 
@@ -322,13 +331,13 @@ fn the_key_decides_who_is_believed() {
         assert_eq!(report.verdict().code, code, "{name}");
         assert_eq!(report.exit(), exit, "{name}");
         // A signature that cannot be checked may cover anything.
-        let checked = !matches!(report.signer, Signer::Unknown(_));
+        let checked = !matches!(report.proof.signer, Signer::Unknown(_));
         let intact = if checked {
             ProofAnswer::Yes
         } else {
             ProofAnswer::Open
         };
-        assert_eq!(report.intact, intact, "{name}");
+        assert_eq!(report.proof.intact, intact, "{name}");
     }
 }
 
@@ -379,7 +388,7 @@ fn a_statement_about_something_else_is_found() {
         let report = check(&bundle);
         assert_eq!(report.exit(), Exit::Untrusted, "{problem}");
         let fits = |path: &str, words: &str| path == place && words.contains(problem);
-        let findings = &report.findings;
+        let findings = &report.proof.findings;
         let hit = findings.iter().any(|one| fits(&one.path, &one.problem));
         assert!(hit, "{problem}: {findings:?}");
     }
@@ -394,7 +403,7 @@ fn another_spelling_of_the_seal_is_found() {
     bundle.insert(seal.clone(), spaced);
     let report = check(&bundle);
     assert_eq!(
-        report.authentic,
+        report.proof.authentic,
         ProofAnswer::Yes,
         "the signature still holds"
     );

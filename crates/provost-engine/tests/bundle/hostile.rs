@@ -65,6 +65,7 @@ fn a_file_that_cannot_be_read_is_a_finding() {
     let hit = |path: &str, problem: &str| path == "patch.diff" && problem.contains("symbolic link");
     assert!(
         report
+            .proof
             .findings
             .iter()
             .any(|one| hit(&one.path, &one.problem))
@@ -105,6 +106,7 @@ fn a_tree_with_more_paths_than_time_is_refused() {
     let words = "more paths than are followed";
     assert!(
         report
+            .proof
             .findings
             .iter()
             .any(|one| one.problem.contains(words))

@@ -94,7 +94,7 @@ fn a_signed_contradiction_is_found() {
 fn a_review_is_what_the_ledger_holds() {
     const RESULT: &str = "reports/task_result.json";
     let whole = Draft::new("run_00000001").reviewed();
-    assert_eq!(check(&whole.seal(&key(1))).findings, []);
+    assert_eq!(check(&whole.seal(&key(1))).proof.findings, []);
     let other = json!("a".repeat(40));
     let cases = [
         (REVIEW, "/verdict", json!("BLOCKED"), "verdict is not"),
@@ -133,7 +133,7 @@ fn is_found(draft: Draft, place: &str, problem: &str) {
         "{place}: {problem}: {report:?}"
     );
     let fits = |path: &str, words: &str| path == place && words.contains(problem);
-    let findings = &report.findings;
+    let findings = &report.proof.findings;
     let hit = findings.iter().any(|one| fits(&one.path, &one.problem));
     assert!(hit, "{place}: {problem}: {findings:?}");
 }
@@ -203,7 +203,7 @@ fn a_missing_file_that_is_not_listed_is_reported() {
     draft.texts.remove("sandbox/selftest.json");
     let report = check(&draft.seal(&key(1)));
     assert_eq!(report.verdict().code, Code::EvidenceIncomplete);
-    assert_eq!(report.findings[0].path, "sandbox/selftest.json");
+    assert_eq!(report.proof.findings[0].path, "sandbox/selftest.json");
     let mut draft = Draft::new("run_00000001");
     draft.texts.remove("sandbox/selftest.json");
     set(
@@ -222,7 +222,7 @@ fn changes(after: &Tree, changed: &str) -> Draft {
 fn says(name: &str, draft: Draft, problem: &str) {
     let report = check(&draft.seal(&key(1)));
     assert!(!report.verdict().allow, "{name}");
-    let findings = &report.findings;
+    let findings = &report.proof.findings;
     let hit = findings.iter().any(|one| one.problem.contains(problem));
     assert!(hit, "{name}: {findings:?}");
 }
@@ -248,7 +248,7 @@ fn the_trees_decide_what_changed() {
 
     let flat: &Tree = &[("README.md", b"hello\n"), ("src", b"x")];
     let flattened = changes(flat, "src\nsrc/lib.rs\n").seal(&key(1));
-    assert_eq!(check(&flattened).findings, []);
+    assert_eq!(check(&flattened).proof.findings, []);
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn a_refused_run_may_be_out_of_scope_and_still_be_evidence() {
     set(&mut draft, TEST, "/status", json!("SKIPPED"));
     set(&mut draft, TEST, "/commands", json!([]));
     let report = check(&draft.seal(&key(1)));
-    assert_eq!(report.findings, []);
+    assert_eq!(report.proof.findings, []);
     assert!(report.verdict().allow);
     assert!(!report.sealed_verdict.unwrap().allow);
 }

@@ -149,8 +149,11 @@ fn a_running_run_may_be_in_the_middle_of_a_line() {
     bundle.insert(RawPath::new("patch.diff"), b"not yet named".to_vec());
     let report = verify(&bundle, &[], &Pins::default(), None);
     assert_eq!((report.state, report.exit()), (Running, Exit::NotNow));
-    assert_eq!(report.findings, []);
-    assert_eq!([report.complete, report.authentic], [ProofAnswer::Open; 2]);
+    assert_eq!(report.proof.findings, []);
+    assert_eq!(
+        [report.proof.complete, report.proof.authentic],
+        [ProofAnswer::Open; 2]
+    );
     let ledger = bundle.get_mut(&RawPath::new("events.jsonl")).unwrap();
     ledger[20] ^= 1;
     let report = verify(&bundle, &[], &Pins::default(), None);
@@ -170,7 +173,11 @@ fn a_bundle_of_a_newer_format_is_not_called_altered() {
     assert_eq!(verdict.code, Code::UnknownSchemaVersion, "{report:?}");
     assert_eq!(verdict.reason, "bundle format 3 is newer than this program");
     assert_eq!(
-        (report.intact, report.complete, report.authentic),
+        (
+            report.proof.intact,
+            report.proof.complete,
+            report.proof.authentic
+        ),
         (ProofAnswer::Yes, ProofAnswer::Open, ProofAnswer::Yes)
     );
     bundle

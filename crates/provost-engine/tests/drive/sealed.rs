@@ -57,7 +57,7 @@ fn seal(mut machine: Machine) -> Option<(Code, Vec<String>)> {
     };
     let report = verify::verify(&files, &signer().trusted, &pins, None);
     // The simulated machine has no objects; real runs have.
-    let found = report.findings.iter().filter(|it| it.path != PACK);
+    let found = report.proof.findings.iter().filter(|it| it.path != PACK);
     Some((
         code,
         found

@@ -164,14 +164,18 @@ pub(super) fn trusted() -> Result<Vec<NamedKey>, Failure> {
 
 fn render(report: &Report, names: &[&NamedKey]) -> String {
     let mut text = String::new();
-    text += &line("intact", report.intact, intact(report));
-    text += &rows(&report.findings, Question::Intact);
+    text += &line("intact", report.proof.intact, intact(report));
+    text += &rows(&report.proof.findings, Question::Intact);
     let newer = report.newer();
     let words = newer.as_deref().unwrap_or_else(|| complete(report));
-    text += &line("complete", report.complete, words);
-    text += &rows(&report.findings, Question::Complete);
-    text += &line("authentic", report.authentic, &authentic(report, names));
-    text += &rows(&report.findings, Question::Authentic);
+    text += &line("complete", report.proof.complete, words);
+    text += &rows(&report.proof.findings, Question::Complete);
+    text += &line(
+        "authentic",
+        report.proof.authentic,
+        &authentic(report, names),
+    );
+    text += &rows(&report.proof.findings, Question::Authentic);
     text += &about(report);
     text += &unvouched(report);
     let code = report.verdict().code;
@@ -194,11 +198,11 @@ fn line(question: &str, answer: ProofAnswer, words: &str) -> String {
 }
 
 fn intact(report: &Report) -> &'static str {
-    match (report.intact, report.state) {
+    match (report.proof.intact, report.state) {
         (ProofAnswer::Yes, State::Running) => "no byte of the ledger differs so far",
         (ProofAnswer::Yes, _) => "no byte differs from what was sealed",
         (ProofAnswer::No, _) => "something differs from what was sealed",
-        (ProofAnswer::Open, _) if matches!(report.signer, Signer::Unknown(_)) => {
+        (ProofAnswer::Open, _) if matches!(report.proof.signer, Signer::Unknown(_)) => {
             "every file fits a statement whose signature cannot be checked here"
         }
         (ProofAnswer::Open, _) => "there is no seal to hold the files against",
@@ -206,7 +210,7 @@ fn intact(report: &Report) -> &'static str {
 }
 
 fn complete(report: &Report) -> &'static str {
-    match (report.state, report.complete) {
+    match (report.state, report.proof.complete) {
         (State::Running, _) => "the run has not ended yet",
         (State::Sealed, ProofAnswer::Yes) => "the run is sealed and nothing is missing",
         (State::Sealed, _) => "the run is sealed, but files are missing or were added",
@@ -218,7 +222,7 @@ fn complete(report: &Report) -> &'static str {
 fn authentic(report: &Report, names: &[&NamedKey]) -> String {
     match report.state {
         State::Running => "a run is signed when it ends".into(),
-        State::Sealed | State::Unsealed | State::TailMissing => signed(&report.signer, names),
+        State::Sealed | State::Unsealed | State::TailMissing => signed(&report.proof.signer, names),
     }
 }
 

@@ -1,8 +1,7 @@
 //! The result of verification, and what follows from it.
 
-use provost_evidence::verification::{Finding, ProofAnswer, Question, Signer, ThreeAnswers};
+use provost_evidence::verification::{Finding, Proof, ProofAnswer, Question, Signer, ThreeAnswers};
 use serde::Serialize;
-use serde_json::json;
 
 use super::after::After;
 use super::read::Bundle;
@@ -27,18 +26,13 @@ pub enum State {
 }
 
 /// The result of verification.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// The run, if the bundle names it.
     pub run_id: Option<String>,
     pub state: State,
-    pub intact: ProofAnswer,
-    pub complete: ProofAnswer,
-    /// Whether a trusted key signed it.
-    pub authentic: ProofAnswer,
-    pub signer: Signer,
-    /// Whether the caller required one key.
-    pub key_was_asked_for: bool,
+    #[serde(flatten)]
+    pub proof: Proof,
     /// The sealed decision of the gates; only as trustworthy as the three answers.
     pub sealed_verdict: Option<SealedVerdict>,
     /// The tree that would land.
@@ -46,9 +40,8 @@ pub struct Report {
     /// What followed the seal; only as trustworthy as the three answers.
     pub after: After,
     /// The bundle format, if this program is too old for it, so that decisions were not repeated.
+    #[serde(skip)]
     pub newer_format: Option<u64>,
-    /// Every problem, ordered by question and place.
-    pub findings: Vec<Finding>,
 }
 
 impl Report {
@@ -58,68 +51,56 @@ impl Report {
         after: After,
         findings: Vec<Finding>,
     ) -> Self {
-        let anchored = match (state, &bundle.signer, &bundle.statement) {
-            (State::Running, ..) | (_, Signer::Trusted(_) | Signer::Another(_), Some(_)) => {
-                ProofAnswer::Yes
-            }
-            // A statement with an unchecked signature may itself have been changed, and without one
-            // the files can only be compared with each other.
-            (_, Signer::Unknown(_) | Signer::Unsigned, _) | (_, _, None) => ProofAnswer::Open,
-        };
         let ended = match state {
             _ if bundle.course.newer.is_some() => ProofAnswer::Open,
             State::Running => ProofAnswer::Open,
             State::Sealed => ProofAnswer::Yes,
             State::Unsealed | State::TailMissing => ProofAnswer::No,
         };
-        let signed = match (state, &bundle.signer) {
-            (State::Running, _) => ProofAnswer::Open,
-            (_, Signer::Trusted(_)) => ProofAnswer::Yes,
-            (_, Signer::Another(_) | Signer::Unknown(_) | Signer::Unsigned) => ProofAnswer::No,
+        let (intact, authentic) = match state {
+            State::Running => (ProofAnswer::Yes, ProofAnswer::Open),
+            State::Sealed | State::Unsealed | State::TailMissing => (
+                bundle.signer.anchors(bundle.statement.is_some()),
+                bundle.signer.vouches(),
+            ),
         };
         let otherwise = ThreeAnswers {
-            intact: anchored,
+            intact,
             complete: ended,
-            authentic: signed,
+            authentic,
         };
-        let (answers, findings) = otherwise.unless_found(findings);
         Self {
             run_id: bundle.run_id(),
             state,
-            intact: answers.intact,
-            complete: answers.complete,
-            authentic: answers.authentic,
-            signer: bundle.signer.clone(),
-            key_was_asked_for: bundle.want_key.is_some(),
+            proof: Proof::of(otherwise, bundle.signer.clone(), bundle.want_key, findings),
             sealed_verdict: bundle.predicate().map(|predicate| predicate.verdict),
             tree: bundle
                 .predicate()
                 .and_then(|predicate| predicate.candidate_tree.clone()),
             after,
             newer_format: bundle.course.newer,
-            findings,
         }
     }
 
     /// The deciding code, worst first.
     fn code(&self) -> Code {
-        if self.intact == ProofAnswer::No {
+        if self.proof.intact == ProofAnswer::No {
             Code::EvidenceAltered
-        } else if self.complete == ProofAnswer::No && self.has(Question::Complete) {
+        } else if self.proof.complete == ProofAnswer::No && self.has(Question::Complete) {
             Code::EvidenceIncomplete
         } else if self.newer_format.is_some() {
             Code::UnknownSchemaVersion
         } else if self.state == State::Running {
             Code::RunUnfinished
         } else {
-            match self.signer {
+            match self.proof.signer {
                 Signer::Unsigned => Code::SignatureInvalid,
                 Signer::Another(_) | Signer::Unknown(_) => Code::KeyUnknown,
                 Signer::Trusted(_) => {
-                    let holds = [self.intact, self.complete, self.authentic];
+                    let holds = [self.proof.intact, self.proof.complete, self.proof.authentic];
                     if holds.iter().all(|answer| *answer == ProofAnswer::Yes) {
                         Code::Ok
-                    } else if self.authentic == ProofAnswer::Yes {
+                    } else if self.proof.authentic == ProofAnswer::Yes {
                         Code::EvidenceIncomplete
                     } else {
                         Code::SignatureInvalid
@@ -130,7 +111,10 @@ impl Report {
     }
 
     fn has(&self, question: Question) -> bool {
-        self.findings.iter().any(|one| one.question == question)
+        self.proof
+            .findings
+            .iter()
+            .any(|one| one.question == question)
     }
 
     /// The report as a verdict: an allow only if all three answers are yes.
@@ -141,9 +125,9 @@ impl Report {
         };
         let verdict = match (self.code(), self.newer()) {
             (code @ Code::UnknownSchemaVersion, Some(reason)) => Verdict::deny(code, reason),
-            (code, _) => words.verdict(code, &self.findings),
+            (code, _) => words.verdict(code, &self.proof.findings),
         };
-        verdict.with(self.facts())
+        verdict.with(serde_json::to_value(self).unwrap_or_default())
     }
 
     /// The words for a format that this program is too old for.
@@ -153,30 +137,18 @@ impl Report {
     }
 
     /// The exit status of a command that answers with this report.
-    ///
-    /// An unknown key is an answer; another key than the required one is a forgery.
     pub fn exit(&self) -> Exit {
-        match self.code() {
-            Code::KeyUnknown if self.key_was_asked_for => Exit::Untrusted,
-            code => code.exit(),
-        }
+        exit(self.code(), &self.proof)
     }
+}
 
-    fn facts(&self) -> serde_json::Value {
-        let (signer, key) = self.signer.word_and_key();
-        json!({
-            "run_id": self.run_id,
-            "state": self.state,
-            "intact": self.intact,
-            "complete": self.complete,
-            "authentic": self.authentic,
-            "signer": signer,
-            "keyid": key,
-            "sealed_verdict": self.sealed_verdict,
-            "tree": self.tree,
-            "after": self.after,
-            "findings": self.findings,
-        })
+/// The exit status for `code` and what it follows from.
+///
+/// An unknown key is an answer; another key than the required one is a forgery.
+pub fn exit(code: Code, proof: &Proof) -> Exit {
+    match code {
+        Code::KeyUnknown if proof.key_was_asked_for => Exit::Untrusted,
+        code => code.exit(),
     }
 }
 

@@ -18,16 +18,16 @@ pub(super) fn answer(report: &ChangeReport, names: &[&NamedKey]) -> Answer {
 }
 
 fn render(report: &ChangeReport, names: &[&NamedKey]) -> String {
-    let mut text = line("intact", report.intact, intact(report));
-    text += &rows(&report.findings, Question::Intact);
-    text += &line("complete", report.complete, complete(report));
-    text += &rows(&report.findings, Question::Complete);
+    let mut text = line("intact", report.proof.intact, intact(report));
+    text += &rows(&report.proof.findings, Question::Intact);
+    text += &line("complete", report.proof.complete, complete(report));
+    text += &rows(&report.proof.findings, Question::Complete);
     text += &line(
         "authentic",
-        report.authentic,
-        &signed(&report.signer, names),
+        report.proof.authentic,
+        &signed(&report.proof.signer, names),
     );
-    text += &rows(&report.findings, Question::Authentic);
+    text += &rows(&report.proof.findings, Question::Authentic);
     if report.holds()
         && let Some(intent_id) = &report.intent_id
     {
@@ -45,10 +45,10 @@ fn render(report: &ChangeReport, names: &[&NamedKey]) -> String {
 }
 
 fn intact(report: &ChangeReport) -> &'static str {
-    match report.intact {
+    match report.proof.intact {
         ProofAnswer::Yes => "no byte differs from what was sealed",
         ProofAnswer::No => "something differs from what was sealed",
-        ProofAnswer::Open if matches!(report.signer, Signer::Unknown(_)) => {
+        ProofAnswer::Open if matches!(report.proof.signer, Signer::Unknown(_)) => {
             "every file fits a statement whose signature cannot be checked here"
         }
         ProofAnswer::Open => "there is no seal to hold the files against",
@@ -56,7 +56,7 @@ fn intact(report: &ChangeReport) -> &'static str {
 }
 
 fn complete(report: &ChangeReport) -> &'static str {
-    match report.complete {
+    match report.proof.complete {
         ProofAnswer::Yes => "the change is over and nothing is missing",
         ProofAnswer::No => "files or records are missing or were added",
         ProofAnswer::Open => "the change is not over yet",
