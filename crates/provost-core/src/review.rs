@@ -15,10 +15,12 @@ pub use worker::{LOG, Worker};
 
 use std::sync::LazyLock;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::bundle::report::ReviewVerdict;
+use crate::schema::bound;
 use crate::schema::read::{Unfit, read};
 
 /// The paths inside the sandbox of a reviewer.
@@ -50,7 +52,7 @@ pub const REVIEW_DIRECTORY: ReviewPaths = ReviewPaths {
     output: "/run/provost/review/output.log",
 };
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
     /// Whether the candidate may continue to the tests.
@@ -64,7 +66,7 @@ pub struct Report {
 }
 
 /// One remark of a reviewer about the change.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Remark {
     /// May be empty.
@@ -95,30 +97,8 @@ pub fn parse(text: &str) -> Result<Report, BadReport> {
 }
 
 /// The schema of a report.
-///
-/// Every property is required and no other is permitted, because providers demand that of a schema.
 pub fn schema() -> &'static Value {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-        json!({
-            "type": "object",
-            "additionalProperties": false,
-            "required": ["verdict", "summary", "violations", "findings"],
-            "properties": {
-                "verdict": { "type": "string", "enum": ["PASS", "FAIL", "BLOCKED"] },
-                "summary": { "type": "string" },
-                "violations": { "type": "array", "items": { "type": "string" } },
-                "findings": { "type": "array", "items": {
-                    "type": "object",
-                    "additionalProperties": false,
-                    "required": ["path", "problem"],
-                    "properties": {
-                        "path": { "type": "string" },
-                        "problem": { "type": "string" }
-                    }
-                } }
-            }
-        })
-    });
+    static SCHEMA: LazyLock<Value> = LazyLock::new(bound::<Report>);
     &SCHEMA
 }
 
@@ -126,6 +106,7 @@ pub fn schema() -> &'static Value {
 mod tests {
     use super::*;
     use crate::schema::validate::validate;
+    use serde_json::json;
 
     fn report(change: impl FnOnce(&mut Value)) -> Value {
         let mut value = json!({ "verdict": "PASS", "summary": "fine", "violations": [],

@@ -18,6 +18,7 @@ pub mod validate;
 #[cfg(test)]
 mod tests;
 
+use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
@@ -124,6 +125,36 @@ fn generate<T: JsonSchema>() -> Value {
         .to_value();
     close(&mut schema);
     schema
+}
+
+/// The schema of `T`, which the answer of an agent is bound to.
+///
+/// Every member is required and no other is permitted, because providers demand that of a schema;
+/// keywords that some of them refuse are left out.
+pub fn bound<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::default().with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value();
+    keep_bound_keywords(&mut schema);
+    schema
+}
+
+const BOUND_KEYWORDS: &str = "type additionalProperties required properties items enum";
+
+fn keep_bound_keywords(schema: &mut Value) {
+    let Value::Object(fields) = schema else {
+        return;
+    };
+    fields.retain(|name, _| BOUND_KEYWORDS.split(' ').any(|keyword| keyword == name));
+    fields
+        .get_mut("items")
+        .into_iter()
+        .for_each(keep_bound_keywords);
+    if let Some(Value::Object(members)) = fields.get_mut("properties") {
+        members.values_mut().for_each(keep_bound_keywords);
+    }
 }
 
 /// How strictly a document of a format that others fixed is read.

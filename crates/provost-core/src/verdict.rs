@@ -39,10 +39,30 @@ impl Verdict {
         }
     }
 
+    /// The same verdict, with the facts behind it.
     #[must_use]
-    pub fn with(mut self, details: Value) -> Self {
-        self.details = Some(details);
+    pub fn with(mut self, details: impl Serialize) -> Self {
+        self.details = serde_json::to_value(details).ok();
         self
+    }
+
+    /// The same verdict, with everything that was found.
+    #[must_use]
+    pub fn with_findings<R: Serialize>(self, rows: impl IntoIterator<Item = R>) -> Self {
+        self.with(Findings {
+            findings: rows.into_iter().collect(),
+        })
+    }
+
+    /// The same verdict, with what helps.
+    #[must_use]
+    pub fn with_hint(self, hint: &str) -> Self {
+        self.with(Hint { hint })
+    }
+
+    /// What was found: `details.findings[]`.
+    pub fn findings(&self) -> &[Value] {
+        rows_of(self.details.as_ref())
     }
 
     /// Notes that decide nothing: `details.notes[]`.
@@ -65,4 +85,39 @@ impl Verdict {
             self.code.exit()
         }
     }
+}
+
+/// Details of a verdict that are a list of findings.
+#[derive(Debug, Clone, Serialize)]
+pub struct Findings<R> {
+    pub findings: Vec<R>,
+}
+
+#[derive(Serialize)]
+struct Hint<'a> {
+    hint: &'a str,
+}
+
+/// One finding: its place, and what is wrong there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FoundAt<'a> {
+    pub path: &'a str,
+    pub problem: &'a str,
+}
+
+impl<'a> FoundAt<'a> {
+    /// Reads a finding; a field that is missing is empty.
+    pub fn read(row: &'a Value) -> Self {
+        let text = |key: &str| row.get(key).and_then(Value::as_str).unwrap_or_default();
+        Self {
+            path: text("path"),
+            problem: text("problem"),
+        }
+    }
+}
+
+/// The findings in the details of a verdict.
+pub fn rows_of(details: Option<&Value>) -> &[Value] {
+    let rows = details.and_then(|details| details.get("findings"));
+    rows.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

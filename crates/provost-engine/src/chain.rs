@@ -25,6 +25,7 @@ use crate::bundle::sealed::{RecordKind, RecordPredicate};
 use crate::bundle::statement::SealedVerdict;
 use provost_core::code::Code;
 use provost_core::contract;
+use provost_core::json;
 use provost_core::object::Oid;
 use provost_core::run::fact::Part;
 use provost_core::verdict::Verdict;
@@ -32,6 +33,14 @@ use provost_core::wording::counted;
 
 use crate::plan;
 use crate::ports::{Bundle, Clock, Ledger, ObserverChoice, PortError, Signer};
+use report::ChainReport;
+use serde::Serialize;
+
+/// The paths that two results change in different ways.
+#[derive(Serialize)]
+struct ConflictingPaths {
+    paths: Vec<String>,
+}
 
 /// The file of a chain that holds its result.
 pub const REPORT: &str = "report.json";
@@ -271,8 +280,7 @@ fn test(ports: &mut Ports<'_>, task: &Task<'_>, state: &mut State) -> Result<(),
                 paths.first().map_or("", String::as_str)
             );
             let verdict = Verdict::deny(Code::ChainConflict, reason);
-            let details = serde_json::json!({ "paths": paths });
-            (None, verdict.with(details))
+            (None, verdict.with(ConflictingPaths { paths }))
         }
     };
     let mark = report::word(&verdict);
@@ -307,7 +315,7 @@ fn start(
                 paths.first().map_or("", String::as_str)
             );
             let verdict = Verdict::deny(Code::ChainConflict, reason);
-            let verdict = verdict.with(serde_json::json!({ "paths": paths }));
+            let verdict = verdict.with(ConflictingPaths { paths });
             ports
                 .runner
                 .report(&format!("{node}: not run, {}", verdict.reason));
@@ -358,8 +366,8 @@ fn record(
 
 /// Writes the report, and signs all files of the chain.
 fn seal(ports: &mut Ports<'_>, task: &Task<'_>, state: &State) -> Result<(), PortError> {
-    let report = report::compose(task.id, task.chain, state);
-    let text = format!("{report:#}\n");
+    let report = ChainReport::of(task.id, task.chain, state);
+    let text = json::pretty(&report).map_err(|error| PortError::of(Code::Bug, error))?;
     ports.bundle.put(REPORT, text.as_bytes())?;
     let verdict = state.finished.as_ref();
     let predicate = RecordPredicate {

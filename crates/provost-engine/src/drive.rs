@@ -17,6 +17,7 @@ use provost_core::run::fact::{ContractSource, Fact, Judgement, Names, Opened, Vi
 use provost_core::run::{Next, State, Step};
 use provost_core::scope::Scope;
 use provost_core::verdict::Verdict;
+use serde::Serialize;
 
 use crate::ports::{
     Bundle, Clock, Control, Host, Ledger, Observer, ObserverChoice, PortError, Progress, Registry,
@@ -292,7 +293,12 @@ fn held(holders: &[Holder]) -> Verdict {
         Code::LeaseHeld,
         format!("the scope is taken: {}", list.join("; ")),
     )
-    .with(serde_json::json!({ "holders": holders }))
+    .with(LeaseHolders { holders })
+}
+
+#[derive(Serialize)]
+struct LeaseHolders<'a> {
+    holders: &'a [Holder],
 }
 
 /// Runs a long effect under a watch that renews the lease and asks the observer for a cancellation.

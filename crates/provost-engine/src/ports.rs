@@ -21,7 +21,6 @@ use provost_core::run::fact::{
 };
 use provost_core::run::{Gate, State, Step, effect};
 use provost_core::verdict::Verdict;
-use serde_json::json;
 
 /// Why a port could not carry out a call.
 #[derive(Debug)]
@@ -94,7 +93,7 @@ impl PortError {
         }
         let verdict = Verdict::deny(self.code, reason);
         match &self.hint {
-            Some(hint) => verdict.with(json!({ "hint": hint })),
+            Some(hint) => verdict.with_hint(hint),
             None => verdict,
         }
     }

@@ -23,7 +23,6 @@ use provost_core::object::{Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::run::fact::{Ending, Side, TestRun};
 use provost_core::run::{State, effect};
-use serde_json::json;
 
 use crate::after::{self, AfterPorts, UnleasedWatch};
 use crate::land::Changed;
@@ -291,7 +290,7 @@ fn again(
     }
     if let Some(test) = &state.tested {
         let kernel = after_seal.ports.target.kernel()?;
-        found.soft("sandbox kernel", &json!(test.kernel), &json!(kernel));
+        found.soft("sandbox kernel", &test.kernel, &kernel);
     }
     Ok(found)
 }

@@ -4,6 +4,8 @@
 //! signed statement is about every byte of the bundle. All of it is computed from the ledger:
 //! sealing again after a crash writes the same bytes.
 
+use std::collections::BTreeMap;
+
 use crate::bundle::attempts::{self, Attempt};
 use crate::bundle::compose::{ComposeError, Composer, Files};
 use provost_core::bundle::layout::{
@@ -13,11 +15,12 @@ use provost_core::bundle::layout::{
 };
 use provost_core::code::Code;
 use provost_core::gate::command::line;
-use provost_core::json::canonical;
+use provost_core::json::{self, canonical};
+use provost_core::net::traffic::Traffic;
 use provost_core::record::Head;
 use provost_core::run::State;
-use provost_core::run::fact::{Capture, Side};
-use serde_json::json;
+use provost_core::run::fact::{Capture, SandboxTest, Side};
+use serde::Serialize;
 
 use crate::drive::{self, Ports};
 use crate::ports::{Bundle, Host, PortError};
@@ -175,17 +178,17 @@ fn evidence(
     put(BASELINE, line(&state.opened.base_commit));
     put(TRACE, line(&state.names.trace_id));
     let format = state.opened.format;
-    let meta = json!({
-        "provost": state.opened.version,
-        "agent": state.opened.agent,
-        format.sandbox(): state.tested,
-        "resumed": state.resumed,
-        "attempts": state.attempt,
-    });
-    put(META, format!("{meta:#}\n").into_bytes());
+    let bug = |error| PortError::of(Code::Bug, error);
+    let meta = RunMeta {
+        provost: &state.opened.version,
+        agent: &state.opened.agent,
+        sandbox: BTreeMap::from([(format.sandbox(), state.tested.as_ref())]),
+        resumed: state.resumed,
+        attempts: state.attempt,
+    };
+    put(META, json::pretty(&meta).map_err(bug)?.into_bytes());
     if let Some(test) = &state.tested {
-        let test =
-            serde_json::to_vec_pretty(test).map_err(|error| PortError::of(Code::Bug, error))?;
+        let test = serde_json::to_vec_pretty(test).map_err(bug)?;
         put(format.selftest(), test);
     }
     let fixed = state.past.iter().filter_map(|past| past.agent.as_ref());
@@ -193,15 +196,37 @@ fn evidence(
     if !agents.is_empty()
         && let Some(grants) = granted(state)
     {
-        let requests: Vec<_> = agents.iter().flat_map(|agent| &agent.network).collect();
-        let network = json!({ "grants": grants, "requests": requests });
-        put(format.network(), line(&format_args!("{network:#}")));
+        let requests = agents.iter().flat_map(|agent| &agent.network).collect();
+        let network = NetworkUse { grants, requests };
+        put(
+            format.network(),
+            json::pretty(&network).map_err(bug)?.into_bytes(),
+        );
     }
     if let Some(path) = &state.worked_in {
         put(WORKED_IN, line(path));
     }
     files.extend(test_logs(bundle, state)?);
     Ok(files)
+}
+
+/// How a run was carried out.
+#[derive(Serialize)]
+struct RunMeta<'a> {
+    provost: &'a str,
+    agent: &'a [String],
+    /// Its self-test, by the word of the bundle's format.
+    #[serde(flatten)]
+    sandbox: BTreeMap<&'static str, Option<&'a SandboxTest>>,
+    resumed: u32,
+    attempts: u32,
+}
+
+/// The endpoints that a contract grants, and the requests of its agents.
+#[derive(Serialize)]
+struct NetworkUse<'a> {
+    grants: &'a [String],
+    requests: Vec<&'a Traffic>,
 }
 
 /// The endpoints that the contract grants, if any.

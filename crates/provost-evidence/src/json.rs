@@ -134,6 +134,11 @@ pub fn canonical(value: &Value) -> String {
     value.to_string()
 }
 
+/// `document` as text for people and files: indented, keys sorted, with a line end.
+pub fn pretty(document: &impl serde::Serialize) -> Result<String, serde_json::Error> {
+    Ok(format!("{:#}\n", serde_json::to_value(document)?))
+}
+
 /// [`canonical`] for the fields of an object.
 pub fn canonical_object(fields: &serde_json::Map<String, Value>) -> String {
     // Maps of strings and values always serialise.

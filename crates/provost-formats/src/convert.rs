@@ -127,7 +127,7 @@ pub struct Note {
 }
 
 /// A document in another format.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Converted {
     pub document: Value,
     /// Places of the source that are not in the result.

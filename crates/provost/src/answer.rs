@@ -10,7 +10,7 @@ use provost_host::git::GitError;
 use provost_host::ids::NoRandomness;
 use provost_host::sandbox::SandboxError;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The result of a command: an answer, or a failure.
 pub(crate) type Outcome = Result<Answer, Failure>;
@@ -36,22 +36,36 @@ pub(crate) trait Answered: Serialize {
 
 impl<A: Answered> From<A> for Answer {
     fn from(answered: A) -> Self {
-        Self {
-            exit: answered.exit(),
-            json: json!(answered),
-            text: answered.text(),
-        }
+        Self::new(answered.exit(), &answered, answered.text())
     }
 }
 
 impl Answer {
-    /// An answer with exit status 0.
-    pub(crate) fn data(json: Value, text: impl Into<String>) -> Self {
-        Self {
-            exit: Exit::Yes,
-            json,
-            text: text.into(),
+    /// The same `facts` for programs and, as `text`, for people.
+    pub(crate) fn new(exit: Exit, facts: impl Serialize, text: impl Into<String>) -> Self {
+        let text = text.into();
+        match serde_json::to_value(facts) {
+            Ok(json) => Self { exit, json, text },
+            // A path that is not UTF-8.
+            Err(error) => Self {
+                text,
+                ..Failure::of(Code::HostFailed, &error).verdict().into()
+            },
         }
+    }
+
+    /// An answer with exit status 0.
+    pub(crate) fn data(facts: impl Serialize, text: impl Into<String>) -> Self {
+        Self::new(Exit::Yes, facts, text)
+    }
+
+    /// The same answer, with the fields of `facts` in its JSON object too.
+    pub(crate) fn with(mut self, facts: impl Serialize) -> Self {
+        let more = Self::new(self.exit, facts, "").json;
+        if let (Value::Object(json), Value::Object(more)) = (&mut self.json, more) {
+            json.extend(more);
+        }
+        self
     }
 
     /// An answer that was printed line by line already.

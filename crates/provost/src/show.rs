@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 
 use provost_core::exit::Exit;
 pub(crate) use provost_core::foreign_text::{neutralise, one_line};
-use provost_core::verdict::Verdict;
+use provost_core::verdict::{FoundAt, Verdict, rows_of};
 use serde_json::Value;
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -118,25 +118,15 @@ pub(crate) fn findings(verdict: &Verdict) -> Vec<String> {
 
 /// The same for a denial that is not a whole verdict.
 pub(crate) fn findings_of(reason: &str, details: Option<&Value>) -> Vec<String> {
-    let rows = details.and_then(|details| details.get("findings"));
-    let text = |row: &Value, key: &str| {
-        row.get(key)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
+    let rows: Vec<FoundAt<'_>> = rows_of(details).iter().map(FoundAt::read).collect();
+    let line = |FoundAt { path, problem }: &FoundAt<'_>| match *path {
+        "" => (*problem).to_owned(),
+        path => format!("{path}: {problem}"),
     };
-    let line = |row: &Value| match text(row, "path").as_str() {
-        "" => text(row, "problem"),
-        path => format!("{path}: {}", text(row, "problem")),
-    };
-    let rows = rows
-        .and_then(Value::as_array)
-        .map_or(&[][..], Vec::as_slice);
-    match rows {
+    match rows.as_slice() {
         // What the reason contains already is not repeated.
-        [one]
-            if reason.contains(&text(one, "path"))
-                && (!text(one, "path").is_empty() || reason.contains(&text(one, "problem"))) =>
+        [FoundAt { path, problem }]
+            if reason.contains(path) && (!path.is_empty() || reason.contains(problem)) =>
         {
             Vec::new()
         }

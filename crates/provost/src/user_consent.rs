@@ -17,14 +17,14 @@ use provost_core::object::sha256;
 use provost_core::policy::Policy;
 use provost_core::prepare::Step;
 use provost_core::run::fact::{Opened, Reviewer};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::answer::Failure;
 use crate::places::Places;
 use crate::show::{one_line, print_message};
 
 /// A part of a policy that the user has to agree to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Wanted {
     /// What it permits, in words that follow "provost.toml".
     pub(crate) what: String,
@@ -32,11 +32,21 @@ pub(crate) struct Wanted {
     pub(crate) digest: String,
 }
 
+/// The part itself, whose digest the user agrees to.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum PolicyPart<'a> {
+    Agent(&'a Adapted),
+    Prepare(&'a [Step]),
+    ApproveNet(String),
+}
+
 impl Wanted {
-    fn of(part: &Value, what: &str) -> Self {
+    fn of(part: &PolicyPart<'_>, what: &str) -> Self {
+        let part = serde_json::to_value(part).unwrap_or_default();
         Self {
             what: one_line(what),
-            digest: sha256(json::canonical(part).as_bytes()),
+            digest: sha256(json::canonical(&part).as_bytes()),
         }
     }
 }
@@ -83,7 +93,7 @@ fn of_agent(adapted: &Adapted, named: Option<&str>, typed: &Typed<'_>) -> Option
         format!(", with the key in ${}", key.variable)
     });
     let what = format!("lets the agent `{}` reach {place}{key}", adapted.adapter);
-    Some(Wanted::of(&json!({ "agent": bare }), &what))
+    Some(Wanted::of(&PolicyPart::Agent(&bare), &what))
 }
 
 /// What a policy lets preparation steps reach.
@@ -98,13 +108,13 @@ fn of_steps(steps: &[Step]) -> Option<Wanted> {
         return None;
     }
     let what = format!("lets the step {}", words.join("; "));
-    Some(Wanted::of(&json!({ "prepare": steps }), &what))
+    Some(Wanted::of(&PolicyPart::Prepare(steps), &what))
 }
 
 /// A place that a policy lets contracts from files reach without a question.
 fn of_place(place: &Endpoint) -> Wanted {
     let what = format!("lets contracts reach {place} unasked");
-    Wanted::of(&json!({ "approve_net": place.to_string() }), &what)
+    Wanted::of(&PolicyPart::ApproveNet(place.to_string()), &what)
 }
 
 /// Everything in `policy` that the user has to agree to.

@@ -71,7 +71,7 @@ const RULES: &[Rule] = &[
     Rule {
         package: "provost-engine",
         ours: &["provost-core", "provost-evidence"],
-        others: Some(&["serde", "serde_json", "thiserror"]),
+        others: Some(&["schemars", "serde", "serde_json", "thiserror"]),
     },
     Rule {
         package: "provost-sandbox",

@@ -6,6 +6,7 @@
 
 mod binding;
 mod commands;
+mod facts;
 mod manifest;
 mod review;
 
@@ -14,9 +15,10 @@ pub(in crate::bundle) use review::Said;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
-use super::attempts::{self, PATCHES};
+use facts::{AgentMetrics, EarlierFacts, TestFacts, WorkMetrics, open};
+
 use super::statement::{
     Acceptance, LedgerHead, RunPredicate, RunStatement, SandboxFacts, SealedVerdict,
 };
@@ -34,11 +36,9 @@ use provost_core::bundle::report::{
 use provost_core::contract::Test;
 use provost_core::object::Oid;
 use provost_core::record::Head;
-use provost_core::run::fact::{AgentRun, Capture, CommandRun, Ending, ResultFile, Side};
-use provost_core::run::fix::EarlierAttempt;
-use provost_core::run::judge::{compare, optional_red};
+use provost_core::run::fact::{AgentRun, Capture, CommandRun, Ending, Side};
 use provost_core::run::{Gate, State};
-use provost_core::verdict::Verdict;
+use provost_core::verdict::{FoundAt, Verdict};
 use provost_core::wording::counted;
 
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,8 @@ pub enum ComposeError {
     Shape(#[from] BadShape),
     #[error("the bundle has no `{0}`")]
     Missing(String),
+    #[error("the facts of a report are no object")]
+    NotAnObject,
     #[error("a report cannot be written as JSON")]
     Unwritable(#[from] serde_json::Error),
 }
@@ -232,27 +234,11 @@ impl<'a> Composer<'a> {
             .captured
             .as_ref()
             .map_or(0, |captured| captured.changes.len());
-        let mut metrics = Map::new();
-        metrics.insert("changed_files".into(), json!(changes));
-        if let Some(agent) = &self.state.agent {
-            metrics.insert("agent_wall_ms".into(), json!(agent.wall_ms));
-            metrics.insert("agent_ending".into(), json!(agent.ending));
-            if let Some(spent) = agent.spent() {
-                metrics.insert("agent_usage".into(), json!(spent));
-            }
-            // In addition to the measured tokens; without those it is the same number.
-            if let Some(claimed) = agent.claimed().filter(|_| agent.model.is_some()) {
-                metrics.insert("agent_usage_claimed".into(), json!(claimed));
-            }
-            if let ResultFile::Text(text) = &agent.result {
-                // The agent's own claim, as data beside the measurements.
-                metrics.insert("agent_claims".into(), json!(text));
-            }
-        }
-        let before = earlier(self.state, self.files);
-        if !before.is_empty() {
-            metrics.insert("earlier_attempts".into(), json!(before));
-        }
+        let metrics = WorkMetrics {
+            changed_files: changes,
+            agent: self.state.agent.as_ref().map(AgentMetrics::of),
+            earlier_attempts: EarlierFacts::all(self.state, self.files),
+        };
         Ok(WorkReport {
             task_id: self.state.names.task_id.clone(),
             status: if self.verdict.allow {
@@ -278,7 +264,7 @@ impl<'a> Composer<'a> {
                 started_at: Some(time(&self.state.began)?),
                 finished_at: Some(time(&self.state.latest)?),
             }),
-            metrics: Some(metrics),
+            metrics: Some(open(&metrics)?),
             notes: None,
         })
     }
@@ -293,28 +279,9 @@ impl<'a> Composer<'a> {
             .iter()
             .filter(|command| command.exit_code == 0)
             .count();
-        let mut facts = Map::new();
-        if let Some(run) = run {
-            facts.insert("tests".into(), commands::tallies(run));
-            facts.insert("times".into(), commands::times(run));
-            let red = optional_red(run, self.tests());
-            let red: Vec<&str> = red.iter().map(|ran| ran.name.as_str()).collect();
-            if !red.is_empty() {
-                facts.insert("optional_red".into(), json!(red));
-            }
-        }
-        if let Some(changed) = self.state.changed_tests() {
-            facts.insert("tests_changed".into(), json!(changed));
-        }
+        let base = self.state.tests.get(&Side::Base);
+        let facts = TestFacts::of(self.state, run, base, self.tests());
         let (began, ended) = run.map(commands::span).unwrap_or_default();
-        if let (Some(base), Some(run)) = (self.state.tests.get(&Side::Base), run) {
-            let compared = compare(base, run, self.tests());
-            facts.insert("compared_with_base".into(), json!(compared));
-            facts.insert("base".into(), commands::base(base));
-        }
-        if let Some(rounds) = self.state.cross_tests() {
-            facts.insert("two_sided".into(), json!(rounds));
-        }
         let failure = match run {
             None => Some(Failure {
                 message: Some(format!(
@@ -346,7 +313,7 @@ impl<'a> Composer<'a> {
             failure,
             x_provost: Some(Judged {
                 tree: run.map(|run| run.tree.clone()),
-                facts,
+                facts: open(&facts)?,
             }),
         })
     }
@@ -415,36 +382,6 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// The refused attempts before the last one, with the files that hold their patches.
-fn earlier(state: &State, files: &Files) -> Vec<Value> {
-    let holds_attempts = files.keys().any(|name| name.starts_with(PATCHES));
-    let row = |past: &EarlierAttempt| {
-        let patch = attempts::patch(&past.task_id, past.attempt);
-        let mut row = bare(past);
-        if files.contains_key(&patch) {
-            row["patch"] = json!(patch);
-        } else if holds_attempts && past.captured.is_some() {
-            row["left_out"] = json!("the attempts are larger together than a bundle holds");
-        }
-        row
-    };
-    state.past.iter().map(row).collect()
-}
-
-fn bare(past: &EarlierAttempt) -> Value {
-    let agent = past.agent.as_ref();
-    json!({
-        "attempt": past.attempt,
-        "task_id": past.task_id,
-        "code": past.refusal.code,
-        "reason": past.refusal.reason,
-        "tree": past.captured.as_ref().map(|captured| &captured.tree),
-        "kept_by": past.captured.as_ref().map(|captured| &captured.kept_by),
-        "agent_wall_ms": agent.map(|agent| agent.wall_ms),
-        "agent_usage": agent.and_then(AgentRun::spent),
-    })
-}
-
 fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -463,21 +400,14 @@ fn violations(verdict: &Verdict) -> Vec<String> {
     if verdict.allow {
         return Vec::new();
     }
-    let rows = verdict
-        .details
-        .as_ref()
-        .and_then(|details| details.get("findings"));
-    let rows = rows
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    if rows.is_empty() {
-        return vec![verdict.reason.clone()];
+    let line = |row| {
+        let FoundAt { path, problem } = FoundAt::read(row);
+        format!("{path}: {problem}")
+    };
+    match verdict.findings() {
+        [] => vec![verdict.reason.clone()],
+        rows => rows.iter().map(line).collect(),
     }
-    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
-    rows.iter()
-        .map(|row| format!("{}: {}", text(row, "path"), text(row, "problem")))
-        .collect()
 }
 
 fn green(command: &CommandRun) -> bool {

@@ -4,14 +4,20 @@
 //! files, gate verdicts, exit statuses, test counts. *Soft* differences may occur on another
 //! machine or at another time: durations, output, sandbox and kernel.
 
-use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
+use serde::Serialize;
+use serde_json::Value;
+
+use super::statement::SealedVerdict;
 use provost_core::bundle::report::{Difference, ReexecReport, ReexecStatus, Time};
 use provost_core::change::Change;
 use provost_core::json;
 use provost_core::object::sha256;
+use provost_core::path::RawPath;
 use provost_core::run::State;
 use provost_core::run::fact::{CommandRun, Side, TestRun};
+use provost_core::verdict::Verdict;
 
 /// The most differences of one document that are listed.
 const MOST: usize = 20;
@@ -57,13 +63,13 @@ impl Differences {
     }
 
     /// Records a hard difference unless the values are equal.
-    fn hard(&mut self, key: impl Into<String>, sealed: &Value, again: &Value) {
-        note(&mut self.hard, key.into(), sealed, again);
+    fn hard<T: PartialEq + Serialize>(&mut self, key: impl Into<String>, sealed: T, again: T) {
+        note(&mut self.hard, key.into(), &sealed, &again);
     }
 
     /// Records a soft difference unless the values are equal.
-    pub fn soft(&mut self, key: impl Into<String>, sealed: &Value, again: &Value) {
-        note(&mut self.soft, key.into(), sealed, again);
+    pub fn soft<T: PartialEq + Serialize>(&mut self, key: impl Into<String>, sealed: T, again: T) {
+        note(&mut self.soft, key.into(), &sealed, &again);
     }
 
     /// Compares the rebuilt file `name` with the sealed one, if that exists.
@@ -72,7 +78,7 @@ impl Differences {
             return self.hard.push(Difference {
                 key: name.to_owned(),
                 expected: None,
-                actual: Some(json!(sha256(again))),
+                actual: Some(sha256(again).into()),
             });
         };
         if sealed == again {
@@ -84,26 +90,18 @@ impl Differences {
             self.hard.truncate(before + MOST);
         }
         if self.hard.len() == before {
-            self.hard(name, &json!(sha256(sealed)), &json!(sha256(again)));
+            self.hard(name, sha256(sealed), sha256(again));
         }
     }
 
     /// Compares the changed files with the recorded ones.
     pub fn changes(&mut self, sealed: &[Change], again: &[Change]) {
-        let of = |changes: &[Change], path: &Value| {
-            let found = changes.iter().find(|change| json!(change.path) == *path);
-            found.map_or(Value::Null, |change| json!(change))
-        };
-        let paths = sealed.iter().chain(again).map(|change| json!(change.path));
-        let mut reported: Vec<Value> = Vec::new();
-        for path in paths {
-            if reported.len() < MOST && !reported.contains(&path) {
-                let key = format!("changed_files {}", path.as_str().unwrap_or_default());
-                let before = self.hard.len();
-                self.hard(key, &of(sealed, &path), &of(again, &path));
-                if self.hard.len() > before {
-                    reported.push(path);
-                }
+        let before = self.hard.len();
+        let mut reported: BTreeSet<&RawPath> = BTreeSet::new();
+        for path in sealed.iter().chain(again).map(|change| &change.path) {
+            if self.hard.len() < before + MOST && reported.insert(path) {
+                let key = format!("changed_files {path}");
+                self.hard(key, change_of(sealed, path), change_of(again, path));
             }
         }
     }
@@ -111,93 +109,68 @@ impl Differences {
     /// Compares the gate verdicts on the facts of `again` with those of `sealed`.
     pub fn gates(&mut self, sealed: &State, again: &State) {
         for (gate, verdict) in &sealed.gates {
-            let answer = again.judge(*gate);
-            let key = format!("gate {}", gate.name());
-            let said = |allow: bool, code| json!({ "allow": allow, "code": code });
-            self.hard(
-                key,
-                &said(verdict.allow, verdict.code),
-                &said(answer.allow, answer.code),
-            );
+            let decided = |verdict: &Verdict| SealedVerdict {
+                allow: verdict.allow,
+                code: verdict.code,
+            };
+            let answer = decided(&again.judge(*gate));
+            self.hard(format!("gate {}", gate.name()), decided(verdict), answer);
         }
     }
 
     /// Compares one round of the acceptance commands with another on the same side.
     pub fn tests(&mut self, side: Side, sealed: &TestRun, again: &TestRun) {
-        let side = json!(side);
-        let side = side.as_str().unwrap_or_default();
-        self.hard(
-            format!("{side} tree"),
-            &json!(sealed.tree),
-            &json!(again.tree),
-        );
-        let names = |run: &TestRun| -> Value {
+        let side = side.name();
+        self.hard(format!("{side} tree"), &sealed.tree, &again.tree);
+        let names = |run: &TestRun| -> Vec<(String, Vec<String>)> {
             let rows = run.commands.iter();
-            rows.map(|ran| json!([ran.name, ran.argv])).collect()
+            rows.map(|ran| (ran.name.clone(), ran.argv.clone()))
+                .collect()
         };
-        self.hard(format!("{side} commands"), &names(sealed), &names(again));
+        self.hard(format!("{side} commands"), names(sealed), names(again));
         for (sealed, again) in sealed.commands.iter().zip(&again.commands) {
             self.command(&format!("{side} {}", sealed.name), sealed, again);
         }
-        self.hard(
-            format!("{side} altered"),
-            &json!(sealed.altered),
-            &json!(again.altered),
-        );
-        self.soft(
-            format!("{side} sandbox profile"),
-            &json!(sealed.profile),
-            &json!(again.profile),
-        );
-        let layers = |run: &TestRun| -> Value {
+        self.hard(format!("{side} altered"), &sealed.altered, &again.altered);
+        let profile = format!("{side} sandbox profile");
+        self.soft(profile, &sealed.profile, &again.profile);
+        let layers = |run: &TestRun| -> Vec<(String, String)> {
             let rows = run.layers.iter();
-            rows.map(|layer| json!([layer.name, layer.sha256]))
+            rows.map(|layer| (layer.name.clone(), layer.sha256.clone()))
                 .collect()
         };
-        self.soft(format!("{side} layers"), &layers(sealed), &layers(again));
+        self.soft(format!("{side} layers"), layers(sealed), layers(again));
     }
 
     fn command(&mut self, name: &str, sealed: &CommandRun, again: &CommandRun) {
-        self.hard(
-            format!("{name} ending"),
-            &json!(sealed.ending),
-            &json!(again.ending),
-        );
-        self.hard(
-            format!("{name} tests"),
-            &json!(sealed.tally),
-            &json!(again.tally),
-        );
+        self.hard(format!("{name} ending"), sealed.ending, again.ending);
+        self.hard(format!("{name} tests"), &sealed.tally, &again.tally);
         for (stream, sealed, again) in [
             ("stdout", &sealed.stdout, &again.stdout),
             ("stderr", &sealed.stderr, &again.stderr),
         ] {
-            self.soft(
-                format!("{name} {stream}"),
-                &json!(sealed.sha256),
-                &json!(again.sha256),
-            );
+            self.soft(format!("{name} {stream}"), &sealed.sha256, &again.sha256);
         }
         let (short, long) = (
             sealed.wall_ms.min(again.wall_ms),
             sealed.wall_ms.max(again.wall_ms),
         );
         if long - short >= AT_LEAST && long > short.saturating_mul(NOTABLY) {
-            self.soft(
-                format!("{name} wall_ms"),
-                &json!(sealed.wall_ms),
-                &json!(again.wall_ms),
-            );
+            self.soft(format!("{name} wall_ms"), sealed.wall_ms, again.wall_ms);
         }
     }
 }
 
-fn note(list: &mut Vec<Difference>, key: String, sealed: &Value, again: &Value) {
+fn change_of<'a>(changes: &'a [Change], path: &RawPath) -> Option<&'a Change> {
+    changes.iter().find(|change| change.path == *path)
+}
+
+fn note<T: PartialEq + Serialize>(list: &mut Vec<Difference>, key: String, sealed: &T, again: &T) {
     if sealed != again {
         list.push(Difference {
             key,
-            expected: Some(sealed.clone()),
-            actual: Some(again.clone()),
+            expected: serde_json::to_value(sealed).ok(),
+            actual: serde_json::to_value(again).ok(),
         });
     }
 }

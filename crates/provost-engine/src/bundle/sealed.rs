@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 
 use provost_evidence::seal::{Differences, Seal};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::statement::{PredicateType, SealedVerdict, Statement, StatementKind, Subject};
 use super::verify::{FIRST_EVENT, Files};
@@ -23,7 +22,7 @@ use provost_core::code::Code;
 use provost_core::json;
 use provost_core::path::RawPath;
 use provost_core::record::{self, Head};
-use provost_core::verdict::Verdict;
+use provost_core::verdict::{FoundAt, Verdict};
 
 pub const SEAL: &str = "record.dsse.json";
 
@@ -150,19 +149,40 @@ pub fn verify(files: &dyn Files, keys: &[PublicKey]) -> Verdict {
         (true, false) => Some(Code::EvidenceIncomplete),
         (true, true) => None,
     };
-    let rows: Vec<_> = differences.rows().collect();
+    let rows = differences.rows();
+    let findings: Vec<FoundAt<'_>> = rows
+        .map(|(path, problem)| FoundAt { path, problem })
+        .collect();
     let RecordPredicate { kind, id, .. } = &statement.predicate;
     match (code, signed) {
         (None, Err(error)) => deny(Code::KeyUnknown, error.to_string()),
-        (None, Ok(key)) => Verdict::allow(format!("{id} is as it was sealed, by {key}"))
-            .with(json!({ "statement": statement })),
+        (None, Ok(key)) => {
+            Verdict::allow(format!("{id} is as it was sealed, by {key}")).with(SealedRecord {
+                statement: &statement,
+            })
+        }
         (Some(code), _) => {
-            let first = format!("{}: {}", rows[0].0, rows[0].1);
-            let row = |(path, problem): &(&str, &str)| json!({ "path": path, "problem": problem });
-            let rows: Vec<_> = rows.iter().map(row).collect();
-            deny(code, first).with(json!({ "kind": kind, "id": id, "findings": rows }))
+            let first = findings.first();
+            let first = first.map(|FoundAt { path, problem }| format!("{path}: {problem}"));
+            deny(code, first.unwrap_or_default()).with(AlteredRecord {
+                kind: *kind,
+                id,
+                findings,
+            })
         }
     }
+}
+
+#[derive(Serialize)]
+struct SealedRecord<'a> {
+    statement: &'a RecordStatement,
+}
+
+#[derive(Serialize)]
+struct AlteredRecord<'a> {
+    kind: RecordKind,
+    id: &'a str,
+    findings: Vec<FoundAt<'a>>,
 }
 
 #[cfg(test)]

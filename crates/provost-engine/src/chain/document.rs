@@ -4,6 +4,7 @@ use provost_core::contract;
 use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::package::Package;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::MOST_HANDOFFS;
@@ -55,7 +56,7 @@ pub struct Node {
 }
 
 /// A command of the parent that a node leaves out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dropped {
     /// The command, as the parent has it.

@@ -1,48 +1,94 @@
-//! Writes the report about a chain, for programs.
+//! The report about a chain, for programs.
 
 use provost_core::exit::Exit;
+use provost_core::object::Oid;
 use provost_core::verdict::Verdict;
-use serde_json::{Value, json};
+use serde::Serialize;
 
+use super::state::End;
 use super::{Chain, Standing, State};
 
 const VERSION: u32 = 1;
 
-pub fn compose(id: &str, chain: &Chain, state: &State) -> Value {
-    let names = |places: &[usize]| -> Vec<&str> {
+#[derive(Debug, Serialize)]
+pub struct ChainReport<'a> {
+    pub schema_version: u32,
+    pub chain_id: &'a str,
+    pub chain_sha256: &'a str,
+    pub base_commit: &'a Oid,
+    pub began: &'a str,
+    pub verdict: Option<&'a Verdict>,
+    pub nodes: Vec<NodeReport<'a>>,
+    /// The verdict on all results together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub together: Option<&'a Verdict>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct NodeReport<'a> {
+    pub id: &'a str,
+    pub needs: Vec<&'a str>,
+    pub task_id: &'a str,
+    pub status: NodeStatus,
+    #[serde(flatten)]
+    pub facts: NodeFacts<'a>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeStatus {
+    Waiting,
+    Running,
+    NotRun,
+    Accepted,
+    Refused,
+}
+
+/// What is known about a node in its state.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum NodeFacts<'a> {
+    Waiting {},
+    Running {
+        run_id: &'a str,
+    },
+    NotRun {
+        verdict: &'a Verdict,
+    },
+    Ended {
+        run_id: &'a str,
+        verdict: &'a Verdict,
+        commit: Option<&'a Oid>,
+        tree: Option<&'a Oid>,
+        ledger_head: Option<&'a str>,
+    },
+}
+
+impl<'a> ChainReport<'a> {
+    pub fn of(id: &'a str, chain: &'a Chain, state: &'a State) -> Self {
         let name = |at: &usize| chain.nodes[*at].id.as_str();
-        places.iter().map(name).collect()
-    };
-    let rows: Vec<Value> = chain
-        .order
-        .iter()
-        .map(|at| {
+        let row = |at: &usize| {
             let node = &chain.nodes[*at];
-            let mut row = json!({
-                "id": node.id,
-                "needs": names(&node.needs),
-                "task_id": node.contract.document.task_id,
-            });
-            let facts = standing(state.nodes.get(&node.id));
-            if let (Value::Object(row), Value::Object(facts)) = (&mut row, facts) {
-                row.extend(facts);
+            let (status, facts) = standing(state.nodes.get(&node.id));
+            NodeReport {
+                id: &node.id,
+                needs: node.needs.iter().map(name).collect(),
+                task_id: &node.contract.document.task_id,
+                status,
+                facts,
             }
-            row
-        })
-        .collect();
-    let mut report = json!({
-        "schema_version": VERSION,
-        "chain_id": id,
-        "chain_sha256": state.chain_sha256,
-        "base_commit": state.base_commit,
-        "began": state.began,
-        "verdict": state.finished,
-        "nodes": rows,
-    });
-    if let Some(tested) = &state.tested {
-        report["together"] = json!(tested);
+        };
+        Self {
+            schema_version: VERSION,
+            chain_id: id,
+            chain_sha256: &state.chain_sha256,
+            base_commit: &state.base_commit,
+            began: &state.began,
+            verdict: state.finished.as_ref(),
+            nodes: chain.order.iter().map(row).collect(),
+            together: state.tested.as_ref(),
+        }
     }
-    report
 }
 
 /// The result of a node or a chain, in one word.
@@ -54,24 +100,34 @@ pub fn word(verdict: &Verdict) -> String {
     }
 }
 
-fn standing(standing: Option<&Standing>) -> Value {
+fn standing(standing: Option<&Standing>) -> (NodeStatus, NodeFacts<'_>) {
     match standing {
-        None => json!({ "status": "waiting" }),
+        None => (NodeStatus::Waiting, NodeFacts::Waiting {}),
         Some(Standing::Running { run_id } | Standing::Left { run_id }) => {
-            json!({ "status": "running", "run_id": run_id })
+            (NodeStatus::Running, NodeFacts::Running { run_id })
         }
-        Some(Standing::NotRun(verdict)) => json!({ "status": "not_run", "verdict": verdict }),
-        Some(Standing::Ended(end)) => json!({
-            "status": match end.accepted() {
-                Some(_) => "accepted",
-                None if end.waits() => "waiting",
-                None => "refused",
-            },
-            "run_id": end.run_id,
-            "verdict": end.verdict,
-            "commit": end.commit,
-            "tree": end.tree,
-            "ledger_head": end.head,
-        }),
+        Some(Standing::NotRun(verdict)) => (NodeStatus::NotRun, NodeFacts::NotRun { verdict }),
+        Some(Standing::Ended(end)) => {
+            let status = match end.accepted() {
+                Some(_) => NodeStatus::Accepted,
+                None if end.waits() => NodeStatus::Waiting,
+                None => NodeStatus::Refused,
+            };
+            let End {
+                run_id,
+                verdict,
+                commit,
+                tree,
+                head,
+            } = end;
+            let facts = NodeFacts::Ended {
+                run_id,
+                verdict,
+                commit: commit.as_ref(),
+                tree: tree.as_ref(),
+                ledger_head: head.as_deref(),
+            };
+            (status, facts)
+        }
     }
 }

@@ -54,9 +54,7 @@ pub fn foresee(
 
 /// How many findings a verdict lists.
 fn count(verdict: &Verdict) -> usize {
-    let details = verdict.details.as_ref();
-    let rows = details.and_then(|details| details.get("findings")?.as_array());
-    rows.map_or(0, Vec::len)
+    verdict.findings().len()
 }
 
 fn begin(

@@ -18,6 +18,7 @@ use provost_core::code::Code;
 use provost_core::contract::Problem;
 use provost_core::contract::document::Document;
 use provost_core::contract::limits::Limits;
+use provost_core::json;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::object::Oid;
 use provost_core::run::effect::{Adaptation, Base, InputFile, NamedBy, ReadOnlyRun};
@@ -26,8 +27,9 @@ use provost_core::run::judge::ReadOnlyAgent;
 use provost_core::schema;
 use provost_core::tier::Tier;
 use provost_core::verdict::Verdict;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{contract, instruction, split};
 
@@ -160,17 +162,18 @@ impl Asked {
 
     /// The request for a command agent: on its standard input, and as a file.
     pub fn paper(&self) -> InputFile {
-        let mut value = json!({
-            "task": self.task,
-            "base": self.base_commit,
-            "instruction": instruction::render(&self.task),
-            "answer_schema": self.task.answer().schema(),
-        });
-        value["plan_id"] = json!(self.plan_id);
+        let request = PlannerRequest {
+            plan_id: &self.plan_id,
+            task: &self.task,
+            base: &self.base_commit,
+            instruction: instruction::render(&self.task),
+            answer_schema: self.task.answer().schema(),
+        };
         InputFile {
             place: REQUEST,
             variable: "PROVOST_REQUEST",
-            bytes: format!("{value:#}\n").into_bytes(),
+            // Texts and documents, which are always JSON.
+            bytes: json::pretty(&request).unwrap_or_default().into_bytes(),
         }
     }
 
@@ -190,11 +193,21 @@ impl Asked {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What a command agent is given that plans.
+#[derive(Serialize)]
+struct PlannerRequest<'a> {
+    plan_id: &'a str,
+    task: &'a Task,
+    base: &'a Oid,
+    instruction: String,
+    answer_schema: Option<Value>,
+}
+
+/// Whether a planner has a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub(super) enum Word {
     Plan,
-    /// It cannot make one.
     Blocked,
 }
 
@@ -219,7 +232,12 @@ pub(super) fn blocked(summary: &str) -> Verdict {
         Code::PlanRefused,
         format!("the planner has no plan: {line}"),
     )
-    .with(json!({ "summary": summary }))
+    .with(BlockedPlan { summary })
+}
+
+#[derive(Serialize)]
+struct BlockedPlan<'a> {
+    summary: &'a str,
 }
 
 /// The refusal of a document, whose places lie below `place`.
@@ -239,5 +257,5 @@ pub(super) fn broken(code: Code, place: &str, problems: Vec<Problem>) -> Option<
             first.path, first.problem
         ),
     };
-    Some(Verdict::deny(code, reason).with(json!({ "findings": problems })))
+    Some(Verdict::deny(code, reason).with_findings(problems))
 }

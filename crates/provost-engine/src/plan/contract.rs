@@ -4,16 +4,16 @@ use std::sync::LazyLock;
 
 use provost_core::contract::document::{Document, Network, Permissions};
 use provost_core::contract::typed::Typed;
+use provost_core::schema::bound;
 use provost_core::verdict::Verdict;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::asked::{Asked, Word, blocked, read};
 
 /// The answer of a planner to a request.
-///
-/// Every field is required and no other is permitted, because providers demand that of a schema.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Plan {
     pub(super) verdict: Word,
@@ -40,29 +40,7 @@ pub(super) struct Plan {
 }
 
 pub(super) fn schema() -> &'static Value {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-        let texts = json!({ "type": "array", "items": { "type": "string" } });
-        let text = json!({ "type": "string" });
-        json!({
-            "type": "object",
-            "additionalProperties": false,
-            "required": ["verdict", "summary", "objective", "allow", "forbid", "accept",
-                "forbidden_actions", "permit_oracle", "permit_governing", "net", "minutes"],
-            "properties": {
-                "verdict": { "type": "string", "enum": ["PLAN", "BLOCKED"] },
-                "summary": text,
-                "objective": text,
-                "allow": texts,
-                "forbid": texts,
-                "accept": texts,
-                "forbidden_actions": texts,
-                "permit_oracle": texts,
-                "permit_governing": texts,
-                "net": texts,
-                "minutes": { "type": "integer" }
-            }
-        })
-    });
+    static SCHEMA: LazyLock<Value> = LazyLock::new(bound::<Plan>);
     &SCHEMA
 }
 
@@ -110,6 +88,7 @@ mod tests {
     use provost_core::code::Code;
     use provost_core::contract::check::{self, Purpose, Rules};
     use provost_core::gate::command::{CommandPolicy, Trust};
+    use serde_json::json;
 
     fn answer(change: impl FnOnce(&mut Value)) -> String {
         let mut value = json!({

@@ -6,17 +6,19 @@ use provost_core::code::Code;
 use provost_core::contract::check::Rules;
 use provost_core::contract::document::{Document as Written, Network};
 use provost_core::exit::Exit;
+use provost_core::schema::bound;
 use provost_core::scope::Scope;
 use provost_core::verdict::Verdict;
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::asked::{Asked, Task, Word, blocked, broken, read};
 use crate::chain::document::VERSION;
 use crate::chain::{self, Chain, Document, Dropped, MOST_HANDOFFS, Node, grant};
 
 /// The answer of a planner that divides a contract.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Split {
     pub(super) verdict: Word,
@@ -25,7 +27,7 @@ pub(super) struct Split {
     pub(super) children: Vec<Child>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Child {
     pub(super) id: String,
@@ -46,41 +48,7 @@ pub(super) struct Child {
 }
 
 pub(super) fn schema() -> &'static Value {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
-        let texts = json!({ "type": "array", "items": { "type": "string" } });
-        let text = json!({ "type": "string" });
-        let drops = json!({ "type": "array", "items": {
-        "type": "object",
-        "additionalProperties": false,
-        "required": ["cmd", "reason"],
-        "properties": { "cmd": text, "reason": text }
-    } });
-        json!({
-            "type": "object",
-            "additionalProperties": false,
-            "required": ["verdict", "summary", "children"],
-            "properties": {
-                "verdict": { "type": "string", "enum": ["PLAN", "BLOCKED"] },
-                "summary": text,
-                "children": { "type": "array", "items": {
-                    "type": "object",
-                    "additionalProperties": false,
-                    "required": ["id", "objective", "allow", "accept", "drops", "net", "minutes",
-                        "needs"],
-                    "properties": {
-                        "id": text,
-                        "objective": text,
-                        "allow": texts,
-                        "accept": texts,
-                        "drops": drops,
-                        "net": texts,
-                        "minutes": { "type": "integer" },
-                        "needs": texts
-                    }
-                } }
-            }
-        })
-    });
+    static SCHEMA: LazyLock<Value> = LazyLock::new(bound::<Split>);
     &SCHEMA
 }
 
@@ -193,6 +161,7 @@ pub(super) mod tests {
     use provost_core::gate::command::{CommandPolicy, Trust};
     use provost_core::object::{Kind, ObjectFormat};
     use provost_core::run::fact::{Reviewer, WorkspaceChoice};
+    use serde_json::json;
 
     /// A sample request to the planner `it`.
     pub(in crate::plan) fn asked(task: Task) -> Asked {

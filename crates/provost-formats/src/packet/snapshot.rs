@@ -49,7 +49,7 @@ pub struct Snapshot {
     pub files: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// Only in the later one.
     pub added: BTreeSet<String>,

@@ -13,7 +13,8 @@ use provost_engine::ports::PortError;
 use provost_fs::atomic::{self, Durability};
 use provost_lens::structure::baseline::{Baseline, LARGEST, Seen};
 use provost_lens::structure::{Category, Finding, Formula, Report, Settings, Summary};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
@@ -96,52 +97,63 @@ pub(super) fn run(analyze: &Analyze, reader: Reader) -> Outcome {
         let text = render(&summary, analyze.all);
         // The process ends here; dropping the report would take longer than printing it.
         std::mem::forget(summary);
-        return Ok(Answer {
-            exit: Exit::Yes,
-            json: json!({}),
-            text,
-        });
+        return Ok(Answer::data(AnalysisFacts::default(), text));
     }
     let report = lens.analyze(&path, &settings).map_err(PortError::from)?;
     if analyze.sarif {
         let document = sarif::render(&report, env!("CARGO_PKG_VERSION"));
-        let text = document.to_string();
-        return Ok(Answer::data(document, text));
+        let mut answer = Answer::data(document, "");
+        answer.text = answer.json.to_string();
+        return Ok(answer);
     }
     // The text output is one page; the JSON output is as large as the tree.
-    let (mut json, mut text) = match reader {
-        Reader::Person => (json!({}), render(&(&report).into(), analyze.all)),
-        Reader::Program => (whole(&report), String::new()),
+    let mut answer = match reader {
+        Reader::Person => {
+            let text = render(&(&report).into(), analyze.all);
+            Answer::data(AnalysisFacts::default(), text)
+        }
+        Reader::Program => Answer::data(&report, ""),
     };
-    let mut exit = Exit::Yes;
+    let mut facts = AnalysisFacts {
+        digest: (reader == Reader::Program).then(|| report.digest()),
+        ..AnalysisFacts::default()
+    };
     if let Some(path) = &analyze.write_baseline {
         let baseline = Baseline::of(&report);
         keep(path, &baseline)?;
         let count = counted(baseline.findings.len(), "finding");
-        text += &format!(
+        answer.text += &format!(
             "{count} accepted in {}\n",
             one_line(&path.to_string_lossy())
         );
-        json["baseline_written"] = json!(baseline.digest());
+        facts.baseline_written = Some(baseline.digest().to_owned());
     }
     if let Some(path) = &analyze.baseline {
         let seen = baseline(path, &report)?;
         let new = seen.new_in(&report);
-        text += &novel(&new);
-        json["baseline"] = seen.describe(&report);
-        json["new_findings"] = json!(new.iter().map(|one| &one.id).collect::<Vec<_>>());
+        answer.text += &novel(&new);
+        facts.baseline = Some(seen.describe(&report));
+        facts.new_findings = Some(new.iter().map(|one| one.id.clone()).collect());
         if !new.is_empty() {
-            exit = Exit::No;
+            answer.exit = Exit::No;
         }
     }
-    Ok(Answer { exit, json, text })
+    Ok(answer.with(facts))
 }
 
-/// The whole report, for programs.
-fn whole(report: &Report) -> serde_json::Value {
-    let mut json = serde_json::to_value(report).unwrap_or_default();
-    json["digest"] = json!(report.digest());
-    json
+/// What is added to the report, for programs.
+#[derive(Default, Serialize)]
+struct AnalysisFacts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<String>,
+    /// The digest of the baseline that was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline_written: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<Value>,
+    /// The ids of the findings that the baseline does not accept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_findings: Option<Vec<String>>,
 }
 
 /// Writes a baseline atomically; replaces an older baseline, but no other file.

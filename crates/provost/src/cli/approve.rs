@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use provost_core::approval::{Approval, LONGEST_SEC};
+use provost_core::approval::{Approval, LONGEST_SEC, Question};
 use provost_core::exit::Exit;
 use provost_engine::query::{self, QuestionView, Stage};
-use serde_json::json;
+use serde::Serialize;
 
 use super::duration::seconds;
 use super::net::Again;
@@ -96,8 +96,19 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
         return resume::take_over(&run_id, &go, reader);
     }
     text += &format!("next: provost resume {run_id}\n");
-    let json = json!({ "run_id": run_id, "approved": approval, "question": state.question() });
-    Ok(Answer::data(json, text))
+    let facts = ApprovedRun {
+        run_id: &run_id,
+        approved: approval,
+        question: state.question(),
+    };
+    Ok(Answer::data(facts, text))
+}
+
+#[derive(Serialize)]
+struct ApprovedRun<'a> {
+    run_id: &'a str,
+    approved: Option<&'a Approval>,
+    question: Option<Question<'a>>,
 }
 
 /// Whether the run has an approval of what was `seen`, is the user's own, and has not ended.

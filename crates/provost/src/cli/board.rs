@@ -337,7 +337,7 @@ fn run_worklog(worklog: &Worklog) -> Result<Answer, Stop> {
     let task_id = payload::read_task(&worklog.task)?;
     let Some(file) = &worklog.append else {
         let (board, _) = BoardSession::find(&worklog.which)?.board()?;
-        return show::log(&board, &task_id);
+        return Ok(show::TaskLog::of(&board, &task_id)?.into());
     };
     let bytes = session::read(file)?;
     let session = BoardSession::find(&worklog.which)?;

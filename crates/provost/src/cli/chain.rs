@@ -19,13 +19,14 @@ use provost_core::object::Oid;
 use provost_core::record::Head;
 use provost_core::verdict::Verdict;
 use provost_engine::chain::{
-    self, Chain, Document, NodeAgents, Ports, Standing, State, Task, report,
+    self, Chain, Document, NodeAgents, Ports, Standing, State, Task,
+    report::{self, ChainReport},
 };
 use provost_engine::drive;
 use provost_engine::opening::{self, Origin as _, RequestedAgent};
 use provost_host::machine;
 use provost_host::origin::GitOrigin;
-use serde_json::json;
+use serde::Serialize;
 
 use super::net::{Again, Net};
 use super::run::references;
@@ -277,8 +278,10 @@ fn refusal(problems: &[Problem]) -> Verdict {
 }
 
 fn answer(id: &str, chain: &Chain, state: &State, directory: &Path) -> Answer {
-    let mut json = report::compose(id, chain, state);
-    json["directory"] = json!(directory);
+    let facts = ChainAnswer {
+        report: ChainReport::of(id, chain, state),
+        directory,
+    };
     let verdict = state.finished.clone();
     let verdict = verdict.unwrap_or_else(|| Verdict::deny(Code::Bug, "it has no verdict"));
     let mut text = format!("{}: {id}, {}\n", report::word(&verdict), verdict.reason);
@@ -309,11 +312,14 @@ fn answer(id: &str, chain: &Chain, state: &State, directory: &Path) -> Answer {
     for step in next {
         text += &format!("next: {step}\n");
     }
-    Answer {
-        exit: verdict.exit(),
-        json,
-        text: neutralise(&text),
-    }
+    Answer::new(verdict.exit(), facts, neutralise(&text))
+}
+
+#[derive(Serialize)]
+struct ChainAnswer<'a> {
+    #[serde(flatten)]
+    report: ChainReport<'a>,
+    directory: &'a Path,
 }
 
 /// The next command for a node: when the chain was accepted, every run lands.

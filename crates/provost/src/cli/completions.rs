@@ -4,9 +4,9 @@ use clap::{Args, ValueEnum};
 use clap_complete::aot::{Shell, generate};
 use clap_mangen::Man;
 use provost_core::code::Code;
-use serde_json::json;
+use serde::Serialize;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answered, Failure, Outcome};
 
 /// Print a completion script for a shell, or a manual page.
 #[derive(Args)]
@@ -47,7 +47,7 @@ pub(super) fn run(completions: &Completions) -> Outcome {
     let mut script = Vec::new();
     generate(shell, &mut super::command(), "provost", &mut script);
     let script = String::from_utf8_lossy(&script).into_owned();
-    Ok(Answer::data(json!({ "script": script }), script))
+    Ok(Script { script }.into())
 }
 
 /// The manual page of one command, or of the program.
@@ -66,6 +66,18 @@ fn manual(name: Option<&str>) -> Outcome {
     let mut page = Vec::new();
     // Writing to memory does not fail.
     let _ = Man::new(command).section("1").render(&mut page);
-    let page = String::from_utf8_lossy(&page).into_owned();
-    Ok(Answer::data(json!({ "script": page }), page))
+    let script = String::from_utf8_lossy(&page).into_owned();
+    Ok(Script { script }.into())
+}
+
+/// A completion script or a manual page.
+#[derive(Serialize)]
+struct Script {
+    script: String,
+}
+
+impl Answered for Script {
+    fn text(&self) -> String {
+        self.script.clone()
+    }
 }

@@ -19,7 +19,7 @@ use provost_engine::query;
 use provost_fs::atomic;
 use provost_host::{clock, ids};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::check::contract::{judge, waiting};
 use super::duration::seconds;
@@ -258,11 +258,20 @@ fn lint(lint: &Lint) -> Outcome {
     };
     let looked = look_for(&value, lint.agent.as_deref(), &bytes)?;
     let text = looked.advice_text();
-    let mut answer = Answer::from(looked.verdict);
-    answer.json["advice"] = json!(looked.advice);
-    answer.json["asks"] = json!(looked.asks);
+    let Looked {
+        verdict,
+        advice,
+        asks,
+    } = looked;
+    let mut answer = Answer::from(verdict).with(Linted { advice, asks });
     answer.text += &text;
     Ok(answer)
+}
+
+#[derive(Serialize)]
+struct Linted {
+    advice: Vec<Misfit>,
+    asks: Vec<Widening>,
 }
 
 fn learn(learn: &Learn) -> Outcome {

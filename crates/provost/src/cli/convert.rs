@@ -7,9 +7,8 @@ use provost_core::code::Code;
 use provost_core::document::{self, Format};
 use provost_core::gate::command::CommandPolicy;
 use provost_core::json;
-use provost_core::verdict::Verdict;
+use provost_core::verdict::{FoundAt, Verdict};
 use provost_formats::convert::{self, Converted, Dialect, Note, Settings};
-use serde_json::json;
 
 use super::snapshot;
 use crate::answer::{Answer, Failure, Outcome};
@@ -109,12 +108,7 @@ fn answer(made: &Converted, to: Dialect, out: Option<&Path>, reader: Reader) -> 
         print_notes("added", &made.given);
     }
     let words = format!("converted to {}", to.words());
-    let verdict = Verdict::allow(words).with(json!({
-        "document": made.document,
-        "lost": made.lost,
-        "given": made.given,
-    }));
-    let mut answer = Answer::from(verdict);
+    let mut answer = Answer::from(Verdict::allow(words).with(made));
     match out {
         Some(out) => snapshot::write(out, &text)?,
         None => answer.text = text,
@@ -141,11 +135,13 @@ fn print_notes(what: &str, notes: &[Note]) {
 
 /// The refusal of a conversion that had to be complete and was not.
 fn lossy(made: &Converted) -> Verdict {
-    let row = |note: &Note| json!({ "path": note.path, "problem": note.reason });
-    let rows: Vec<_> = made.lost.iter().map(row).collect();
+    let rows = made.lost.iter().map(|note| FoundAt {
+        path: &note.path,
+        problem: &note.reason,
+    });
     let first = made.lost.first().map_or("", |note| note.path.as_str());
     let reason = format!("{} places are not carried, `{first}` first", rows.len());
-    Verdict::deny(Code::ContractInvalid, reason).with(json!({ "findings": rows }))
+    Verdict::deny(Code::ContractInvalid, reason).with_findings(rows)
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -11,6 +11,7 @@ mod canary;
 mod screen;
 mod stage;
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
@@ -19,11 +20,11 @@ use provost_core::exit::Exit;
 use provost_core::gate::command::quote;
 use provost_core::tier::Tier;
 use provost_host::sandbox;
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answered, Failure, Outcome};
 use crate::show::Reader;
-use acts::{ACTS, Act, Played};
+use acts::{ACTS, ComparedFacts, Played};
 use screen::Screen;
 use stage::Stage;
 
@@ -53,11 +54,23 @@ pub(super) fn run(demo: &Demo, reader: Reader) -> Outcome {
             return Err(Failure::new(Code::Cancelled, "the demo was cancelled"));
         }
         screen.end(&played);
-        shown.push((act, played));
+        shown.push(ShownAct {
+            act: act.name,
+            title: act.title,
+            does: act.does,
+            word: played.word,
+            outcome: played.outcome,
+            held: played.facts.held(),
+            facts: played.facts,
+        });
     }
-    let kept = demo.keep.then(|| stage.top.clone());
-    let seconds = began.elapsed().as_secs_f32();
-    Ok(answer(&shown, kept.as_deref(), seconds))
+    let shown = ShownDemo {
+        held: shown.iter().all(|act| act.held),
+        acts: shown,
+        directory: demo.keep.then(|| stage.top.clone()),
+        seconds: began.elapsed().as_secs_f32(),
+    };
+    Ok(shown.into())
 }
 
 fn introduction(stage: &Stage) -> [(&'static str, String); 3] {
@@ -75,48 +88,51 @@ fn failed(trouble: &str) -> Played {
         rows: Vec::new(),
         word: "failed",
         outcome: trouble.to_owned(),
-        expected: Value::Null,
-        got: json!({ "trouble": trouble }),
+        facts: ComparedFacts::default().with("trouble", None, Some(trouble)),
     }
 }
 
-fn answer(shown: &[(&Act, Played)], kept: Option<&std::path::Path>, seconds: f32) -> Answer {
-    let held = |played: &Played| played.expected == played.got;
-    let entry = |(act, played): &(&Act, Played)| {
-        json!({ "act": act.name, "title": act.title, "does": act.does, "word": played.word,
-            "outcome": played.outcome, "expected": played.expected, "got": played.got,
-            "held": held(played) })
-    };
-    let wrong: Vec<&str> = shown
-        .iter()
-        .filter(|(_, played)| !held(played))
-        .map(|(act, _)| act.name)
-        .collect();
-    let mut text = if wrong.is_empty() {
-        format!(
-            "\nall {} acts had the expected outcome, in {seconds:.1} s\n",
-            shown.len()
-        )
-    } else {
-        format!("\nunexpected outcome: {}\n", wrong.join(", "))
-    };
-    if let Some(kept) = kept {
-        text += &format!("kept: {}\n", kept.display());
+#[derive(Serialize)]
+struct ShownDemo {
+    held: bool,
+    acts: Vec<ShownAct>,
+    directory: Option<PathBuf>,
+    #[serde(skip)]
+    seconds: f32,
+}
+
+#[derive(Serialize)]
+struct ShownAct {
+    act: &'static str,
+    title: &'static str,
+    does: &'static str,
+    word: &'static str,
+    outcome: String,
+    held: bool,
+    #[serde(flatten)]
+    facts: ComparedFacts,
+}
+
+impl Answered for ShownDemo {
+    fn exit(&self) -> Exit {
+        if self.held { Exit::Yes } else { Exit::No }
     }
-    if wrong.is_empty() {
-        text += "next: provost init, in a repository of your own\n";
-    }
-    Answer {
-        exit: if wrong.is_empty() {
-            Exit::Yes
+
+    fn text(&self) -> String {
+        let (count, seconds) = (self.acts.len(), self.seconds);
+        let mut text = if self.held {
+            format!("\nall {count} acts had the expected outcome, in {seconds:.1} s\n")
         } else {
-            Exit::No
-        },
-        json: json!({
-            "held": wrong.is_empty(),
-            "acts": shown.iter().map(entry).collect::<Vec<_>>(),
-            "directory": kept,
-        }),
-        text,
+            let wrong = self.acts.iter().filter(|act| !act.held);
+            let wrong: Vec<&str> = wrong.map(|act| act.act).collect();
+            format!("\nunexpected outcome: {}\n", wrong.join(", "))
+        };
+        if let Some(kept) = &self.directory {
+            text += &format!("kept: {}\n", kept.display());
+        }
+        if self.held {
+            text += "next: provost init, in a repository of your own\n";
+        }
+        text
     }
 }

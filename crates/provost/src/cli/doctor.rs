@@ -13,9 +13,8 @@ mod places;
 use clap::Args;
 use provost_core::exit::Exit;
 use serde::Serialize;
-use serde_json::json;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Answered};
 use crate::show::neutralise;
 
 /// Check that this machine has what runs need.
@@ -121,41 +120,53 @@ pub(super) fn run(doctor: &Doctor) -> Answer {
     let mut rows = places::programs();
     rows.extend(machine::rows());
     rows.extend(places::directories(doctor.fix));
-    answer(&rows)
+    Checkup::of(rows).into()
 }
 
-fn answer(rows: &[Row]) -> Answer {
-    let count = |state| rows.iter().filter(|row| row.state == state).count();
-    let (missing, open) = (count(State::Missing), count(State::NotEnforced));
-    let width = |row: &Row| row.name.len();
-    let width = rows.iter().map(width).max().unwrap_or_default();
-    let mut text = String::new();
-    for row in rows {
-        let words = row.state.words();
-        text += &neutralise(&format!("{words:12}  {:width$}  {}\n", row.name, row.found));
-        if let Some(remedy) = &row.remedy {
-            text += &neutralise(&format!("{:12}  {:width$}  remedy: {remedy}\n", "", ""));
+#[derive(Serialize)]
+struct Checkup {
+    ready: bool,
+    rows: Vec<Row>,
+}
+
+impl Checkup {
+    fn of(rows: Vec<Row>) -> Self {
+        Self {
+            ready: rows.iter().all(|row| row.state != State::Missing),
+            rows,
         }
     }
-    let elsewhere = rows.iter().any(|row| row.name == places::NO_REPOSITORY);
-    let ready = if elsewhere {
-        "the machine is ready; a run needs a git repository, and here is none"
-    } else {
-        "everything that runs need is here"
-    };
-    text += &match (missing, open) {
-        (0, 0) => format!("{ready}\n"),
-        (0, open) => format!("{ready}; not enforced: {open}\n"),
-        (missing, _) => format!("no run is possible here yet; missing: {missing}\n"),
-    };
-    Answer {
-        exit: if missing == 0 {
-            Exit::Yes
+}
+
+impl Answered for Checkup {
+    fn exit(&self) -> Exit {
+        if self.ready { Exit::Yes } else { Exit::Lacking }
+    }
+
+    fn text(&self) -> String {
+        let rows = &self.rows;
+        let count = |state| rows.iter().filter(|row| row.state == state).count();
+        let width = |row: &Row| row.name.len();
+        let width = rows.iter().map(width).max().unwrap_or_default();
+        let mut text = String::new();
+        for row in rows {
+            let words = row.state.words();
+            text += &neutralise(&format!("{words:12}  {:width$}  {}\n", row.name, row.found));
+            if let Some(remedy) = &row.remedy {
+                text += &neutralise(&format!("{:12}  {:width$}  remedy: {remedy}\n", "", ""));
+            }
+        }
+        let elsewhere = rows.iter().any(|row| row.name == places::NO_REPOSITORY);
+        let ready = if elsewhere {
+            "the machine is ready; a run needs a git repository, and here is none"
         } else {
-            Exit::Lacking
-        },
-        json: json!({ "ready": missing == 0, "rows": rows }),
-        text,
+            "everything that runs need is here"
+        };
+        text + &match (count(State::Missing), count(State::NotEnforced)) {
+            (0, 0) => format!("{ready}\n"),
+            (0, open) => format!("{ready}; not enforced: {open}\n"),
+            (missing, _) => format!("no run is possible here yet; missing: {missing}\n"),
+        }
     }
 }
 
@@ -178,7 +189,7 @@ mod tests {
             ),
         ];
         for (name, rows, exit) in cases {
-            let answer = answer(&rows);
+            let answer = Answer::from(Checkup::of(rows));
             assert_eq!(answer.exit, exit, "{name}");
             assert_eq!(answer.json["ready"], exit == Exit::Yes, "{name}");
         }
@@ -186,11 +197,11 @@ mod tests {
 
     #[test]
     fn a_row_says_what_is_in_the_way_and_what_to_do() {
-        let rows = [
+        let rows = vec![
             Row::ok("git", "2.40"),
             Row::missing("landlock", "version 3").remedy("a newer kernel"),
         ];
-        insta::assert_snapshot!(answer(&rows).text, @r"
+        insta::assert_snapshot!(Checkup::of(rows).text(), @r"
         ok            git       2.40
         missing       landlock  version 3
                                 remedy: a newer kernel

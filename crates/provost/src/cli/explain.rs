@@ -2,9 +2,9 @@
 
 use clap::Args;
 use provost_core::code::Code;
-use serde_json::json;
+use serde::Serialize;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answered, Failure, Outcome};
 
 /// A page of the documentation, inside the program.
 macro_rules! page {
@@ -56,7 +56,7 @@ pub(super) struct Explain {
 
 pub(super) fn run(explain: &Explain) -> Outcome {
     let Some(name) = &explain.code else {
-        return Ok(list());
+        return Ok(CodeList::new().into());
     };
     // The page's name before 0.2.
     let name = if name == "box" { "sandbox" } else { name };
@@ -64,42 +64,97 @@ pub(super) fn run(explain: &Explain) -> Outcome {
         .iter()
         .find(|(page, _)| name.eq_ignore_ascii_case(page));
     if let Some((_, page)) = page {
-        return Ok(Answer::data(json!({ "page": page }), *page));
+        return Ok(Page { code: None, page }.into());
     }
     let code = Code::parse(name).ok_or_else(|| {
         Failure::new(Code::NotFound, format!("there is no code `{name}`"))
             .hint("`provost explain` lists all codes and pages")
     })?;
-    let json = json!({ "code": code, "exit": u8::from(code.exit()), "page": code.page() });
-    Ok(Answer::data(json, code.page()))
+    let page = Page {
+        code: Some(CodeFacts::of(code)),
+        page: code.page(),
+    };
+    Ok(page.into())
 }
 
-fn list() -> Answer {
-    let summary = |code: Code| code.page().lines().nth(2).unwrap_or_default();
-    let width = Code::ALL
-        .iter()
-        .map(|code| code.name().len())
-        .max()
-        .unwrap_or_default();
-    let row = |code: &Code| {
-        format!(
-            "{:width$}  {}  {}\n",
-            code.name(),
-            u8::from(code.exit()),
-            summary(*code)
-        )
-    };
-    let entry = |code: &Code| json!({ "code": code, "exit": u8::from(code.exit()), "summary": summary(*code) });
-    let mut text: String = Code::ALL.iter().map(row).collect();
-    text += "\nPages about topics, by `provost explain NAME`:\n";
-    for (name, page) in PAGES {
-        text += &format!("{name:width$}     {}\n", title(page));
+#[derive(Serialize)]
+struct CodeFacts {
+    code: Code,
+    exit: u8,
+}
+
+impl CodeFacts {
+    fn of(code: Code) -> Self {
+        Self {
+            code,
+            exit: code.exit().into(),
+        }
     }
-    let pages = PAGES
-        .iter()
-        .map(|(name, page)| json!({ "page": name, "summary": title(page) }));
-    let entries = Code::ALL.iter().map(entry).chain(pages);
-    Answer::data(entries.collect(), text)
+}
+
+#[derive(Serialize)]
+struct Page {
+    #[serde(flatten)]
+    code: Option<CodeFacts>,
+    page: &'static str,
+}
+
+impl Answered for Page {
+    fn text(&self) -> String {
+        self.page.to_owned()
+    }
+}
+
+/// What can be explained.
+#[derive(Serialize)]
+struct CodeList(Vec<ListedPage>);
+
+#[derive(Serialize)]
+struct ListedPage {
+    #[serde(flatten)]
+    code: Option<CodeFacts>,
+    /// The name of a page about a topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<&'static str>,
+    summary: &'static str,
+}
+
+impl CodeList {
+    fn new() -> Self {
+        let codes = Code::ALL.iter().map(|code| ListedPage {
+            code: Some(CodeFacts::of(*code)),
+            page: None,
+            summary: code.page().lines().nth(2).unwrap_or_default(),
+        });
+        let pages = PAGES.iter().map(|(name, page)| ListedPage {
+            code: None,
+            page: Some(name),
+            summary: title(page),
+        });
+        Self(codes.chain(pages).collect())
+    }
+}
+
+impl Answered for CodeList {
+    fn text(&self) -> String {
+        let codes = Code::ALL.iter().map(|code| code.name().len());
+        let width = codes.max().unwrap_or_default();
+        let (mut codes, mut pages) = (String::new(), String::new());
+        for ListedPage {
+            code,
+            page,
+            summary,
+        } in &self.0
+        {
+            if let Some(CodeFacts { code, exit }) = code {
+                codes += &format!("{:width$}  {exit}  {summary}\n", code.name());
+            }
+            if let Some(name) = page {
+                pages += &format!("{name:width$}     {summary}\n");
+            }
+        }
+        codes + "\nPages about topics, by `provost explain NAME`:\n" + &pages
+    }
 }
 
 /// The title of a page.

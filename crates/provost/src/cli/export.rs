@@ -4,7 +4,7 @@
 mod packet;
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use provost_core::bundle::key::PublicKey;
@@ -18,10 +18,11 @@ use provost_engine::bundle::verify::{self, Files as _};
 use provost_engine::export::{junit, sarif};
 use provost_engine::why::Why;
 use provost_host::bundle::Directory;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::runs::Which;
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answer, Answered, Failure, Outcome};
 use crate::output;
 use crate::places::Places;
 use crate::show::Reader;
@@ -98,22 +99,49 @@ pub(super) fn run(export: &Export, reader: Reader) -> Outcome {
         Format::Sarif => {
             let why = Why::of(&run.records);
             let why = why.map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
-            let json = sarif::render(&run.state, &why);
+            let json = Answer::data(sarif::render(&run.state, &why), "").json;
             (format!("{json:#}\n").into_bytes(), json)
         }
         Format::Junit => {
             let text = junit::render(&run.state, &|name| run.read(name));
-            let json = json!({ "run_id": run_id, "junit": text });
+            let facts = JunitReport {
+                run_id: &run_id,
+                junit: &text,
+            };
+            let json = Answer::data(facts, "").json;
             (text.into_bytes(), json)
         }
     };
     match &export.out {
         Some(file) => {
             output::write(file, &bytes)?;
-            let json = json!({ "run_id": run_id, "out": file, "sha256": sha256(&bytes) });
-            Ok(Answer::data(json, format!("wrote {}\n", file.display())))
+            let written = ExportedFile {
+                run_id: &run_id,
+                out: file,
+                sha256: sha256(&bytes),
+            };
+            Ok(written.into())
         }
         None => Ok(printed(&bytes, json, reader)),
+    }
+}
+
+#[derive(Serialize)]
+struct JunitReport<'a> {
+    run_id: &'a str,
+    junit: &'a str,
+}
+
+#[derive(Serialize)]
+struct ExportedFile<'a> {
+    run_id: &'a str,
+    out: &'a Path,
+    sha256: String,
+}
+
+impl Answered for ExportedFile<'_> {
+    fn text(&self) -> String {
+        format!("wrote {}\n", self.out.display())
     }
 }
 

@@ -21,9 +21,8 @@ use provost_host::origin::GitOrigin;
 use provost_host::project::dependencies::{self, Dependencies};
 use provost_host::project::{self, Project};
 use serde::Serialize;
-use serde_json::json;
 
-use crate::answer::{Answer, Answered, Failure, Outcome};
+use crate::answer::{Answered, Failure, Outcome};
 use crate::input;
 use crate::places::Places;
 use crate::show::{neutralise, one_line};
@@ -83,15 +82,20 @@ pub(super) fn run(init: &Init) -> Outcome {
     let origin = GitOrigin(&place.repo);
     let policy = origin.policy(&origin.tree(&origin.resolve("HEAD")?)?)?;
     let meant = user_consent::agree(&place, &policy, Some(&init.trust))?;
-    let line = |one: &user_consent::Wanted| format!("agreed: provost.toml {}\n", one.what);
-    let rows = meant
-        .iter()
-        .map(|one| json!({ "what": one.what, "digest": one.digest }));
-    let json = json!({ "agreed": rows.collect::<Vec<_>>() });
-    Ok(Answer::data(
-        json,
-        meant.iter().map(line).collect::<String>(),
-    ))
+    Ok(Agreement { agreed: meant }.into())
+}
+
+/// The parts of the policy that the user has agreed to.
+#[derive(Serialize)]
+struct Agreement {
+    agreed: Vec<user_consent::Wanted>,
+}
+
+impl Answered for Agreement {
+    fn text(&self) -> String {
+        let line = |one: &user_consent::Wanted| format!("agreed: provost.toml {}\n", one.what);
+        self.agreed.iter().map(line).collect()
+    }
 }
 
 fn make() -> Outcome {

@@ -7,9 +7,9 @@ use clap::{Args, Subcommand};
 use provost_core::bundle::key::{self, KeyError, NamedKey};
 use provost_core::code::Code;
 use provost_host::keys::{Keys, KeysError};
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answered, Failure, Outcome};
 use crate::input;
 
 /// The largest file that is read for one public key, in bytes.
@@ -64,36 +64,21 @@ fn create(keys: Keys, new: &New) -> Outcome {
     let here = env::current_dir().map_err(|error| Failure::of(Code::HostFailed, &error))?;
     let keys = keys.outside_repository_around(&here)?;
     let key = keys.create(&new.name)?;
-    let named = key.named();
-    let text = format!(
-        "{named}\nkeyid {}\nkept in {}\n",
-        named.key.id(),
-        keys.directory().display()
-    );
-    let mut json = facts(&named);
-    json["directory"] = json!(keys.directory().display().to_string());
-    Ok(Answer::data(json, text))
+    let created = CreatedKey {
+        key: KeyFacts::of(&key.named()),
+        directory: keys.directory().display().to_string(),
+    };
+    Ok(created.into())
 }
 
 fn show(keys: &Keys) -> Outcome {
     let own = keys.own()?;
-    let trusted = keys.trusted()?;
-    let mut text = match &own {
-        Some(own) => format!("{own}\nkeyid {}\n", own.key.id()),
-        None => "no key yet; `provost key new` creates one, and so does the first run\n".into(),
+    let known = KnownKeys {
+        directory: keys.directory().display().to_string(),
+        own: own.as_ref().map(KeyFacts::of),
+        trusted: keys.trusted()?.iter().map(KeyFacts::of).collect(),
     };
-    let others = trusted
-        .iter()
-        .filter(|key| own.as_ref().is_none_or(|own| own.key != key.key));
-    for key in others {
-        text += &format!("trusted: {key}\n");
-    }
-    let json = json!({
-        "directory": keys.directory().display().to_string(),
-        "own": own.as_ref().map(facts),
-        "trusted": trusted.iter().map(facts).collect::<Vec<_>>(),
-    });
-    Ok(Answer::data(json, text))
+    Ok(known.into())
 }
 
 fn add(keys: &Keys, trust: &Trust) -> Outcome {
@@ -102,19 +87,84 @@ fn add(keys: &Keys, trust: &Trust) -> Outcome {
         let line = format!("{} {name}", key.key);
         key = NamedKey::parse(&line).map_err(|error| wrong(&error))?;
     }
-    let new = keys.trust(&key)?;
-    let text = if new {
-        format!("trusted: {key}\n")
-    } else {
-        format!("already trusted: {key}\n")
+    let added = TrustedKey {
+        new: keys.trust(&key)?,
+        key: KeyFacts::of(&key),
     };
-    let mut json = facts(&key);
-    json["new"] = json!(new);
-    Ok(Answer::data(json, text))
+    Ok(added.into())
 }
 
-fn facts(key: &NamedKey) -> Value {
-    json!({ "key": key.key.to_string(), "keyid": key.key.id(), "name": key.name })
+#[derive(Serialize)]
+struct KeyFacts {
+    key: String,
+    keyid: String,
+    name: String,
+    /// The key with its name, as it is passed on.
+    #[serde(skip)]
+    line: String,
+}
+
+impl KeyFacts {
+    fn of(named: &NamedKey) -> Self {
+        Self {
+            key: named.key.to_string(),
+            keyid: named.key.id(),
+            name: named.name.clone(),
+            line: named.to_string(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct CreatedKey {
+    #[serde(flatten)]
+    key: KeyFacts,
+    directory: String,
+}
+
+impl Answered for CreatedKey {
+    fn text(&self) -> String {
+        let (KeyFacts { line, keyid, .. }, directory) = (&self.key, &self.directory);
+        format!("{line}\nkeyid {keyid}\nkept in {directory}\n")
+    }
+}
+
+#[derive(Serialize)]
+struct KnownKeys {
+    directory: String,
+    own: Option<KeyFacts>,
+    trusted: Vec<KeyFacts>,
+}
+
+impl Answered for KnownKeys {
+    fn text(&self) -> String {
+        let mut text = match &self.own {
+            Some(own) => format!("{}\nkeyid {}\n", own.line, own.keyid),
+            None => {
+                "no key yet; `provost key new` creates one, and so does the first run\n".to_owned()
+            }
+        };
+        let is_own = |key: &&KeyFacts| self.own.as_ref().is_some_and(|own| own.key == key.key);
+        for key in self.trusted.iter().filter(|key| !is_own(key)) {
+            text += &format!("trusted: {}\n", key.line);
+        }
+        text
+    }
+}
+
+#[derive(Serialize)]
+struct TrustedKey {
+    #[serde(flatten)]
+    key: KeyFacts,
+    /// Whether it was not trusted before.
+    new: bool,
+}
+
+impl Answered for TrustedKey {
+    fn text(&self) -> String {
+        let already = if self.new { "" } else { "already " };
+        format!("{already}trusted: {}\n", self.key.line)
+    }
 }
 
 /// Reads a public key from its text or from a file.

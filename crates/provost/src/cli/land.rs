@@ -2,14 +2,14 @@
 
 use clap::Args;
 use provost_core::code::Code;
-use provost_core::exit::Exit;
 use provost_core::gate::command;
+use provost_engine::bundle::after::Landing;
 use provost_engine::land::{Landed, When};
 use provost_engine::query;
-use serde_json::json;
+use serde::Serialize;
 
 use super::net::Again;
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answered, Failure, Outcome};
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::report;
@@ -46,25 +46,39 @@ pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
         Code::RunUnfinished => failure.hint(go_on),
         _ => advised(failure, &run_id, &target.unwrap_or_default()),
     })?;
-    let branch = landing.target.trim_start_matches("refs/heads/");
-    let commit = landing.commit.short();
-    let mut text = match when {
-        When::Now => format!("landed: {branch} is at {commit} ({run_id})\n"),
-        When::Before => format!("landed before: {branch} holds {commit} ({run_id})\n"),
+    let changed = state.as_ref().and_then(query::changed_tests);
+    let landed = LandedRun {
+        landing,
+        run_id,
+        before: when == When::Before,
+        tests: changed.map(|changed| report::changed_tests(&changed.words)),
     };
-    text += &state
-        .as_ref()
-        .and_then(query::changed_tests)
-        .map(|changed| report::changed_tests(&changed.words))
-        .unwrap_or_default();
-    let mut json = json!(landing);
-    json["run_id"] = json!(run_id);
-    json["before"] = json!(when == When::Before);
-    Ok(Answer {
-        exit: Exit::Yes,
-        json,
-        text,
-    })
+    Ok(landed.into())
+}
+
+#[derive(Serialize)]
+struct LandedRun {
+    #[serde(flatten)]
+    landing: Landing,
+    run_id: String,
+    /// Whether it had landed already.
+    before: bool,
+    /// The changed tests, in words.
+    #[serde(skip)]
+    tests: Option<String>,
+}
+
+impl Answered for LandedRun {
+    fn text(&self) -> String {
+        let branch = self.landing.target.trim_start_matches("refs/heads/");
+        let (commit, run_id) = (self.landing.commit.short(), &self.run_id);
+        let text = if self.before {
+            format!("landed before: {branch} holds {commit} ({run_id})\n")
+        } else {
+            format!("landed: {branch} is at {commit} ({run_id})\n")
+        };
+        text + self.tests.as_deref().unwrap_or_default()
+    }
 }
 
 /// The failure of a landing, with the command that helps.

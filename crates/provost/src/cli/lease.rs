@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use provost_core::approval::Person;
 use provost_core::approval::release::Release as Question;
 use provost_core::code::Code;
 use provost_core::lease::Lease as Held;
@@ -11,9 +12,9 @@ use provost_core::record::Head;
 use provost_core::verdict::Verdict;
 use provost_engine::release::{LeaseRelease, release};
 use provost_host::{clock, process_owner};
-use serde_json::json;
+use serde::Serialize;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answer, Answered, Failure, Outcome};
 use crate::places::Places;
 use crate::session::{self, SystemClock};
 use crate::stores::{self, Expected};
@@ -59,9 +60,9 @@ pub(super) fn run(lease: &Lease) -> Outcome {
             // A registry of another user says nothing about the active runs here.
             if place.is_foreign() {
                 let text = "the registry was not made by you, and is not read\n";
-                return Ok(Answer::data(json!([]), text));
+                return Ok(Answer::data([(); 0], text));
             }
-            Ok(list(&live(&place)?))
+            Ok(HeldPaths(live(&place)?).into())
         }
         Lease::Release(order) => {
             let place = Places::find()?;
@@ -81,16 +82,51 @@ fn live(place: &Places) -> Result<Vec<Held>, Failure> {
     Ok(leases)
 }
 
-fn list(live: &[Held]) -> Answer {
-    let mut text = String::new();
-    for lease in live {
-        let (run, pid) = (&lease.run_id, lease.owner.pid);
-        text += &format!("{run}  {}  pid {pid}\n", paths(lease));
+/// The leases that are valid now.
+#[derive(Serialize)]
+struct HeldPaths(Vec<Held>);
+
+impl Answered for HeldPaths {
+    fn text(&self) -> String {
+        let line = |lease: &Held| {
+            let (run, pid) = (&lease.run_id, lease.owner.pid);
+            format!("{run}  {}  pid {pid}\n", paths(lease))
+        };
+        match self.0.as_slice() {
+            [] => "no path is held\n".to_owned(),
+            live => live.iter().map(line).collect(),
+        }
     }
-    if live.is_empty() {
-        text += "no path is held\n";
+}
+
+/// The lease that a run lost.
+#[derive(Serialize)]
+struct LostLease<'a> {
+    run_id: &'a str,
+    digest: &'a str,
+    /// Whether the run still had it.
+    released: bool,
+    by: &'a Person,
+    #[serde(skip)]
+    lease: &'a Held,
+}
+
+impl Answered for LostLease<'_> {
+    fn text(&self) -> String {
+        let run = self.run_id;
+        if self.released {
+            format!("{run} has lost its lease on {}\n", paths(self.lease))
+        } else {
+            format!("{run} had released its lease already\n")
+        }
     }
-    Answer::data(json!(live), text)
+}
+
+/// What a person has to agree to before a lease is taken away.
+#[derive(Serialize)]
+struct ReleaseQuestion<'a> {
+    digest: &'a str,
+    question: &'a Question<'a>,
 }
 
 fn paths(lease: &Held) -> String {
@@ -125,24 +161,27 @@ fn take(place: &Places, live: &[Held], order: &Release) -> Outcome {
         by: &by,
         reason: &order.reason,
     };
-    let was_there = release(ledger.as_mut(), &SystemClock, &wanted, |run_id, fence| {
+    let released = release(ledger.as_mut(), &SystemClock, &wanted, |run_id, fence| {
         registry.release_one(run_id, fence)
     })?;
-    let run = &lease.run_id;
-    let text = if was_there {
-        format!("{run} has lost its lease on {}\n", paths(lease))
-    } else {
-        format!("{run} had released its lease already\n")
+    let lost = LostLease {
+        run_id: &lease.run_id,
+        digest: seen,
+        released,
+        by: &by,
+        lease,
     };
-    let json = json!({ "run_id": run, "digest": seen, "released": was_there, "by": by });
-    Ok(Answer::data(json, text))
+    Ok(lost.into())
 }
 
 /// Shows the lease for a request that does not name its digest.
 fn shown(lease: &Held, question: &Question<'_>) -> Answer {
     let (run, digest) = (&lease.run_id, question.digest());
     let reason = format!("a person has to approve that {run} loses its lease");
-    let details = json!({ "digest": digest, "question": question });
+    let details = ReleaseQuestion {
+        digest: &digest,
+        question,
+    };
     let mut answer = Answer::from(Verdict::deny(Code::ApprovalNeeded, reason).with(details));
     let since = times::length(u64::try_from(clock::now_millis() - lease.granted_at).unwrap_or(0));
     answer.text += &format!(

@@ -3,7 +3,7 @@
 //! The order is publish, work, report, seal. Each stage ends with a signed list of the files so
 //! far, and the next stage first checks the files against it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,11 +24,11 @@ use provost_formats::packet::{
 use provost_host::inventory::{self, Files};
 use provost_host::keys::Keys;
 use provost_host::{clock, ids, packet_commands};
-use serde_json::json;
+use serde::Serialize;
 
 use super::duration::seconds;
 use super::snapshot;
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answer, Answered, Failure, Outcome};
 use crate::output;
 use crate::packet_directory::{NoPacketDirectory, PacketDirectory, Which};
 use crate::places::cache_root;
@@ -153,14 +153,30 @@ fn publish(publish: &Publish) -> Result<Answer, Stop> {
     folder.write(BEFORE, &before.render())?;
     folder.write(TASK_CARD, &card)?;
     sealed(&folder, Stage::Published, &key)?;
-    let files = before.files.len();
-    let place = folder.place.display().to_string();
-    let words = format!(
-        "published {place}: {} recorded before the work",
-        counted(files, "file")
-    );
-    let json = json!({ "packet": place, "files": files, "published_at": task.published_at });
-    Ok(Answer::data(json, words))
+    let published = PublishedPacket {
+        packet: folder.place.display().to_string(),
+        files: before.files.len(),
+        published_at: task.published_at,
+    };
+    Ok(published.into())
+}
+
+#[derive(Serialize)]
+struct PublishedPacket {
+    packet: String,
+    /// How many files were recorded.
+    files: usize,
+    published_at: String,
+}
+
+impl Answered for PublishedPacket {
+    fn text(&self) -> String {
+        let files = counted(self.files, "file");
+        format!(
+            "published {}: {files} recorded before the work",
+            self.packet
+        )
+    }
 }
 
 /// The task that the flags and the contract describe.
@@ -230,32 +246,54 @@ fn report(report: &Report) -> Result<Answer, Stop> {
     );
     folder.write(EXECUTOR_REPORT, &text)?;
     sealed(&folder, Stage::Reported, &key)?;
-    let failed = rows.iter().filter(|row| row.exit_code != 0).count();
-    let mut words = format!("{} changed\n", counted(changed.len(), "file"));
-    for path in &outside {
-        let path = show::one_line(path);
-        words += &format!("warning: `{path}` is outside allowed_paths; the packet will not pass\n");
+    let command = |row: Ran| ReportedCommand {
+        command: row.command,
+        exit_code: row.exit_code,
+    };
+    let reported = ReportedPacket {
+        packet: folder.place.display().to_string(),
+        changed_files: changed,
+        out_of_scope: outside,
+        commands: rows.into_iter().map(command).collect(),
+    };
+    Ok(reported.into())
+}
+
+#[derive(Serialize)]
+struct ReportedPacket {
+    packet: String,
+    changed_files: BTreeSet<String>,
+    out_of_scope: Vec<String>,
+    commands: Vec<ReportedCommand>,
+}
+
+#[derive(Serialize)]
+struct ReportedCommand {
+    command: String,
+    exit_code: i32,
+}
+
+impl Answered for ReportedPacket {
+    fn exit(&self) -> Exit {
+        if self.commands.iter().all(|row| row.exit_code == 0) {
+            Exit::Yes
+        } else {
+            Exit::No
+        }
     }
-    for row in &rows {
-        words += &format!("exit {}: {}\n", row.exit_code, show::one_line(&row.command));
+
+    fn text(&self) -> String {
+        let mut text = format!("{} changed\n", counted(self.changed_files.len(), "file"));
+        for path in &self.out_of_scope {
+            let path = show::one_line(path);
+            text +=
+                &format!("warning: `{path}` is outside allowed_paths; the packet will not pass\n");
+        }
+        for ReportedCommand { command, exit_code } in &self.commands {
+            text += &format!("exit {exit_code}: {}\n", show::one_line(command));
+        }
+        text
     }
-    let codes = rows.iter().map(|row| {
-        json!({
-            "command": row.command, "exit_code": row.exit_code,
-        })
-    });
-    let json = json!({
-        "packet": folder.place.display().to_string(),
-        "changed_files": changed,
-        "out_of_scope": outside,
-        "commands": codes.collect::<Vec<_>>(),
-    });
-    let exit = if failed == 0 { Exit::Yes } else { Exit::No };
-    Ok(Answer {
-        exit,
-        json,
-        text: words,
-    })
 }
 
 /// Runs the acceptance commands on a copy of exactly `files`.
@@ -320,11 +358,30 @@ fn conclude(seal: &SealPacket) -> Result<Answer, Stop> {
     let strict = packet::judge(&judged, Strictness::Strict, None);
     if strict.allow {
         folder.write(SEAL, &envelope)?;
-        let words = format!("sealed {}: pass", folder.place.display());
-        let json = json!({ "packet": folder.place.display().to_string(), "status": "pass" });
-        return Ok(Answer::data(json, words));
+        let packet = folder.place.display().to_string();
+        let status = PacketStatus::Pass;
+        return Ok(SealedPacket { packet, status }.into());
     }
     Err(Stop::Refused(strict))
+}
+
+#[derive(Serialize)]
+struct SealedPacket {
+    packet: String,
+    status: PacketStatus,
+}
+
+/// Only a packet that passes is sealed.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum PacketStatus {
+    Pass,
+}
+
+impl Answered for SealedPacket {
+    fn text(&self) -> String {
+        format!("sealed {}: pass", self.packet)
+    }
 }
 
 /// The packet's directory in the repository, where a packet that is made must lie.

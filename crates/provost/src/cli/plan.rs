@@ -8,11 +8,14 @@ use clap::Args;
 use provost_core::bundle::layout::DRIVER_LOCK;
 use provost_core::code::Code;
 use provost_core::contract::document::Document;
+
 use provost_core::net::credential::Credential;
 use provost_core::path::RepoPath;
+use provost_core::schema::validate::Misfit;
 use provost_core::scope::Scope;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
+use provost_engine::bundle::statement::SealedVerdict;
 use provost_engine::chain::{self, grant};
 use provost_engine::drive;
 use provost_engine::opening::RequestedAgent;
@@ -22,13 +25,14 @@ use provost_fs::atomic;
 use provost_host::machine::{self, Machine};
 use provost_host::origin::GitOrigin;
 use provost_host::{agent, cache, clock, ids, process_owner, workspace as host};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::contract::{Written, look, write};
 use super::duration::seconds;
 use super::net::Net;
 use super::run::workspace;
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answer, Answered, Failure, Outcome};
 use crate::input;
 use crate::output;
 use crate::places::Places;
@@ -182,17 +186,22 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
     let record = place.plans().join(&plan_id);
     let planned = sealed(place, &record, &opened, reader)?;
     let Planned { verdict, made, .. } = planned;
-    let mut answer = match made {
+    let answer = match made {
         None => refused(verdict, reader),
         Some(Made::Contract(document)) => contract(asking, &document, reader)?,
         Some(Made::Chain(document)) => chain(asking, &document, &files, reader)?,
     };
-    answer.json["plan_id"] = json!(plan_id);
-    answer.json["record"] = json!(record);
     if reader == Reader::Person {
         print_message(&format!("record: {}", record.display()));
     }
-    Ok(answer)
+    Ok(answer.with(PlanRecord { plan_id, record }))
+}
+
+/// Where the record of a plan is.
+#[derive(Serialize)]
+struct PlanRecord {
+    plan_id: String,
+    record: PathBuf,
 }
 
 /// The answer of a command whose stdout is a document: a refusal goes to stderr.
@@ -277,10 +286,12 @@ fn contract(asking: &Asking, document: &Document, reader: Reader) -> Outcome {
         if reader == Reader::Person {
             print_message(looked.advice_text().trim_end());
         }
-        let text = format!("{value:#}\n");
-        let json = json!({ "verdict": looked.verdict, "contract": value,
-            "advice": looked.advice });
-        return Ok(Answer::data(json, text));
+        let planned = PlannedContract {
+            verdict: &looked.verdict,
+            contract: &value,
+            advice: &looked.advice,
+        };
+        return Ok(planned.into());
     };
     write(file, document)?;
     let (place, worker) = (file.display(), asking.worker());
@@ -292,6 +303,27 @@ fn contract(asking: &Asking, document: &Document, reader: Reader) -> Outcome {
         words: format!("wrote {place}; nothing was run\nnext: provost run -f {place}{worker}\n"),
     };
     Ok(written.into())
+}
+
+#[derive(Serialize)]
+struct PlannedContract<'a> {
+    verdict: &'a Verdict,
+    contract: &'a Value,
+    advice: &'a [Misfit],
+}
+
+impl Answered for PlannedContract<'_> {
+    fn text(&self) -> String {
+        format!("{:#}\n", self.contract)
+    }
+}
+
+#[derive(Serialize)]
+struct PlannedChain<'a> {
+    verdict: SealedVerdict,
+    chain: &'a Value,
+    out: Option<&'a Path>,
+    gaps: &'a [RepoPath],
 }
 
 /// The answer with a chain.
@@ -313,15 +345,22 @@ fn chain(
     let children: Vec<&Scope> = children.iter().collect();
     let gaps = grant::gaps(&whole, &children, files.iter());
     let value = serde_json::to_value(document).unwrap_or_default();
-    let json = json!({ "verdict": { "allow": true, "code": Code::Ok }, "chain": value,
-        "out": asking.out, "gaps": gaps });
+    let planned = PlannedChain {
+        verdict: SealedVerdict {
+            allow: true,
+            code: Code::Ok,
+        },
+        chain: &value,
+        out: asking.out.as_deref(),
+        gaps: &gaps,
+    };
     let notes = notes(&gaps);
     let text = format!("{value:#}\n");
     let Some(file) = &asking.out else {
         if reader == Reader::Person {
             print_message(notes.trim_end());
         }
-        return Ok(Answer::data(json, text));
+        return Ok(Answer::data(planned, text));
     };
     output::unlinked(file)?;
     atomic::create(file, text.as_bytes(), 0o666)
@@ -332,7 +371,7 @@ fn chain(
         counted(document.nodes.len(), "part"),
         asking.worker()
     );
-    Ok(Answer::data(json, words))
+    Ok(Answer::data(planned, words))
 }
 
 /// The most paths of a gap that the text output lists.

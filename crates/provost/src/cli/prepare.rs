@@ -10,9 +10,9 @@ use provost_engine::ports::{Control, Observer as _, ObserverChoice, Progress, Wa
 use provost_host::cache;
 use provost_host::machine::Machine;
 use provost_host::origin::GitOrigin;
-use serde_json::json;
+use serde::Serialize;
 
-use crate::answer::{Answer, Outcome};
+use crate::answer::{Answered, Outcome};
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::show::Reader;
@@ -43,8 +43,7 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
     let policy = origin.policy(&tree)?;
     let (steps, limits, loopback) = (policy.prepare, policy.limits, !policy.loopback_off);
     if steps.is_empty() {
-        let text = "provost.toml of that commit has no step to prepare\n";
-        return Ok(Answer::data(json!({ "layers": [] }), text.to_owned()));
+        return Ok(PreparedLayers { layers: Vec::new() }.into());
     }
     user_consent::to_prepare(&place, &steps)?;
     place.prepare()?;
@@ -62,7 +61,21 @@ pub(super) fn run(prepare: &Prepare, reader: Reader) -> Outcome {
     let ready = machine.ready(&plan, &mut progress);
     progress.0.clear();
     let layers = ready?.layered;
-    Ok(Answer::data(json!({ "layers": layers }), text(&layers)))
+    Ok(PreparedLayers { layers }.into())
+}
+
+#[derive(Serialize)]
+struct PreparedLayers {
+    layers: Vec<Layered>,
+}
+
+impl Answered for PreparedLayers {
+    fn text(&self) -> String {
+        match self.layers.as_slice() {
+            [] => "provost.toml of that commit has no step to prepare\n".to_owned(),
+            layers => text(layers),
+        }
+    }
 }
 
 fn text(layers: &[Layered]) -> String {

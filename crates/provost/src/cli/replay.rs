@@ -9,9 +9,10 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::wording::counted;
 use provost_engine::replay::{Reexecuted, Rehydrated};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answered, Failure, Outcome};
 use crate::output;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
@@ -61,44 +62,51 @@ pub(super) fn run(again: &Again, reader: Reader) -> Outcome {
         Places::look()?
     };
     let run_id = place.find_run(&again.which.run)?;
-    let (report, json, words) = if again.reexec {
+    let replayed = if again.reexec {
         let mut observer = ProgressObserver::new(reader == Reader::Program);
         let done = session::reexecute(place, &run_id, &mut observer);
         observer.clear();
         let Reexecuted { report, replay } = done?;
-        let words = format!("  report   {}\n", replay.report);
-        let mut json = json!(report);
-        json["report"] = json!(replay.report);
-        (report, json, words)
+        let done = ReplayWork::Repeated {
+            report: replay.report,
+        };
+        Replayed { report, done }
     } else {
         let Rehydrated {
             built,
             measured,
             report,
         } = session::rehydrate(place, &run_id, &keys()?)?;
-        let words = format!(
-            "  built    {}\n  measured {}, taken as they are\n",
-            counted(built.len(), "file"),
-            counted(measured.len(), "file")
-        );
-        let mut json = json!(report);
-        json["built"] = json!(built);
-        json["measured"] = json!(measured);
-        (report, json, words)
+        let done = ReplayWork::Rebuilt { built, measured };
+        Replayed { report, done }
     };
     if let Some(file) = &again.out {
-        write(file, &report)?;
+        write(file, &replayed.report)?;
     }
-    let exit = if report.hard_equal_pass {
-        Exit::Yes
-    } else {
-        Code::ReplayDiffers.exit()
-    };
-    Ok(Answer {
-        exit,
-        json,
-        text: text(&report, &words),
-    })
+    Ok(replayed.into())
+}
+
+#[derive(Serialize)]
+struct Replayed {
+    #[serde(flatten)]
+    report: ReexecReport,
+    #[serde(flatten)]
+    done: ReplayWork,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ReplayWork {
+    Repeated {
+        /// The file of the report, in the bundle.
+        report: String,
+    },
+    Rebuilt {
+        /// The files that were computed again.
+        built: Vec<String>,
+        /// The files that only the run itself could measure.
+        measured: Vec<String>,
+    },
 }
 
 /// The keys whose seals are trusted here.
@@ -108,38 +116,56 @@ fn keys() -> Result<Vec<PublicKey>, Failure> {
 }
 
 fn write(file: &Path, report: &ReexecReport) -> Result<(), Failure> {
-    let text = format!("{:#}\n", json!(report));
-    output::write(file, text.as_bytes())
+    let value = serde_json::to_value(report).unwrap_or_default();
+    output::write(file, format!("{value:#}\n").as_bytes())
 }
 
-fn text(report: &ReexecReport, words: &str) -> String {
-    let mut text = if report.hard_equal_pass {
-        format!("equal: {}\n", report.run_id)
-    } else {
-        let count = counted(report.hard_diffs.len() + report.errors.len(), "thing");
-        format!(
-            "differs[{}]: {count} that must be equal\n",
-            Code::ReplayDiffers
-        )
-    };
-    for difference in report.hard_diffs.iter().take(MOST_SHOWN) {
-        text += &format!("  {}\n", said(difference));
+impl Answered for Replayed {
+    fn exit(&self) -> Exit {
+        if self.report.hard_equal_pass {
+            Exit::Yes
+        } else {
+            Code::ReplayDiffers.exit()
+        }
     }
-    for error in report.errors.iter().take(MOST_SHOWN) {
-        text += &format!("  not compared: {}\n", one_line(error));
+
+    fn text(&self) -> String {
+        let report = &self.report;
+        let mut text = if report.hard_equal_pass {
+            format!("equal: {}\n", report.run_id)
+        } else {
+            let count = counted(report.hard_diffs.len() + report.errors.len(), "thing");
+            format!(
+                "differs[{}]: {count} that must be equal\n",
+                Code::ReplayDiffers
+            )
+        };
+        for difference in report.hard_diffs.iter().take(MOST_SHOWN) {
+            text += &format!("  {}\n", said(difference));
+        }
+        for error in report.errors.iter().take(MOST_SHOWN) {
+            text += &format!("  not compared: {}\n", one_line(error));
+        }
+        if !report.soft_diffs.is_empty() {
+            let count = counted(report.soft_diffs.len(), "difference");
+            text += &format!("  and {count} that may differ between machines\n");
+        }
+        for difference in report.soft_diffs.iter().take(MOST_SHOWN) {
+            text += &format!("    {}\n", said(difference));
+        }
+        text += &match &self.done {
+            ReplayWork::Repeated { report } => format!("  report   {report}\n"),
+            ReplayWork::Rebuilt { built, measured } => format!(
+                "  built    {}\n  measured {}, taken as they are\n",
+                counted(built.len(), "file"),
+                counted(measured.len(), "file")
+            ),
+        };
+        if !report.hard_equal_pass {
+            text += &format!("hint: provost explain {}\n", Code::ReplayDiffers);
+        }
+        text
     }
-    if !report.soft_diffs.is_empty() {
-        let count = counted(report.soft_diffs.len(), "difference");
-        text += &format!("  and {count} that may differ between machines\n");
-    }
-    for difference in report.soft_diffs.iter().take(MOST_SHOWN) {
-        text += &format!("    {}\n", said(difference));
-    }
-    text += words;
-    if !report.hard_equal_pass {
-        text += &format!("hint: provost explain {}\n", Code::ReplayDiffers);
-    }
-    text
 }
 
 fn said(difference: &Difference) -> String {

@@ -7,7 +7,7 @@ use provost_core::net::credential::Credential;
 use provost_core::wording::counted;
 use provost_engine::query::{self, RunArchive as _, Stage, Surroundings};
 use provost_host::cancel_request::CancelRequest;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::cancel;
 use super::net::Again;
@@ -144,7 +144,7 @@ fn nothing_to_resume(left: &[(usize, &str)]) -> Answer {
         text += &format!("; {} {what}", counted(*number, "run"));
     }
     text += "\n";
-    Answer::data(json!([]), text)
+    Answer::data([(); 0], text)
 }
 
 /// Takes over the run `run_id`, and drives it as far as `go` says.

@@ -11,7 +11,6 @@ use provost_engine::query::{
     self, DiffView, RunStatus, RunSummary, Stage, StatusView, Surroundings,
 };
 use provost_host::{clock, process_owner};
-use serde_json::json;
 
 use super::change;
 use super::run::refused;
@@ -41,7 +40,7 @@ pub(super) fn list() -> Outcome {
         rows if foreign > 0 => table(rows) + &place.foreign_note(foreign),
         rows => table(rows),
     };
-    Ok(Answer::data(json!(rows), text))
+    Ok(Answer::data(rows, text))
 }
 
 /// The usual width of an outcome.
@@ -120,7 +119,7 @@ pub(super) fn diff(which: &Which) -> Outcome {
         patch.or_else(|error| sealed().map_err(|_| Failure::of(Code::GitFailed, &error)))?;
     let patch = String::from_utf8_lossy(&patch).into_owned();
     let text = neutralise(&patch);
-    Ok(Answer::data(json!(DiffView { run_id, patch }), text))
+    Ok(Answer::data(DiffView { run_id, patch }, text))
 }
 
 /// Shows runs that have not ended.
@@ -170,7 +169,7 @@ pub(super) fn status() -> Outcome {
         }),
         foreign,
     };
-    Ok(Answer::data(json!(view), neutralise(&text)))
+    Ok(Answer::data(view, neutralise(&text)))
 }
 
 /// The commands that continue the open runs of this user.

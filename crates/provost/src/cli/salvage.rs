@@ -7,9 +7,9 @@ use provost_core::run::refs::KEPT;
 use provost_engine::query;
 use provost_host::git::{Expected, GitError};
 use provost_host::kept_work::{self, KeptWork};
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answered, Failure, Outcome};
 use crate::places::Places;
 use crate::show::headline;
 
@@ -43,38 +43,78 @@ pub(super) fn run(salvage: &Salvage) -> Outcome {
 }
 
 fn list(place: &Places) -> Outcome {
-    let mut text = String::new();
-    let mut rows = Vec::new();
-    for kept in kept_work::unlanded(&place.repo, place)? {
-        let run_id = kept.run_id();
-        let state = query::state(place, run_id).ok();
-        let word = match state.as_ref().and_then(|state| state.finished.as_ref()) {
+    let row = |kept: KeptWork| {
+        let run_id = kept.run_id().to_owned();
+        let state = query::state(place, &run_id).ok();
+        let outcome = match state.as_ref().and_then(|state| state.finished.as_ref()) {
             // Another attempt was accepted, not this one.
             Some(verdict) if verdict.allow && kept.is_salvaged() => "ATTEMPT_LOST",
             Some(verdict) if verdict.allow => "ACCEPTED",
             Some(verdict) => verdict.code.name(),
             None => "UNFINISHED",
         };
-        let objective = state
-            .as_ref()
-            .map(|state| state.opened.contract.inputs.spec.as_str());
-        let start = format!("{}  {}  {word:22}  ", kept.commit.short(), kept.name);
-        let column = start.chars().count();
-        text += &format!(
-            "{start}{}\n",
-            headline(objective.unwrap_or_default(), column)
-        );
-        rows.push(
-            json!({ "ref": kept.name, "commit": kept.commit, "run_id": run_id,
-            "outcome": word, "objective": objective }),
-        );
+        SalvagedWork {
+            name: kept.name,
+            commit: kept.commit,
+            run_id,
+            outcome,
+            objective: state.map(|state| state.opened.contract.inputs.spec),
+        }
+    };
+    let rows = kept_work::unlanded(&place.repo, place)?.into_iter().map(row);
+    Ok(SalvagedList(rows.collect()).into())
+}
+
+#[derive(Serialize)]
+struct SalvagedList(Vec<SalvagedWork>);
+
+#[derive(Serialize)]
+struct SalvagedWork {
+    #[serde(rename = "ref")]
+    name: String,
+    commit: Oid,
+    run_id: String,
+    outcome: &'static str,
+    objective: Option<String>,
+}
+
+impl Answered for SalvagedList {
+    fn text(&self) -> String {
+        let line = |row: &SalvagedWork| {
+            let start = format!("{}  {}  {:22}  ", row.commit.short(), row.name, row.outcome);
+            let objective = row.objective.as_deref().unwrap_or_default();
+            let objective = headline(objective, start.chars().count());
+            format!("{start}{objective}\n")
+        };
+        match self.0.as_slice() {
+            [] => "nothing is kept\n".to_owned(),
+            rows => {
+                rows.iter().map(line).collect::<String>() + "next: provost salvage restore RUN\n"
+            }
+        }
     }
-    if rows.is_empty() {
-        text += "nothing is kept\n";
-    } else {
-        text += "next: provost salvage restore RUN\n";
+}
+
+#[derive(Serialize)]
+struct RestoredWork {
+    restored: Vec<RestoredBranch>,
+}
+
+#[derive(Serialize)]
+struct RestoredBranch {
+    branch: String,
+    commit: Oid,
+    from: String,
+}
+
+impl Answered for RestoredWork {
+    fn text(&self) -> String {
+        let lines = |RestoredBranch { branch, commit, .. }: &RestoredBranch| {
+            let commit = commit.short();
+            format!("branch {branch} is at {commit}\nnext: git diff HEAD...{branch}\n")
+        };
+        self.restored.iter().map(lines).collect()
     }
-    Ok(Answer::data(Value::Array(rows), text))
 }
 
 /// Restores all kept work of a run, or of one ref, to branches.
@@ -96,17 +136,18 @@ fn put_back(place: &Places, run: &str) -> Outcome {
             Failure::new(Code::NotFound, reason).hint("`provost salvage list` shows what there is")
         );
     }
-    let mut text = String::new();
-    let mut rows = Vec::new();
-    for KeptWork { name, commit } in &kept {
+    let mut restored = Vec::new();
+    for KeptWork { name, commit } in kept {
         let tail = name.trim_start_matches(KEPT).replace('/', "-");
         let branch = format!("provost/salvage-{tail}");
-        restore(place, &branch, commit)?;
-        text += &format!("branch {branch} is at {}\n", commit.short());
-        text += &format!("next: git diff HEAD...{branch}\n");
-        rows.push(json!({ "branch": branch, "commit": commit, "from": name }));
+        restore(place, &branch, &commit)?;
+        restored.push(RestoredBranch {
+            branch,
+            commit,
+            from: name,
+        });
     }
-    Ok(Answer::data(json!({ "restored": rows }), text))
+    Ok(RestoredWork { restored }.into())
 }
 
 /// Creates `branch`; an existing one with another commit is left alone.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_core::net::traffic::Traffic;
 use provost_core::size;
 use provost_core::tier::Tier;
 use provost_engine::opening::Origin as _;
@@ -19,13 +20,13 @@ use provost_host::origin::GitOrigin;
 use provost_host::sandbox::{
     self, Command, Control, Ended, How, LauncherProgram, Network, Profile, SandboxError, Stdin,
 };
-use serde_json::json;
+use serde::Serialize;
 use signal_hook::consts::SIGINT;
 
 use super::duration::seconds;
 use super::limits::Limits;
 use super::net::Net;
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answer, Answered, Failure, Outcome};
 use crate::places::Places;
 use crate::show::{Reader, print_message};
 use crate::traffic;
@@ -158,10 +159,19 @@ fn in_a_sandbox(sandboxed: SandboxCommand) -> Outcome {
     };
     let ended = running.wait(&mut follow);
     shown.copy(&command);
-    let mut answer = outcome("provost sandbox", &profile, ended)?;
-    answer.json["tier"] = json!(profile.tier);
-    answer.json["holes"] = profile.holes().iter().map(|hole| hole.words).collect();
-    Ok(answer)
+    let command = SandboxedCommand::of("provost sandbox", &profile, ended)?;
+    let tier = TierFacts {
+        tier: profile.tier,
+        holes: profile.holes().iter().map(|hole| hole.words).collect(),
+    };
+    Ok(Answer::from(command).with(tier))
+}
+
+/// The sandbox of a command.
+#[derive(Serialize)]
+struct TierFacts {
+    tier: Tier,
+    holes: Vec<&'static str>,
 }
 
 /// Whether the policy of the repository around this directory turns loopback off.
@@ -184,18 +194,61 @@ fn places(
     paths.iter().map(|path| place(path)).collect()
 }
 
-/// The answer about a command that `who` ran in a sandbox.
-pub(super) fn outcome(who: &str, profile: &Profile, ended: Result<Ended, SandboxError>) -> Outcome {
-    let ended = match ended {
-        Err(error) if error.is_exec() => return Ok(not_started(who, &error)),
-        ended => ended?,
-    };
-    for line in traffic::lines(&ended.network) {
-        print_message(&format!("{who}: network: {line}"));
+/// A command that ran in a sandbox, or could not be executed there.
+#[derive(Serialize)]
+pub(super) struct SandboxedCommand {
+    #[serde(flatten)]
+    end: CommandEnd,
+    /// The exit status of this program.
+    status: u8,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum CommandEnd {
+    Ended { how: How, network: Vec<Traffic> },
+    NotStarted { how: NotStarted, reason: String },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum NotStarted {
+    NotStarted,
+}
+
+impl Answered for SandboxedCommand {
+    /// Stdout belongs to the command.
+    fn text(&self) -> String {
+        String::new()
     }
-    let mut answer = answer(who, ended.how, &profile.limits);
-    answer.json["network"] = json!(ended.network);
-    Ok(answer)
+
+    fn exit(&self) -> Exit {
+        Exit::Of(self.status)
+    }
+}
+
+impl SandboxedCommand {
+    /// The command that `who` ran; how it ended is printed on stderr.
+    pub(super) fn of(
+        who: &str,
+        profile: &Profile,
+        ended: Result<Ended, SandboxError>,
+    ) -> Result<Self, Failure> {
+        let ended = match ended {
+            Err(error) if error.is_exec() => return Ok(not_started(who, &error)),
+            ended => ended?,
+        };
+        for line in traffic::lines(&ended.network) {
+            print_message(&format!("{who}: network: {line}"));
+        }
+        let (status, words) = status(ended.how, &profile.limits);
+        if let Some(words) = words {
+            print_message(&format!("{who}: the command {words}"));
+        }
+        let (how, network) = (ended.how, ended.network);
+        let end = CommandEnd::Ended { how, network };
+        Ok(Self { end, status })
+    }
 }
 
 /// The exit statuses of `timeout` and of shells for a command that was ended.
@@ -206,9 +259,10 @@ const NOT_FOUND: u8 = 127;
 const ENOENT: i32 = rustix::io::Errno::NOENT.raw_os_error();
 const SIGNALLED: i32 = 128;
 
-fn answer(who: &str, how: How, limits: &sandbox::Limits) -> Answer {
+/// The exit status after a command that ended like this, and what ended it.
+fn status(how: How, limits: &sandbox::Limits) -> (u8, Option<String>) {
     let byte = |status: i32| u8::try_from(status).unwrap_or(u8::MAX);
-    let (status, words) = match how {
+    match how {
         How::Exited(status) => (byte(status), None),
         How::Signalled(signal) => (
             byte(SIGNALLED + signal),
@@ -240,31 +294,20 @@ fn answer(who: &str, how: How, limits: &sandbox::Limits) -> Answer {
         ),
         How::NoProgress => (TOO_LONG, Some("made no progress and was ended".to_owned())),
         How::Cancelled => (byte(SIGNALLED + SIGINT), Some("was cancelled".to_owned())),
-    };
-    // Stdout belongs to the command.
-    if let Some(words) = words {
-        print_message(&format!("{who}: the command {words}"));
-    }
-    Answer {
-        exit: Exit::Of(status),
-        json: json!({ "how": how, "status": status }),
-        text: String::new(),
     }
 }
 
-/// The answer about a program that could not be executed in its sandbox.
-fn not_started(who: &str, error: &SandboxError) -> Answer {
+/// A program that could not be executed in its sandbox.
+fn not_started(who: &str, error: &SandboxError) -> SandboxedCommand {
     let (status, reason) = match error {
         SandboxError::Start { errno, hint, .. } if *errno == ENOENT => (NOT_FOUND, hint.clone()),
         SandboxError::Start { hint, .. } => (NOT_RUNNABLE, hint.clone()),
         other => (NOT_RUNNABLE, other.to_string()),
     };
     print_message(&format!("{who}: {}", error.exec_words().trim_end()));
-    Answer {
-        exit: Exit::Of(status),
-        json: json!({ "how": "not_started", "status": status, "reason": reason }),
-        text: String::new(),
-    }
+    let how = NotStarted::NotStarted;
+    let end = CommandEnd::NotStarted { how, reason };
+    SandboxedCommand { end, status }
 }
 
 /// A private directory for the streams, removed after the command.

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use provost_core::code::Code;
-use serde_json::json;
+use serde::Serialize;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answer, Answered, Failure, Outcome};
 
 #[cfg(not(feature = "formats"))]
 use provost_core::schema;
@@ -19,12 +19,23 @@ pub(super) struct Schema {
 
 pub(super) fn run(schema: &Schema) -> Outcome {
     let Some(name) = &schema.name else {
-        let names: Vec<&str> = schema::formats().map(|format| format.name).collect();
-        return Ok(Answer::data(json!({ "schemas": names }), names.join("\n")));
+        let schemas = schema::formats().map(|format| format.name).collect();
+        return Ok(SchemaNames { schemas }.into());
     };
     let Some(format) = schema::find(name) else {
         let reason = format!("there is no schema `{name}`");
         return Err(Failure::new(Code::NotFound, reason).hint("`provost schema` lists them"));
     };
     Ok(Answer::data(format.schema(), format.text()))
+}
+
+#[derive(Serialize)]
+struct SchemaNames {
+    schemas: Vec<&'static str>,
+}
+
+impl Answered for SchemaNames {
+    fn text(&self) -> String {
+        self.schemas.join("\n")
+    }
 }

@@ -17,7 +17,7 @@ use provost_host::sandbox::{Command, Control, Ended, LauncherProgram, Stdin, Ter
 use rustix::termios::{self, OptionalActions, Termios};
 
 use super::prepare::PrepareProgress;
-use super::sandbox::{self, Scratch, Shown};
+use super::sandbox::{self, SandboxedCommand, Scratch, Shown};
 use crate::answer::{Failure, Outcome};
 use crate::places::Places;
 use crate::session;
@@ -99,7 +99,7 @@ fn enter(visit: &SandboxShell, shell: &Shell, state: &State) -> Outcome {
     let mut follow = || shown.copy(&command);
     let ended = follow_sandbox(visit, &command, &mut follow);
     shown.copy(&command);
-    sandbox::outcome("provost shell", &visit.profile, ended)
+    Ok(SandboxedCommand::of("provost shell", &visit.profile, ended)?.into())
 }
 
 fn follow_sandbox(
@@ -136,7 +136,7 @@ fn at_terminal(visit: &SandboxShell, scratch: &Scratch) -> Outcome {
     let ended = follow_sandbox(visit, &command, &mut || fit(near));
     // The other end is closed with the sandbox, and then no output is left.
     let _ = screen.join();
-    sandbox::outcome("provost shell", &visit.profile, ended)
+    Ok(SandboxedCommand::of("provost shell", &visit.profile, ended)?.into())
 }
 
 /// Copies from `from` to `to` until the end.

@@ -17,9 +17,9 @@ use provost_core::code::Code;
 use provost_core::wording::counted;
 use provost_host::snapshot::{Snapshot, SnapshotError};
 use rustix::fs::OFlags;
-use serde_json::json;
+use serde::Serialize;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answered, Failure, Outcome};
 use crate::output;
 
 #[derive(Args)]
@@ -76,14 +76,26 @@ fn record_control(control: &Path, out: &Path) -> Outcome {
         Failure::of(code, &error)
     })?;
     write(out, &format!("{:#}\n", snapshot.render()))?;
-    let (files, refs) = (snapshot.files.len(), snapshot.refs.all.len());
-    let json = json!({ "out": out.display().to_string(), "files": files, "refs": refs });
-    let words = format!(
-        "recorded {} and {}",
-        counted(files, "control file"),
-        counted(refs, "ref")
-    );
-    Ok(Answer::data(json, words))
+    let recorded = RecordedControl {
+        out: out.display().to_string(),
+        files: snapshot.files.len(),
+        refs: snapshot.refs.all.len(),
+    };
+    Ok(recorded.into())
+}
+
+#[derive(Serialize)]
+struct RecordedControl {
+    out: String,
+    files: usize,
+    refs: usize,
+}
+
+impl Answered for RecordedControl {
+    fn text(&self) -> String {
+        let files = counted(self.files, "control file");
+        format!("recorded {files} and {}", counted(self.refs, "ref"))
+    }
 }
 
 pub(super) fn write(out: &Path, text: &str) -> Result<(), Failure> {

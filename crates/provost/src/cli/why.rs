@@ -11,7 +11,7 @@ use provost_core::run::fact::ContractSource;
 use provost_core::wording::counted;
 use provost_engine::query::{self, ContractLines, RunArchive as _, Stage, WhyView};
 use provost_engine::why::{Clause, Edit, Row, Why, Widening};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::run::refused;
 use super::runs::Which;
@@ -48,7 +48,7 @@ pub(super) fn run(asked: &Asked) -> Outcome {
     let source = contract_lines(&place, &run_id, opened.contract_source.as_ref());
     let own = query::is_own(&place, &run_id);
     let view = WhyView::of(why, &source, opened.typed, own);
-    let mut answer = Answer::data(json!(view), text(&view));
+    let mut answer = Answer::data(&view, text(&view));
     if !own {
         answer.text +=
             "note: you did not begin this run on this machine; provost explain RUN_FOREIGN\n";

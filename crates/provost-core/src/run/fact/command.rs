@@ -7,20 +7,22 @@ use crate::object::Oid;
 use crate::path::RawPath;
 use crate::tally::Tally;
 use crate::time;
+use crate::words;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Side {
-    /// The tree the work started from.
-    Base,
-    /// The tree that would land.
-    Candidate,
-    /// The merge of that tree with a target that moved after the seal.
-    Merged,
-    /// The tree that would land, with the test files of the base.
-    OldTests,
-    /// The tree the work started from, with the test files that would land.
-    NewTests,
+words! {
+    #[derive(PartialOrd, Ord, Deserialize)]
+    pub enum Side {
+        /// The tree the work started from.
+        Base = "base",
+        /// The tree that would land.
+        Candidate = "candidate",
+        /// The merge of that tree with a target that moved after the seal.
+        Merged = "merged",
+        /// The tree that would land, with the test files of the base.
+        OldTests = "old_tests",
+        /// The tree the work started from, with the test files that would land.
+        NewTests = "new_tests",
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

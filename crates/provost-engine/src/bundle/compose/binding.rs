@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-
 use provost_core::agent::Adapter;
 use provost_core::bundle::report::{
     Binding, BindingAuthority, BindingSource, BindingStatus, ExecutionAuthority, McpBundle,
@@ -98,25 +96,6 @@ fn runtime(state: &State) -> Binding {
     }
 }
 
-/// The forbidden actions of the contract, and how often the agent's tool calls matched them. The
-/// actions inside a shell command are not visible.
-pub(super) fn forbidden(state: &State) -> Option<Value> {
-    let declared = &state.opened.contract.forbidden_actions;
-    if declared.is_empty() {
-        return None;
-    }
-    let past = state.past.iter().filter_map(|past| past.agent.as_ref());
-    let claims = past
-        .chain(&state.agent)
-        .filter_map(|agent| agent.claims.as_ref());
-    let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
-    for (action, count) in claims.flat_map(|claims| &claims.sum.forbidden) {
-        *seen.entry(action).or_default() += count;
-    }
-    let observed = state.opened.adapted.is_some();
-    Some(json!({ "declared": declared, "observed": observed, "seen": seen }))
-}
-
 macro_rules! files {
     ($($name:literal)+) => {
         /// The schemas as they are shipped; generating them takes longer than the rest of a
@@ -146,9 +125,9 @@ files! {
 }
 
 /// The digest of every schema of this version, by name.
-pub(super) fn schemas() -> Value {
-    let digest = |(name, text): &(&str, &str)| ((*name).to_owned(), json!(sha256(text.as_bytes())));
-    Value::Object(FILES.iter().map(digest).collect())
+pub(super) fn schemas() -> BTreeMap<&'static str, String> {
+    let digest = |(name, text): &(&'static str, &str)| (*name, sha256(text.as_bytes()));
+    FILES.iter().map(digest).collect()
 }
 
 #[cfg(test)]
@@ -159,12 +138,7 @@ mod tests {
     #[test]
     fn every_schema_is_listed_as_it_is_made() {
         let made = FORMATS.iter();
-        let made = made.map(|format| {
-            (
-                format.name.to_owned(),
-                json!(sha256(format.text().as_bytes())),
-            )
-        });
-        assert_eq!(schemas(), Value::Object(made.collect()));
+        let made = made.map(|format| (format.name, sha256(format.text().as_bytes())));
+        assert_eq!(schemas(), made.collect());
     }
 }

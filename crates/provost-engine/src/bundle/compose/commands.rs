@@ -1,11 +1,8 @@
 //! The acceptance commands in the form of the reports.
 
-use serde_json::{Value, json};
-
 use provost_core::bundle::report::{ArtifactRef, BadShape, CommandResult};
 use provost_core::contract::Contract;
 use provost_core::run::fact::{CommandRun, Ending, Stream, TestRun};
-use provost_core::run::judge::render_ending;
 
 /// The exit code for a report, which has no other field for how a command ended.
 fn exit_code(ending: Ending) -> i64 {
@@ -63,33 +60,8 @@ pub(super) fn results(run: &TestRun, contract: &Contract) -> Result<Vec<CommandR
     run.commands.iter().zip(&contract.tests).map(one).collect()
 }
 
-/// How many tests each command ran; `null` if its output does not say.
-pub(super) fn tallies(run: &TestRun) -> Value {
-    let row = |ran: &CommandRun| json!({ "name": ran.name, "tests": ran.tally });
-    run.commands.iter().map(row).collect()
-}
-
-/// When each command started and how long it took, where measured.
-pub(super) fn times(run: &TestRun) -> Value {
-    let row = |ran: &CommandRun| {
-        json!({ "name": ran.name, "started_at": ran.began, "finished_at": ran.ended(),
-                "duration_ms": ran.wall_ms })
-    };
-    run.commands.iter().map(row).collect()
-}
-
 /// When the first command started and the last one ended.
 pub(super) fn span(run: &TestRun) -> (Option<String>, Option<String>) {
     let began = run.commands.first().and_then(|ran| ran.began.clone());
     (began, run.commands.last().and_then(CommandRun::ended))
-}
-
-/// The results of the same commands on the base.
-pub(super) fn base(base: &TestRun) -> Value {
-    let row = |ran: &CommandRun| json!({ "name": ran.name, "ending": render_ending(ran.ending), "tests": ran.tally });
-    json!({
-        "tree": base.tree,
-        "cached": base.cached,
-        "commands": base.commands.iter().map(row).collect::<Vec<_>>(),
-    })
 }

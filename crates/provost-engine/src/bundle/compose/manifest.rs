@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
-
+use super::facts::{ManifestFacts, open};
 use super::{ComposeError, Composer, binding, render, time};
 use provost_core::agent::Adapter;
 use provost_core::agent::adapter::Start;
@@ -63,7 +62,7 @@ impl Composer<'_> {
             }),
             workflow: None,
             observability: None,
-            x_provost: Some(self.extra()),
+            x_provost: Some(self.extra()?),
         })
     }
 
@@ -149,35 +148,16 @@ impl Composer<'_> {
         })
     }
 
-    /// Refused attempts, withheld content, observed forbidden actions, and the schemas of this
-    /// version.
-    fn facts(&self) -> Map<String, Value> {
-        let rows = super::earlier(self.state, self.files);
-        let facts = (!rows.is_empty()).then(|| ("earlier_attempts".to_owned(), json!(rows)));
-        let captured = self.state.captured.as_ref();
-        let withheld = captured.map(|captured| &captured.withheld);
-        let withheld = withheld.filter(|withheld| !withheld.is_nothing());
-        let withheld = withheld.map(|withheld| {
-            let why = "left out of patch.diff and git/objects.pack, because a secret is in it";
-            let row = json!({ "paths": withheld.contents, "names": withheld.names, "why": why });
-            ("withheld".to_owned(), row)
-        });
-        let forbidden = binding::forbidden(self.state);
-        let forbidden = forbidden.map(|seen| ("forbidden_actions".to_owned(), seen));
-        let schemas = ("schemas".to_owned(), binding::schemas());
-        let facts = facts.into_iter().chain(withheld).chain(forbidden);
-        facts.chain([schemas]).collect()
-    }
-
-    fn extra(&self) -> ManifestExtra {
+    fn extra(&self) -> Result<ManifestExtra, ComposeError> {
         let opened = &self.state.opened;
-        ManifestExtra {
+        let facts = ManifestFacts::of(self.state, self.files, binding::schemas());
+        Ok(ManifestExtra {
             object_format: opened.object_format,
             base_commit: opened.base_commit.clone(),
             base_tree: opened.base_tree.clone(),
             tree: self.candidate(),
             directories: BTreeMap::from([("codex".into(), "agent".into())]),
-            facts: self.facts(),
-        }
+            facts: open(&facts)?,
+        })
     }
 }

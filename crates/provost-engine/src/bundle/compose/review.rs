@@ -1,14 +1,12 @@
 //! Writes the review report, also if there was no review.
 
-use serde_json::{Map, json};
-
+use super::facts::{ReviewFacts, open};
 use super::{ComposeError, Composer, time};
 use provost_core::bundle::layout::PATCH;
 use provost_core::bundle::report::{
     GateResult, Judged, ReviewReport, ReviewVerdict, Reviewer, ReviewerRole, ScopeCheck,
 };
 use provost_core::contract::role::RunnerKind;
-use provost_core::review::{Remark, Report};
 use provost_core::run::fact::ReviewRun;
 use provost_core::run::{Gate, State};
 
@@ -89,7 +87,13 @@ impl Composer<'_> {
             // The format has no value for a reviewer that changed files.
             produced_diff: (!meddled).then_some(false),
             notes: meddled.then(|| "the reviewer changed the tree it looked at".to_owned()),
-            x_provost: reviewed.map(|reviewed| judged(reviewed, report.as_ref())),
+            x_provost: match reviewed {
+                None => None,
+                Some(reviewed) => Some(Judged {
+                    tree: Some(reviewed.tree.clone()),
+                    facts: open(&ReviewFacts::of(reviewed, report.as_ref()))?,
+                }),
+            },
         })
     }
 }
@@ -106,24 +110,4 @@ fn thread(state: &State, reviewed: &ReviewRun) -> Option<String> {
     let known = state.opened.review.as_ref()?.adapted.as_ref()?;
     let thread = reviewed.run.claims.as_ref()?.sum.thread.clone();
     thread.filter(|_| known.adapter.runner() == Some(RunnerKind::Codex))
-}
-
-/// Exactly which tree was reviewed, and the facts beside the verdict.
-fn judged(reviewed: &ReviewRun, report: Option<&Report>) -> Judged {
-    let remark = |Remark { path, problem }: &Remark| json!({ "path": path, "problem": problem });
-    let mut facts = Map::new();
-    if let Some(report) = report {
-        let rows: Vec<_> = report.findings.iter().map(remark).collect();
-        facts.insert("findings".into(), json!(rows));
-    }
-    facts.insert("altered".into(), json!(reviewed.altered));
-    facts.insert("ending".into(), json!(reviewed.run.ending));
-    facts.insert("wall_ms".into(), json!(reviewed.run.wall_ms));
-    if let Some(spent) = reviewed.run.spent() {
-        facts.insert("usage".into(), json!(spent));
-    }
-    Judged {
-        tree: Some(reviewed.tree.clone()),
-        facts,
-    }
 }

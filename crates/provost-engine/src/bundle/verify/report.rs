@@ -127,7 +127,7 @@ impl Report {
             (code @ Code::UnknownSchemaVersion, Some(reason)) => Verdict::deny(code, reason),
             (code, _) => words.verdict(code, &self.proof.findings),
         };
-        verdict.with(serde_json::to_value(self).unwrap_or_default())
+        verdict.with(self)
     }
 
     /// The words for a format that this program is too old for.

@@ -11,7 +11,8 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::policy;
 use provost_host::git::Git;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::super::net::Net;
 use crate::answer::{Answer, Failure, Outcome};
@@ -69,11 +70,21 @@ pub(super) fn run(trial: &Test, reader: Reader) -> Outcome {
         let (target, code) = (words(&line["target"]), words(&line["code"]));
         text += &format!("  network  {target}: {code}, {} times\n", line["count"]);
     }
-    Ok(Answer {
-        exit: if passed { Exit::Yes } else { Exit::No },
-        json: json!({ "agent": trial.name, "works": passed, "run": answer }),
-        text,
-    })
+    let exit = if passed { Exit::Yes } else { Exit::No };
+    let tried = TriedAgent {
+        agent: &trial.name,
+        works: passed,
+        run: &answer,
+    };
+    Ok(Answer::new(exit, tried, text))
+}
+
+#[derive(Serialize)]
+struct TriedAgent<'a> {
+    agent: &'a str,
+    works: bool,
+    /// The answer of the run.
+    run: &'a Value,
 }
 
 /// The directory of one trial, removed afterwards.

@@ -5,9 +5,9 @@ use std::path::Path;
 use provost_core::code::Code;
 use provost_engine::ports::PortError;
 use provost_formats::operator::bundle::{self, HandoffBundle};
-use serde_json::json;
+use serde::Serialize;
 
-use crate::answer::{Answer, Failure};
+use crate::answer::{Answer, Answered, Failure};
 use crate::output;
 use crate::show::one_line;
 use crate::stores::{self, board as store};
@@ -34,21 +34,39 @@ pub(super) fn run(handoff: &Handoff) -> Result<Answer, Stop> {
     } else {
         write(&target, &bundle)?;
     }
-    let names: Vec<&String> = bundle.files.iter().map(|(name, _)| name).collect();
-    let json = json!({
-        "run_id": board.run_id(),
-        "version": board.version(),
-        "name": bundle.name,
-        "directory": target,
-        "files": names,
-        "next_actions": board.next().iter().map(ToString::to_string).collect::<Vec<_>>(),
-    });
-    let mut text = format!("hand-off  {}\n", one_line(&target.to_string_lossy()));
-    text += &format!("version   {}\n", board.version());
-    for action in board.next() {
-        text += &format!("next: {}\n", one_line(&action.to_string()));
+    let written = WrittenHandoff {
+        run_id: board.run_id(),
+        version: board.version(),
+        name: &bundle.name,
+        directory: &target,
+        files: bundle.files.iter().map(|(name, _)| name.as_str()).collect(),
+        next_actions: board.next().iter().map(ToString::to_string).collect(),
+    };
+    Ok(written.into())
+}
+
+#[derive(Serialize)]
+struct WrittenHandoff<'a> {
+    run_id: &'a str,
+    version: u64,
+    name: &'a str,
+    directory: &'a Path,
+    files: Vec<&'a str>,
+    next_actions: Vec<String>,
+}
+
+impl Answered for WrittenHandoff<'_> {
+    fn text(&self) -> String {
+        let mut text = format!(
+            "hand-off  {}\n",
+            one_line(&self.directory.to_string_lossy())
+        );
+        text += &format!("version   {}\n", self.version);
+        for action in &self.next_actions {
+            text += &format!("next: {}\n", one_line(action));
+        }
+        text
     }
-    Ok(Answer::data(json, text))
 }
 
 fn write(target: &Path, bundle: &HandoffBundle) -> Result<(), Failure> {

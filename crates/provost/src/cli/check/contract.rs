@@ -10,10 +10,12 @@ use provost_core::contract::check::{self, Purpose, Rules};
 use provost_core::document;
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::path::RepoPath;
-use provost_core::verdict::Verdict;
+use provost_core::schema::validate::Misfit;
+use provost_core::verdict::{FoundAt, Verdict};
 use provost_engine::opening::{self, Origin as _, Preflight, RequestedAgent};
 use provost_host::origin::GitOrigin;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::cli::run::start::refuse_secrets;
@@ -61,14 +63,25 @@ pub(super) fn run(check: &CheckContract) -> Outcome {
         .pointer("/details/advice")
         .and_then(Value::as_array);
     for row in advice.cloned().unwrap_or_default() {
-        let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
-        answer.text += &format!("note: {}: {}\n", text("path"), text("problem"));
+        let FoundAt { path, problem } = FoundAt::read(&row);
+        answer.text += &format!("note: {path}: {problem}\n");
     }
     if !check.format {
         answer.text += &waiting(&judged.asks);
-        answer.json["asks"] = json!(judged.asks);
+        answer = answer.with(AskedFor { asks: &judged.asks });
     }
     Ok(answer)
+}
+
+/// What the contract needs an approval for.
+#[derive(Serialize)]
+struct AskedFor<'a> {
+    asks: &'a [Widening],
+}
+
+#[derive(Serialize)]
+struct Advice {
+    advice: Vec<Misfit>,
 }
 
 /// The verdict that a run of the contract here would get before its agent starts.
@@ -114,7 +127,7 @@ pub(in crate::cli) fn judge(
             let waits = verdict.allow || verdict.code == Code::ApprovalNeeded;
             let asks = if waits { asks } else { Vec::new() };
             let verdict = if verdict.allow && !advice.is_empty() {
-                verdict.with(json!({ "advice": advice }))
+                verdict.with(Advice { advice })
             } else {
                 verdict
             };

@@ -5,6 +5,8 @@
 use std::io::{self, IsTerminal as _, Write as _};
 
 use super::acts::{Act, Played};
+use provost_core::json::canonical_object;
+
 use crate::show::neutralise;
 
 /// The width of the labels.
@@ -55,7 +57,7 @@ impl Screen {
         for (label, words) in &played.rows {
             self.row(label, words);
         }
-        let held = played.expected == played.got;
+        let held = played.facts.held();
         let (mark, word, look) = if held {
             ("✓", played.word, Look::Good)
         } else {
@@ -65,8 +67,8 @@ impl Screen {
         let mark = self.look(mark, look);
         self.line(&format!("{mark}  {word} {}", neutralise(&played.outcome)));
         if !held {
-            self.row("expected", &played.expected.to_string());
-            self.row("got", &played.got.to_string());
+            self.row("expected", &canonical_object(&played.facts.expected));
+            self.row("got", &canonical_object(&played.facts.got));
         }
     }
 

@@ -10,10 +10,10 @@ use provost_core::object::{Kind, Mode, Oid, sha256};
 use provost_core::path::{RawPath, RepoPath};
 use provost_formats::packet::{Document, Source, of_run};
 use provost_host::git::Repository;
-use serde_json::json;
+use serde::Serialize;
 
 use super::{Export, Sealed};
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answered, Failure, Outcome};
 use crate::cli::packet::signing_key;
 use crate::output;
 use crate::places::Places;
@@ -67,13 +67,33 @@ pub(super) fn run(export: &Export, place: &Places, run: &Sealed) -> Outcome {
         Err(verdict) => return Ok(verdict.into()),
     };
     write(&directory, &files)?;
-    let json = json!({ "run_id": run_id, "packet": directory, "phase_id": run_id });
-    let text = format!(
-        "wrote {}\nnext: provost check packet --phase-id {run_id} --packet-root {}\n",
-        directory.display(),
-        root.display()
-    );
-    Ok(Answer::data(json, text))
+    let exported = ExportedPacket {
+        run_id,
+        packet: &directory,
+        phase_id: run_id,
+        root,
+    };
+    Ok(exported.into())
+}
+
+#[derive(Serialize)]
+struct ExportedPacket<'a> {
+    run_id: &'a str,
+    packet: &'a Path,
+    phase_id: &'a str,
+    #[serde(skip)]
+    root: &'a Path,
+}
+
+impl Answered for ExportedPacket<'_> {
+    fn text(&self) -> String {
+        format!(
+            "wrote {}\nnext: provost check packet --phase-id {} --packet-root {}\n",
+            self.packet.display(),
+            self.phase_id,
+            self.root.display()
+        )
+    }
 }
 
 fn write(directory: &Path, files: &BTreeMap<&'static str, String>) -> Result<(), Failure> {

@@ -18,9 +18,10 @@ use provost_core::exit::Exit;
 use provost_core::json;
 use provost_core::path::is_segment;
 use provost_engine::query::RunArchive as _;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answer, Answered, Failure, Outcome};
 use crate::input;
 use crate::places::Places;
 use crate::show::{self, Reader};
@@ -84,14 +85,31 @@ pub(super) fn begin(
             None => sleep(Duration::from_millis(5)),
         }
     }
-    let text = format!(
-        "run {run_id} runs in the background\n  output   {}\nnext: provost log {run_id} --follow\n\
-         next: provost cancel {run_id}\n",
-        logs.err.display()
-    );
-    let json = json!({ "run_id": run_id, "pid": child.id(), "stdout": logs.out,
-                       "stderr": logs.err });
-    Ok(Answer::data(json, text))
+    let detached = DetachedRun {
+        run_id,
+        pid: child.id(),
+        stdout: &logs.out,
+        stderr: &logs.err,
+    };
+    Ok(detached.into())
+}
+
+#[derive(Serialize)]
+struct DetachedRun<'a> {
+    run_id: &'a str,
+    pid: u32,
+    stdout: &'a Path,
+    stderr: &'a Path,
+}
+
+impl Answered for DetachedRun<'_> {
+    fn text(&self) -> String {
+        let (run_id, output) = (self.run_id, self.stderr.display());
+        format!(
+            "run {run_id} runs in the background\n  output   {output}\n\
+             next: provost log {run_id} --follow\nnext: provost cancel {run_id}\n"
+        )
+    }
 }
 
 fn start(logs: &Logs, run_id: &str) -> io::Result<Child> {

@@ -20,7 +20,6 @@ use provost_engine::refused::{self, Ports, REQUEST, Refused};
 use provost_host::bundle::Directory;
 use provost_host::{ids, machine};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::cli::verify::trusted;
@@ -187,7 +186,7 @@ pub(in crate::cli) fn show(place: &Places, run_id: &str) -> Outcome {
         summary: summary(place, run_id, &read),
         verdict: read.refused.verdict,
     };
-    Ok(Answer::data(json!(view), text))
+    Ok(Answer::data(view, text))
 }
 
 /// The text of another user as one line of bounded length.

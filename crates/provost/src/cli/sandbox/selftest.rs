@@ -7,9 +7,9 @@ use provost_core::wording::counted;
 use provost_host::machine::user_toolchain;
 use provost_host::sandbox::selftest::{self, Outside, Probe, Report};
 use provost_host::sandbox::{LauncherProgram, Network, Profile, SandboxError, Wall};
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::answer::{Answer, Outcome};
+use crate::answer::{Answered, Outcome};
 
 /// Attack the sandbox from inside, and report the outcome of each attempt.
 ///
@@ -30,30 +30,55 @@ pub(in crate::cli) fn run(selftest: &Selftest) -> Outcome {
     };
     let mut sandboxes = Vec::new();
     for (name, network) in networks {
-        sandboxes.push((*name, attack(tier, network.clone())?));
+        let report = attack(tier, network.clone())?;
+        sandboxes.push(AttackedSandbox {
+            network: name,
+            held: report.held(),
+            report,
+        });
     }
-    let held = sandboxes.iter().all(|(_, report)| report.held());
-    let mut text = String::new();
-    for (name, report) in &sandboxes {
-        text += &format!("sandbox of tier `{tier}` with network `{name}`\n");
-        for probe in &report.probes {
-            text += &line(probe, report);
+    let tried = Selftested {
+        held: sandboxes.iter().all(|one| one.held),
+        tier,
+        sandboxes: &sandboxes,
+        boxes: &sandboxes,
+    };
+    Ok(tried.into())
+}
+
+#[derive(Serialize)]
+struct Selftested<'a> {
+    held: bool,
+    tier: Tier,
+    sandboxes: &'a [AttackedSandbox],
+    /// The name before 0.2.
+    boxes: &'a [AttackedSandbox],
+}
+
+#[derive(Serialize)]
+struct AttackedSandbox {
+    network: &'static str,
+    held: bool,
+    report: Report,
+}
+
+impl Answered for Selftested<'_> {
+    fn exit(&self) -> Exit {
+        if self.held { Exit::Yes } else { Exit::Lacking }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for AttackedSandbox {
+            network, report, ..
+        } in self.sandboxes
+        {
+            let tier = self.tier;
+            text += &format!("sandbox of tier `{tier}` with network `{network}`\n");
+            text.extend(report.probes.iter().map(|probe| line(probe, report)));
         }
+        text + &self.conclusion()
     }
-    text += &conclusion(&sandboxes);
-    let as_json = |(name, report): &(&str, Report)| json!({ "network": name, "held": report.held(), "report": report });
-    let rows: Vec<Value> = sandboxes.iter().map(as_json).collect();
-    Ok(Answer {
-        exit: if held { Exit::Yes } else { Exit::Lacking },
-        json: json!({
-            "held": held,
-            "tier": tier,
-            "sandboxes": rows,
-            // The name before 0.2.
-            "boxes": rows,
-        }),
-        text,
-    })
 }
 
 fn attack(tier: Tier, network: Network) -> Result<Report, SandboxError> {
@@ -81,31 +106,23 @@ fn line(probe: &Probe, report: &Report) -> String {
     format!("{}\n", line.trim_end())
 }
 
-fn conclusion(sandboxes: &[(&str, Report)]) -> String {
-    let probes: usize = sandboxes
-        .iter()
-        .map(|(_, report)| report.probes.len())
-        .sum();
-    let leaks: usize = sandboxes
-        .iter()
-        .map(|(_, report)| report.leaks().count())
-        .sum();
-    if sandboxes.iter().all(|(_, report)| report.held()) {
-        let open = |(_, report): &(&str, Report)| {
-            let open = report.probes.iter().filter(|probe| !probe.held);
-            open.count()
-        };
-        let through = match sandboxes.iter().map(open).sum::<usize>() {
-            0 => String::new(),
-            count => format!(" {count} of them through declared holes of the tier, else"),
-        };
-        return format!("{},{through} none escaped\n", counted(probes, "probe"));
+impl Selftested<'_> {
+    fn conclusion(&self) -> String {
+        let count = |of: fn(&Report) -> usize| self.sandboxes.iter().map(|it| of(&it.report)).sum();
+        let probes: usize = count(|report| report.probes.len());
+        let probes = counted(probes, "probe");
+        let leaks: usize = count(|report| report.leaks().count());
+        if self.held {
+            let not_held = |report: &Report| report.probes.iter().filter(|it| !it.held).count();
+            let through = match count(not_held) {
+                0_usize => String::new(),
+                open => format!(" {open} of them through declared holes of the tier, else"),
+            };
+            return format!("{probes},{through} none escaped\n");
+        }
+        if leaks == 0 {
+            return "a probe did not finish: provost explain SANDBOX_LEAKS\n".to_owned();
+        }
+        format!("{probes}, {leaks} got out: provost explain SANDBOX_LEAKS\n")
     }
-    if leaks == 0 {
-        return "a probe did not finish: provost explain SANDBOX_LEAKS\n".to_owned();
-    }
-    format!(
-        "{}, {leaks} got out: provost explain SANDBOX_LEAKS\n",
-        counted(probes, "probe")
-    )
 }

@@ -11,9 +11,10 @@ use provost_core::path::RepoPath;
 use provost_formats::packet::{Difference, Snapshot, snapshot};
 use provost_host::clock;
 use provost_host::inventory::{self, Cache, Inventory, Sha};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answer, Answered, Failure, Outcome};
 use crate::input;
 use crate::places::cache_root;
 
@@ -38,20 +39,31 @@ pub(super) fn run(directory: &Path, out: Option<&Path>, before: Option<&Path>) -
         let json = serde_json::from_str::<Value>(&text).unwrap_or(Value::Null);
         return Ok(Answer::data(json, text));
     }
-    let files = found.iter().len();
-    let mut words = format!("recorded {files} files\n");
-    let mut json = json!({
-        "out": out.map(|out| out.display().to_string()),
-        "captured_at": now,
-        "files": files,
-    });
-    if let Some(difference) = difference {
-        words = render(&difference);
-        json["added"] = json!(difference.added);
-        json["changed"] = json!(difference.changed);
-        json["removed"] = json!(difference.removed);
+    let recorded = RecordedWorkspace {
+        out: out.map(|out| out.display().to_string()),
+        captured_at: now,
+        files: found.iter().len(),
+        difference,
+    };
+    Ok(recorded.into())
+}
+
+#[derive(Serialize)]
+struct RecordedWorkspace {
+    out: Option<String>,
+    captured_at: String,
+    files: usize,
+    #[serde(flatten)]
+    difference: Option<Difference>,
+}
+
+impl Answered for RecordedWorkspace {
+    fn text(&self) -> String {
+        match &self.difference {
+            Some(difference) => render(difference),
+            None => format!("recorded {} files\n", self.files),
+        }
     }
-    Ok(Answer::data(json, words))
 }
 
 /// Every file of `directory` now; files that did not change since the last time are not read.

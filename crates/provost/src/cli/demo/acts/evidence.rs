@@ -4,9 +4,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use provost_core::verdict::{FoundAt, rows_of};
 
-use super::{Played, text};
+use super::{ComparedFacts, Played, text};
 use crate::cli::demo::stage::{Stage, Trouble};
 
 /// The file of the bundle that is altered.
@@ -27,8 +27,8 @@ pub(super) fn tampering(stage: &mut Stage) -> Result<Played, Trouble> {
     }
     fs::write(&victim, bytes).map_err(failed)?;
     let tampered = stage.provost(&["verify", &copy.display().to_string()])?;
-    let findings = tampered["details"]["findings"].as_array();
-    let named = findings.and_then(|rows| rows.iter().find(|row| row["path"] == VICTIM));
+    let mut findings = rows_of(tampered.get("details")).iter().map(FoundAt::read);
+    let named = findings.find(|found| found.path == VICTIM);
     let answers = ["intact", "complete", "authentic"]
         .map(|question| format!("{question}: {}", text(&whole["details"][question])));
     Ok(Played {
@@ -38,17 +38,18 @@ pub(super) fn tampering(stage: &mut Stage) -> Result<Played, Trouble> {
                 "flipped",
                 format!("the lowest bit of byte {middle} of {VICTIM}"),
             ),
-            ("verify", found(named)),
+            ("verify", found(named.as_ref())),
         ],
         word: "found",
         outcome: text(&tampered["code"]).to_owned(),
-        expected: json!({ "whole": "OK", "tampered": "EVIDENCE_ALTERED", "named": VICTIM }),
-        got: json!({ "whole": whole["code"], "tampered": tampered["code"],
-            "named": named.map(|row| &row["path"]) }),
+        facts: ComparedFacts::default()
+            .with("whole", "OK", text(&whole["code"]))
+            .with("tampered", "EVIDENCE_ALTERED", text(&tampered["code"]))
+            .with("named", Some(VICTIM), named.map(|found| found.path)),
     })
 }
 
-fn found(row: Option<&Value>) -> String {
+fn found(row: Option<&FoundAt<'_>>) -> String {
     let Some(row) = row else {
         return format!("names no {VICTIM}");
     };
@@ -60,7 +61,7 @@ fn found(row: Option<&Value>) -> String {
         Some(start) if is_digest(word) => format!("{start}…{}", &word[64..]),
         _ => word.to_owned(),
     };
-    let problem = text(&row["problem"]).split(' ').map(short);
+    let problem = row.problem.split(' ').map(short);
     format!("{VICTIM} {}", problem.collect::<Vec<_>>().join(" "))
 }
 
@@ -110,9 +111,11 @@ pub(super) fn landing(stage: &mut Stage) -> Result<Played, Trouble> {
             text(&landed["target"]).trim_start_matches("refs/heads/"),
             commit.get(..10).unwrap_or(commit)
         ),
-        expected: json!({ "untouched_before": true, "target": "refs/heads/main",
-            "same_tree": true, "repaired": true, "verified_after": "OK" }),
-        got: json!({ "untouched_before": untouched, "target": landed["target"],
-            "same_tree": same, "repaired": repaired, "verified_after": again["code"] }),
+        facts: ComparedFacts::default()
+            .with("untouched_before", true, untouched)
+            .with("target", "refs/heads/main", text(&landed["target"]))
+            .with("same_tree", true, same)
+            .with("repaired", true, repaired)
+            .with("verified_after", "OK", text(&again["code"])),
     })
 }

@@ -4,9 +4,11 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use provost_core::json;
+use provost_core::run::fact::Ending;
+use serde_json::Value;
 
-use super::{Played, code, text};
+use super::{ComparedFacts, Played, code, text};
 use crate::cli::demo::stage::{Stage, Trouble, WORDS};
 
 /// Runs an agent that fixes its work after its reviewer refused the first attempt.
@@ -31,11 +33,21 @@ pub(super) fn fixed(stage: &mut Stage) -> Result<Played, Trouble> {
         ],
         word: "accepted",
         outcome: format!("on the branch {}", text(&answer["branch"])),
-        expected: json!({ "code": "OK", "attempts": 2, "first": "REVIEW_REFUSED",
-            "review": "PASS", "reviewed": "the tree that was tested", "tests": "red→green" }),
-        got: json!({ "code": code(&answer), "attempts": answer["attempts"],
-            "first": first["code"], "review": review["verdict"],
-            "reviewed": which(&review["tree"], &answer["tree"]), "tests": tests }),
+        facts: ComparedFacts::default()
+            .with("code", "OK", code(&answer))
+            .with(
+                "attempts",
+                2,
+                answer["attempts"].as_u64().unwrap_or_default(),
+            )
+            .with("first", "REVIEW_REFUSED", text(&first["code"]))
+            .with("review", "PASS", text(&review["verdict"]))
+            .with(
+                "reviewed",
+                "the tree that was tested",
+                which(&review["tree"], &answer["tree"]),
+            )
+            .with("tests", "red→green", text(tests)),
     };
     stage.fixed = answer;
     Ok(played)
@@ -68,12 +80,12 @@ pub(super) fn moved(stage: &mut Stage) -> Result<Played, Trouble> {
     let (started, tested) = (payload("TEST_STARTED"), payload("TEST_RESULT"));
     let is_merge = landed["tree"].is_string() && landed["tree"] != stage.fixed["tree"];
     let tested_first = is_merge && started["tree"] == landed["tree"];
-    let passed = tested["commands"][0]["ending"].clone();
+    let ending: Option<Ending> = json::from_value(&tested["commands"][0]["ending"]).ok();
     let both = ["src/slug.sh", "src/words.sh"].map(|name| stage.differs(Path::new(name)));
-    let both = both.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let [slug, words] = both;
     let again = stage.provost(&["verify", &bundle])?;
     let commit = text(&landed["commit"]);
-    let result = if passed == json!({ "exited": 0 }) {
+    let result = if ending == Some(Ending::Exited(0)) {
         "passes"
     } else {
         "does not pass"
@@ -97,13 +109,17 @@ pub(super) fn moved(stage: &mut Stage) -> Result<Played, Trouble> {
             text(&landed["target"]).trim_start_matches("refs/heads/"),
             commit.get(..10).unwrap_or(commit)
         ),
-        expected: json!({ "target": "refs/heads/main", "parent_moved": true,
-            "tested_before_landing": true, "ending": { "exited": 0 },
-            "both_results": [true, true], "verified_after": "OK" }),
-        got: json!({ "target": landed["target"],
-            "parent_moved": landed["parent"] != stage.fixed["base"],
-            "tested_before_landing": tested_first, "ending": passed,
-            "both_results": both, "verified_after": again["code"] }),
+        facts: ComparedFacts::default()
+            .with("target", "refs/heads/main", text(&landed["target"]))
+            .with(
+                "parent_moved",
+                true,
+                landed["parent"] != stage.fixed["base"],
+            )
+            .with("tested_before_landing", true, tested_first)
+            .with("ending", Some(Ending::Exited(0)), ending)
+            .with("both_results", [true, true], [slug?, words?])
+            .with("verified_after", "OK", text(&again["code"])),
     })
 }
 
