@@ -5,4 +5,4 @@
 pub mod layout;
 pub mod report;
 
-pub use provost_evidence::{dsse, key, statement};
+pub use provost_evidence::{dsse, files, key, seal, statement, verification};

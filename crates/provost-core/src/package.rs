@@ -13,6 +13,7 @@
 //!   are not.
 //! - A repeated name, an unknown member and a number with a fraction are refused.
 
+mod answer;
 mod authority;
 mod capability;
 mod derive;
@@ -27,16 +28,17 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::json;
+use crate::{json, text_schema};
 
+pub use answer::{PackageAnswer, PackageResult};
 pub use authority::{Action, Authority, Limits, Place, Route};
 pub use capability::{Capability, Effect, Kind};
 pub use derive::{Derived, Request, Stripped, ToolPolicy, derive};
 pub use document::{Budget, Fingerprint, Package, Version};
 pub use handoff::{Content, Handoff};
-pub use refusal::{Refusal, Stage};
+pub use refusal::{Refusal, RefusalClass, Stage};
 pub use set::{Key, Keyed, Set};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +94,8 @@ impl From<Id> for String {
     }
 }
 
+text_schema!(Id, { "type": "string", "minLength": 1 });
+
 impl Id {
     pub fn as_str(&self) -> &str {
         &self.0
@@ -104,40 +108,58 @@ impl fmt::Display for Id {
     }
 }
 
-pub fn answer(operation: Operation, payload: &Value) -> Result<Value, Refusal> {
+pub fn answer(operation: Operation, payload: &Value) -> Result<PackageAnswer, Refusal> {
     match operation {
         Operation::Derive => {
             let request: Request = read(payload, "input")?;
-            Ok(derive(&request)?.render())
+            Ok(derive(&request)?.answer())
         }
         Operation::Fingerprint => {
-            let package: Package = read(member(payload, "parent")?, "parent")?;
-            Ok(json!({
-                "ok": true,
-                "fingerprint": package.fingerprint(),
-                "canonical": package.canonical(),
-            }))
+            let package: Package = member(payload, "parent")?;
+            let result = PackageResult::Fingerprint {
+                fingerprint: package.fingerprint().to_string(),
+                canonical: package.canonical(),
+            };
+            Ok(PackageAnswer::new(result, &NothingMore {}))
         }
         Operation::Handoff => {
-            let handoff: Handoff = read(member(payload, "handoff")?, "handoff")?;
+            let handoff: Handoff = member(payload, "handoff")?;
             handoff.validate()?;
-            Ok(json!({
-                "ok": true,
-                "variant_name": handoff.name(),
-                "sha256": handoff.digest(),
-            }))
+            let sha256 = handoff.digest();
+            let variant_name = handoff.name();
+            let result = PackageResult::Handoff { variant_name };
+            Ok(PackageAnswer::new(result, &HandoffDigest { sha256 }))
         }
         Operation::Depth => {
-            let budget: Budget = read(member(payload, "budget")?, "budget")?;
-            let (rest, child) = budget.spend(0)?;
-            Ok(json!({ "ok": true, "parent_budget": rest, "child_budget": child }))
+            let budget: Budget = member(payload, "budget")?;
+            let (parent_budget, child) = budget.spend(0)?;
+            let child_budget = answer::value(&child);
+            let result = PackageResult::Depth { child_budget };
+            Ok(PackageAnswer::new(result, &BudgetLeft { parent_budget }))
         }
     }
 }
 
-fn member<'a>(payload: &'a Value, name: &str) -> Result<&'a Value, Refusal> {
+#[derive(Serialize)]
+struct NothingMore {}
+
+#[derive(Serialize)]
+struct HandoffDigest {
+    sha256: String,
+}
+
+#[derive(Serialize)]
+struct BudgetLeft {
+    parent_budget: Budget,
+}
+
+/// Reads the member `name` of a payload; the refusal names the exact field.
+pub fn member<T: DeserializeOwned + Serialize>(payload: &Value, name: &str) -> Result<T, Refusal> {
     let found = payload.get(name);
-    found.ok_or_else(|| Refusal::malformed(name, "is missing"))
+    read(
+        found.ok_or_else(|| Refusal::malformed(name, "is missing"))?,
+        name,
+    )
 }
 
 /// Reads `value`, which the payload calls `name`; the refusal names the exact field.
@@ -148,8 +170,7 @@ fn read<T: DeserializeOwned + Serialize>(value: &Value, name: &str) -> Result<T,
         }
         other => Refusal::malformed(name, other.to_string()),
     })?;
-    let again = serde_json::to_value(&read).unwrap_or_default();
-    match json::positional(value, &again) {
+    match json::positional(value, &answer::value(&read)) {
         None => Ok(read),
         Some(at) => Err(Refusal::malformed(
             &format!("{name}{at}"),

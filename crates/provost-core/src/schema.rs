@@ -91,6 +91,14 @@ impl Format {
         }
     }
 
+    /// A format that others fixed, whose readers ignore unknown fields.
+    pub const fn foreign_and_open<T: JsonSchema>(name: &'static str) -> Self {
+        Self {
+            name,
+            make: || foreign::<T>(Strictness::Literal),
+        }
+    }
+
     /// The format that `T` parses.
     const fn of<T: JsonSchema>(name: &'static str) -> Self {
         Self {

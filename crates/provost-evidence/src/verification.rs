@@ -3,7 +3,7 @@
 //!
 //! Every verifier collects [`Finding`]s, opens the signed file with [`open`], and gets its
 //! [`Proof`] from what it found. Whether decisions follow from the evidence is judged by the
-//! crates that know the rules; what they find are findings as well.
+//! crates that know the rules, as [`Rejudged`]; what they find are findings as well.
 
 use serde::{Serialize, Serializer};
 
@@ -89,6 +89,12 @@ pub struct ThreeAnswers {
     pub intact: ProofAnswer,
     pub complete: ProofAnswer,
     pub authentic: ProofAnswer,
+}
+
+/// A kind of sealed directory whose decisions can be made again from its evidence.
+pub trait Rejudged {
+    /// Where a decision or a document does not follow from the evidence.
+    fn rejudge(&self) -> Vec<Finding>;
 }
 
 /// The answers about one sealed directory, and what they follow from.

@@ -30,80 +30,103 @@ mod tests;
 mod validate;
 
 use provost_core::code::Code;
-use provost_core::json;
 use provost_core::object::sha256;
-use provost_core::package::{Operation, Refusal, Stage};
+use provost_core::package::{
+    Id, Operation, PackageAnswer, PackageResult, Refusal, RefusalClass, Stage, member,
+};
+use provost_core::schema::Format;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use capability::Capability;
 pub use convert::convert;
+use document::Package;
+use reference::PolicyRef;
 use request::{DepthBudget, Handoff};
 
-pub fn answer(operation: Operation, payload: &Value) -> Result<Value, Refusal> {
+/// The package as a document; every reader of the format ignores unknown fields.
+pub const FORMAT: Format = Format::foreign_and_open::<Package>("child_package.v1");
+
+pub fn answer(operation: Operation, payload: &Value) -> Result<PackageAnswer, Refusal> {
     match operation {
         Operation::Derive => derive::derive(&request(payload)?),
         Operation::Fingerprint => {
             let package = field(payload, "parent")?;
-            Ok(json!({
-                "ok": true,
-                "fingerprint": fingerprint::fingerprint(&package)?,
-                "canonical": fingerprint::canonical(&package)?,
-                "round_trip": to_value(&package)?,
-            }))
+            let result = PackageResult::Fingerprint {
+                fingerprint: fingerprint::fingerprint(&package)?,
+                canonical: fingerprint::canonical(&package)?,
+            };
+            let round_trip = &package;
+            Ok(PackageAnswer::new(result, &RoundTrip { round_trip }))
         }
         Operation::Handoff => {
             let handoff: Handoff = field(payload, "handoff_policy")?;
             handoff.validate()?;
-            Ok(json!({
-                "ok": true,
-                "variant_name": handoff.name(),
-                "policy_refs": to_value(&handoff.policy_refs())?,
-                "selected_content_refs": handoff.content_refs(),
-            }))
+            let variant_name = handoff.name();
+            let more = HandoffRefs {
+                policy_refs: handoff.policy_refs(),
+                selected_content_refs: handoff.content_refs(),
+            };
+            Ok(PackageAnswer::new(
+                PackageResult::Handoff { variant_name },
+                &more,
+            ))
         }
         Operation::Depth => {
             let budget: DepthBudget = field(payload, "depth_budget")?;
-            Ok(json!({ "ok": true, "child_budget": to_value(&budget.child()?)? }))
+            let child_budget = to_value(&budget.child()?)?;
+            let result = PackageResult::Depth { child_budget };
+            Ok(PackageAnswer::new(result, &NothingMore {}))
         }
     }
 }
 
-/// A refusal in this format: Provost's code, and the three words that its users sort errors by.
-pub fn render(refusal: &Refusal) -> Value {
-    let mut rendered = refusal.render();
-    if refusal.stage == Stage::Contract {
-        let (variant, kind, retry) = class(refusal.code);
-        rendered["error"]["variant"] = variant.into();
-        rendered["error"]["kind"] = kind.into();
-        rendered["error"]["retry"] = retry.into();
-    }
-    rendered
+/// The package as it was read.
+#[derive(Serialize)]
+struct RoundTrip<'a> {
+    round_trip: &'a Package,
 }
 
-fn class(code: Code) -> (&'static str, &'static str, &'static str) {
-    let missing = (
-        "MissingRequiredField",
-        "InvalidPackage",
-        "HostConfigurationNeeded",
-    );
-    let classified = ("Classified", "InvalidPackage", "HostConfigurationNeeded");
-    let violation = (
-        "ContractViolation",
-        "InvalidStateTransition",
-        "RepairNeeded",
-    );
-    match code {
+#[derive(Serialize)]
+struct HandoffRefs<'a> {
+    policy_refs: Vec<&'a PolicyRef>,
+    selected_content_refs: Vec<&'a Id>,
+}
+
+#[derive(Serialize)]
+struct NothingMore {}
+
+/// A refusal in this format: Provost's code, and the three words that its users sort errors by.
+pub fn render(refusal: &Refusal) -> Value {
+    let is_rule = refusal.stage == Stage::Contract;
+    refusal.render(is_rule.then(|| class(refusal.code)))
+}
+
+fn class(code: Code) -> RefusalClass {
+    let (variant, kind, retry) = match code {
         Code::ProviderRouteIdMissing
         | Code::ProviderModelIdMissing
         | Code::VisibleCapabilityWithoutExecutor
-        | Code::RouteOverrideBlank => missing,
+        | Code::RouteOverrideBlank => (
+            "MissingRequiredField",
+            "InvalidPackage",
+            "HostConfigurationNeeded",
+        ),
         Code::HookTimeoutZero
         | Code::HookRightNotAllowed
         | Code::HookNonblockingMutates
-        | Code::HookFailOpenSecurity => classified,
-        _ => violation,
+        | Code::HookFailOpenSecurity => ("Classified", "InvalidPackage", "HostConfigurationNeeded"),
+        _ => (
+            "ContractViolation",
+            "InvalidStateTransition",
+            "RepairNeeded",
+        ),
+    };
+    RefusalClass {
+        variant,
+        kind,
+        retry,
     }
 }
 
@@ -118,19 +141,18 @@ fn request(payload: &Value) -> Result<derive::Request, Refusal> {
     })
 }
 
+/// Reads a member of the payload; in this format a refusal names the member, not the field in it.
 fn field<T: DeserializeOwned + Serialize>(payload: &Value, name: &str) -> Result<T, Refusal> {
-    let Some(value) = payload.get(name) else {
-        return Err(Refusal::malformed(name, "is missing"));
-    };
-    let read: T =
-        json::from_value(value).map_err(|error| Refusal::malformed(name, error.to_string()))?;
-    match json::positional(value, &to_value(&read)?) {
-        None => Ok(read),
-        Some(at) => Err(Refusal::malformed(
-            name,
-            format!("`{at}` is a list; an object with names belongs there"),
-        )),
-    }
+    member(payload, name).map_err(|refusal| match &refusal.field {
+        Some(field) if field != name => {
+            let place = match field.strip_prefix(name) {
+                Some(pointer) if pointer.starts_with('/') => format!("`{pointer}`"),
+                _ => format!("`{field}`:"),
+            };
+            Refusal::malformed(name, format!("{place} {}", refusal.reason))
+        }
+        _ => refusal,
+    })
 }
 
 /// `sha256:` and the digest of `value` as JSON, fields in the order they are declared.

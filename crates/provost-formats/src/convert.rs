@@ -254,8 +254,8 @@ impl Work {
             return format!("replaced by what was given for `{}`", table::name(target));
         }
         let looser = match pointer {
-            "/x_provost/forbid" | "/task/forbidden_scope" => "; what it forbids is permitted there",
-            "/task/acceptance_criteria" => "; words of an assignment never become a command",
+            "/x_provost/forbid" | table::FORBIDDEN => "; what it forbids is permitted there",
+            table::CRITERIA => "; words of an assignment never become a command",
             _ => "",
         };
         format!("{} has no field for it{looser}", self.to.words())

@@ -37,10 +37,10 @@ use provost_core::code::Code;
 use provost_core::path::RepoPath;
 pub use provost_core::schema::Strictness;
 use provost_core::verdict::Verdict;
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use card::{Card, Policy};
-use finding::Findings;
+use card::{Card, EVIDENCE_FILES, Policy};
+use finding::{Findings, PacketFinding};
 pub use gate::{Document, Gate};
 use rule::Effort;
 pub use snapshot::{Difference, Snapshot};
@@ -98,7 +98,7 @@ impl Evidence {
 
     /// Its name in findings about the task card.
     fn field(self) -> String {
-        format!("evidence_files.{}", self.key())
+        format!("{EVIDENCE_FILES}.{}", self.key())
     }
 }
 
@@ -161,7 +161,7 @@ pub fn directory(phase_id: &str) -> Result<RepoPath, Verdict> {
         let mut findings = Findings::default();
         let problem = format!("{why}, so the packet would not lie in the packet root");
         findings.add("--phase-id", "phase_id", problem);
-        refuse(&findings, Strictness::Literal, json!({}))
+        refuse(&findings, Strictness::Literal, PacketDetails::default())
     })
 }
 
@@ -296,16 +296,19 @@ fn verdict(
         .map_or(("not_checked", "not_checked"), |gate| {
             (gate.docs, gate.blackbox)
         });
-    let mut details = json!({
-        "packet": packet,
-        "docs": docs,
-        "blackbox": blackbox,
-        "evidence_policy": card.policy.map(Policy::name),
-    });
-    if let Some(changes) = actual {
-        details["changed_files"] = json!(changes.counted);
-        details["ignored_files"] = json!(changes.ignored);
-    }
+    let mut details = PacketDetails {
+        parts: Some(PartDetails {
+            packet,
+            docs,
+            blackbox,
+            evidence_policy: card.policy.map(Policy::name),
+        }),
+        changes: actual.map(|changes| ChangeDetails {
+            changed_files: &changes.counted,
+            ignored_files: &changes.ignored,
+        }),
+        ..PacketDetails::default()
+    };
     if let Some(gate) = accepted {
         findings.append(gate.findings);
     }
@@ -313,7 +316,7 @@ fn verdict(
         let holds = "the packet holds; docs and black-box checks were not looked at";
         let reason = match (failed, docs) {
             (Some(why), _) => {
-                details["phase"] = json!("failed");
+                details.phase = Some("failed");
                 format!("the files are well formed, but the phase is not accepted: {why}")
             }
             (None, "not_checked") => holds.to_owned(),
@@ -323,31 +326,60 @@ fn verdict(
         };
         let warnings = findings.warnings();
         if !warnings.is_empty() {
-            let note = |row: &Value| format!("with --strict this is refused: {}", describe(row));
-            details["notes"] = warnings.iter().map(note).collect();
-            details["warnings"] = json!(warnings);
+            let note = |row: &PacketFinding| format!("with --strict this is refused: {row}");
+            details.notes = warnings.iter().map(note).collect();
+            details.warnings = warnings;
         }
         return Verdict::allow(reason).with(details);
     }
     refuse(&findings, profile, details)
 }
 
-/// A finding as one text.
-fn describe(row: &Value) -> String {
-    let text = |key: &str| row[key].as_str().unwrap_or_default();
-    format!("{}: {}", text("path"), text("problem"))
+/// The facts behind a verdict about a packet.
+#[derive(Default, Serialize)]
+struct PacketDetails<'a> {
+    #[serde(flatten)]
+    parts: Option<PartDetails>,
+    #[serde(flatten)]
+    changes: Option<ChangeDetails<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    phase: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+    #[serde(skip_serializing_if = "<[PacketFinding]>::is_empty")]
+    warnings: &'a [PacketFinding],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<Vec<PacketFinding>>,
 }
 
-fn refuse(findings: &Findings, profile: Strictness, mut details: Value) -> Verdict {
+#[derive(Serialize)]
+struct PartDetails {
+    packet: &'static str,
+    docs: &'static str,
+    blackbox: &'static str,
+    evidence_policy: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct ChangeDetails<'a> {
+    changed_files: &'a BTreeSet<String>,
+    ignored_files: &'a BTreeSet<String>,
+}
+
+fn refuse<'a>(
+    findings: &'a Findings,
+    profile: Strictness,
+    mut details: PacketDetails<'a>,
+) -> Verdict {
     let rows = findings.rows(profile);
-    let first = rows.first().map(describe).unwrap_or_default();
+    let first = rows.first().map(ToString::to_string).unwrap_or_default();
     let reason = match findings.count(profile) {
         0 | 1 => first,
         count => format!("{count} rules are broken; {first}"),
     };
-    details["findings"] = json!(rows);
-    if profile == Strictness::Literal && !findings.warnings().is_empty() {
-        details["warnings"] = json!(findings.warnings());
+    details.findings = Some(rows);
+    if profile == Strictness::Literal {
+        details.warnings = findings.warnings();
     }
     Verdict::deny(Code::PacketRefused, reason).with(details)
 }

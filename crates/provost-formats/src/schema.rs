@@ -15,6 +15,7 @@ use provost_core::schema::{FORMATS, Format};
 use provost_core::verdict::Verdict;
 use serde_json::Value;
 
+use crate::child_package;
 use crate::operator::assignment::Assignment;
 use crate::operator::entry::Entry;
 use crate::operator::envelope::Envelope;
@@ -96,7 +97,10 @@ pub const FOREIGN: &[Foreign] = &[
 /// Every format that has a schema, Provost's own first.
 pub fn formats() -> impl Iterator<Item = &'static Format> {
     let foreign = FOREIGN.iter().map(|foreign| &foreign.format);
-    FORMATS.iter().chain(foreign)
+    FORMATS
+        .iter()
+        .chain(foreign)
+        .chain([&child_package::FORMAT])
 }
 
 /// Finds a format by its name, with or without the version.

@@ -404,7 +404,7 @@ pub(super) fn package(
         &payload,
         (&[], &chosen),
         &|value| match child_package::answer(operation, value) {
-            Ok(answer) => Said::Holds(answer.to_string()),
+            Ok(answer) => Said::Holds(answer.render().to_string()),
             Err(refusal) => Said::Refused(BTreeSet::from([refusal.code.name().to_owned()])),
         },
     )
@@ -414,7 +414,7 @@ pub(super) fn package(
 pub(super) fn answer(root: &Path, place: &str) -> Result<Rows> {
     let payload = read(root, super::source::DERIVE)?["input"].clone();
     let answer = child_package::answer(Operation::Derive, &payload);
-    let answer = answer.map_err(|refusal| refusal.reason)?;
+    let answer = answer.map_err(|refusal| refusal.reason)?.render();
     let part = answer.pointer(place).ok_or("the answer has no such part")?;
     let deep = usize::from(!place.is_empty());
     Ok(written(part, deep))

@@ -9,20 +9,6 @@ use crate::repository::SourceFile;
 /// How often a name may stand in the string literals of the product.
 const MOST: usize = 2;
 
-/// Names that still stand more often, and how often; these numbers may only shrink.
-const EXCEPTIONS: &[(&str, usize)] = &[
-    ("acceptance_check", 8),
-    ("acceptance_criteria", 6),
-    ("child_fingerprint", 3),
-    ("context_package", 3),
-    ("evidence_files", 3),
-    ("evidence_policy", 3),
-    ("external_noise_paths", 3),
-    ("forbidden_scope", 3),
-    ("global_objective", 3),
-    ("timeout_seconds", 4),
-];
-
 /// Counts `names` in all literals of the crates.
 pub(super) fn check(files: &[SourceFile], names: &BTreeSet<String>) -> Vec<Finding> {
     let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -41,12 +27,10 @@ pub(super) fn check(files: &[SourceFile], names: &BTreeSet<String>) -> Vec<Findi
         }
     }
     let finding = |(name, places): (&str, Vec<&str>)| {
-        let exception = EXCEPTIONS.iter().find(|(known, _)| *known == name);
-        let limit = exception.map_or(MOST, |(_, limit)| *limit);
         let count = places.len();
         let files: BTreeSet<&str> = places.into_iter().collect();
-        let what = format!("`{name}` stands in {count} literals, and {limit} may: {files:?}");
-        (count > limit).then(|| Finding::new("crates/", what))
+        let what = format!("`{name}` stands in {count} literals, and {MOST} may: {files:?}");
+        (count > MOST).then(|| Finding::new("crates/", what))
     };
     places.into_iter().filter_map(finding).collect()
 }

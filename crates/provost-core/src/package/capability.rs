@@ -1,11 +1,14 @@
 //! What an agent is given to use, and what effects using it can have.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Id, Key};
 use crate::bundle::report::Sha256;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A tool of the agent itself.

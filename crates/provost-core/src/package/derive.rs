@@ -1,11 +1,11 @@
 //! Derives the package of a child from what its parent may delegate.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::document::Version;
 use super::{
-    Authority, Budget, Capability, Effect, Fingerprint, Handoff, Id, Kind, Package, Refusal, Set,
+    Authority, Budget, Capability, Effect, Fingerprint, Handoff, Id, Kind, Package, PackageAnswer,
+    PackageResult, Refusal, Set,
 };
 use crate::code::Code;
 
@@ -73,16 +73,48 @@ pub struct Derived {
 }
 
 impl Derived {
-    /// The answer for programs.
-    pub fn render(&self) -> Value {
-        json!({
-            "ok": true,
-            "parent_fingerprint": self.package.parent,
-            "child_fingerprint": self.package.fingerprint(),
-            "package": self.package.canonical(),
-            "stripped": self.stripped,
-            "parent_budget": self.parent_budget,
-        })
+    pub fn answer(&self) -> PackageAnswer {
+        let package = &self.package;
+        let parent = package.parent.as_ref();
+        let result = PackageResult::Derived {
+            parent_fingerprint: parent.map(ToString::to_string).unwrap_or_default(),
+            child_fingerprint: package.fingerprint().to_string(),
+            package: package.canonical(),
+        };
+        let more = DerivedFacts {
+            stripped: &self.stripped,
+            parent_budget: self.parent_budget,
+        };
+        let mut answer = PackageAnswer::new(result, &more);
+        let rows = self.stripped.iter();
+        answer.without = rows.map(|row| (row.what(), row.why())).collect();
+        answer
+    }
+}
+
+#[derive(Serialize)]
+struct DerivedFacts<'a> {
+    stripped: &'a [Stripped],
+    parent_budget: Budget,
+}
+
+impl Stripped {
+    fn what(&self) -> String {
+        let id = self.id.as_ref();
+        id.map_or(self.axis.to_owned(), ToString::to_string)
+    }
+
+    /// The reason in words.
+    fn why(&self) -> &'static str {
+        match self.reason {
+            "no_child_left" => "it starts children, and the child may start none",
+            "read_only" => {
+                "the request asks for reading only, and it does more or is not pinned by a digest"
+            }
+            "no_tools" => "the request asks for no tools",
+            "not_listed" => "the request does not list it",
+            other => other,
+        }
     }
 }
 

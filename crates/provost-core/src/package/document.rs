@@ -3,11 +3,11 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Authority, Handoff, Id, Refusal, Set};
 use crate::code::Code;
-use crate::{json as text, object};
+use crate::{json, object};
 
 /// The prefix of every fingerprint.
 const ALGORITHM: &str = "sha256:provost-package-v2";
@@ -106,6 +106,13 @@ impl fmt::Display for Fingerprint {
     }
 }
 
+/// What is hashed.
+#[derive(Serialize)]
+struct PackagePreimage<'a> {
+    algorithm: &'static str,
+    package: &'a Package,
+}
+
 impl Package {
     /// The canonical form: sets in order, defaults written out.
     pub fn canonical(&self) -> Value {
@@ -114,8 +121,12 @@ impl Package {
 
     /// Equal only for packages with equal content.
     pub fn fingerprint(&self) -> Fingerprint {
-        let preimage = json!({ "algorithm": ALGORITHM, "package": self.canonical() });
-        let digest = object::sha256(text::canonical(&preimage).as_bytes());
+        let preimage = PackagePreimage {
+            algorithm: ALGORITHM,
+            package: self,
+        };
+        let preimage = super::answer::value(&preimage);
+        let digest = object::sha256(json::canonical(&preimage).as_bytes());
         Fingerprint(format!("{ALGORITHM}:{digest}"))
     }
 }

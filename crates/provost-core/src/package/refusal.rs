@@ -1,7 +1,7 @@
 //! Why a package, or a request for one, is refused.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::code::Code;
 
@@ -54,16 +54,49 @@ impl Refusal {
         self
     }
 
-    /// The refusal as an object for programs.
-    pub fn render(&self) -> Value {
+    /// The refusal as an object for programs, with the words that a format sorts refusals by.
+    pub fn render(&self, class: Option<RefusalClass>) -> Value {
         let code = self.code.name().to_ascii_lowercase();
-        let mut error = json!({ "stage": self.stage, "code": code, "reason": self.reason });
-        if let Some(field) = &self.field {
-            error["field"] = json!(field);
-        }
-        if !self.findings.is_empty() {
-            error["findings"] = json!(self.findings);
-        }
-        json!({ "ok": false, "code": code, "error": error })
+        let error = RefusalError {
+            stage: self.stage,
+            code: &code,
+            reason: &self.reason,
+            field: self.field.as_deref(),
+            findings: &self.findings,
+            class,
+        };
+        super::answer::value(&RefusedOperation {
+            ok: false,
+            code: &code,
+            error,
+        })
     }
+}
+
+#[derive(Serialize)]
+struct RefusedOperation<'a> {
+    ok: bool,
+    code: &'a str,
+    error: RefusalError<'a>,
+}
+
+#[derive(Serialize)]
+struct RefusalError<'a> {
+    stage: Stage,
+    code: &'a str,
+    reason: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    findings: &'a [String],
+    #[serde(flatten)]
+    class: Option<RefusalClass>,
+}
+
+/// The words by which users of version 1 sort refusals.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct RefusalClass {
+    pub variant: &'static str,
+    pub kind: &'static str,
+    pub retry: &'static str,
 }

@@ -69,7 +69,7 @@ fn asked(members: Value) -> Value {
 }
 
 fn ask(members: Value) -> Result<Value, Refusal> {
-    answer(Operation::Derive, &asked(members))
+    answer(Operation::Derive, &asked(members)).map(|answer| answer.render())
 }
 
 fn capabilities(answer: &Value) -> Vec<&str> {

@@ -63,13 +63,18 @@ impl Differences {
     }
 
     /// Records a hard difference unless the values are equal.
-    fn hard<T: PartialEq + Serialize>(&mut self, key: impl Into<String>, sealed: T, again: T) {
-        note(&mut self.hard, key.into(), &sealed, &again);
+    fn hard<T: PartialEq + Serialize>(&mut self, key: impl Into<String>, sealed: &T, again: &T) {
+        note(&mut self.hard, key.into(), sealed, again);
     }
 
     /// Records a soft difference unless the values are equal.
-    pub fn soft<T: PartialEq + Serialize>(&mut self, key: impl Into<String>, sealed: T, again: T) {
-        note(&mut self.soft, key.into(), &sealed, &again);
+    pub fn soft<T: PartialEq + Serialize>(
+        &mut self,
+        key: impl Into<String>,
+        sealed: &T,
+        again: &T,
+    ) {
+        note(&mut self.soft, key.into(), sealed, again);
     }
 
     /// Compares the rebuilt file `name` with the sealed one, if that exists.
@@ -90,7 +95,7 @@ impl Differences {
             self.hard.truncate(before + MOST);
         }
         if self.hard.len() == before {
-            self.hard(name, sha256(sealed), sha256(again));
+            self.hard(name, &sha256(sealed), &sha256(again));
         }
     }
 
@@ -101,7 +106,7 @@ impl Differences {
         for path in sealed.iter().chain(again).map(|change| &change.path) {
             if self.hard.len() < before + MOST && reported.insert(path) {
                 let key = format!("changed_files {path}");
-                self.hard(key, change_of(sealed, path), change_of(again, path));
+                self.hard(key, &change_of(sealed, path), &change_of(again, path));
             }
         }
     }
@@ -114,7 +119,7 @@ impl Differences {
                 code: verdict.code,
             };
             let answer = decided(&again.judge(*gate));
-            self.hard(format!("gate {}", gate.name()), decided(verdict), answer);
+            self.hard(format!("gate {}", gate.name()), &decided(verdict), &answer);
         }
     }
 
@@ -127,7 +132,7 @@ impl Differences {
             rows.map(|ran| (ran.name.clone(), ran.argv.clone()))
                 .collect()
         };
-        self.hard(format!("{side} commands"), names(sealed), names(again));
+        self.hard(format!("{side} commands"), &names(sealed), &names(again));
         for (sealed, again) in sealed.commands.iter().zip(&again.commands) {
             self.command(&format!("{side} {}", sealed.name), sealed, again);
         }
@@ -139,11 +144,11 @@ impl Differences {
             rows.map(|layer| (layer.name.clone(), layer.sha256.clone()))
                 .collect()
         };
-        self.soft(format!("{side} layers"), layers(sealed), layers(again));
+        self.soft(format!("{side} layers"), &layers(sealed), &layers(again));
     }
 
     fn command(&mut self, name: &str, sealed: &CommandRun, again: &CommandRun) {
-        self.hard(format!("{name} ending"), sealed.ending, again.ending);
+        self.hard(format!("{name} ending"), &sealed.ending, &again.ending);
         self.hard(format!("{name} tests"), &sealed.tally, &again.tally);
         for (stream, sealed, again) in [
             ("stdout", &sealed.stdout, &again.stdout),
@@ -156,7 +161,7 @@ impl Differences {
             sealed.wall_ms.max(again.wall_ms),
         );
         if long - short >= AT_LEAST && long > short.saturating_mul(NOTABLY) {
-            self.soft(format!("{name} wall_ms"), sealed.wall_ms, again.wall_ms);
+            self.soft(format!("{name} wall_ms"), &sealed.wall_ms, &again.wall_ms);
         }
     }
 }

@@ -34,7 +34,8 @@ use provost_core::record::Head;
 
 pub use provost_evidence::files::Files;
 pub use provost_evidence::verification::{
-    Finding, OpenedSeal, Proof, ProofAnswer, Question, Signer, ThreeAnswers, compare, open, words,
+    Finding, OpenedSeal, Proof, ProofAnswer, Question, Rejudged, Signer, ThreeAnswers, compare,
+    open, words,
 };
 
 /// The `event_type` of the first record of every run's ledger.
@@ -73,6 +74,10 @@ const ENDED: &[Check] = &[
     bytes::references,
     bytes::copies,
     ledger::head,
+];
+
+/// What of a run that says it ended has to follow from its ledger, its trees and the rules.
+const REJUDGED: &[Check] = &[
     agree::names,
     agree::base,
     agree::tree,
@@ -85,6 +90,17 @@ const ENDED: &[Check] = &[
     proof::attempts,
     replay::decisions,
 ];
+
+impl Rejudged for Bundle<'_> {
+    fn rejudge(&self) -> Vec<Finding> {
+        match ledger::state(self) {
+            State::Running => Vec::new(),
+            State::Sealed | State::Unsealed | State::TailMissing => {
+                REJUDGED.iter().flat_map(|check| check(self)).collect()
+            }
+        }
+    }
+}
 
 /// Verifies with the keys that the caller trusts (`trusted`) and the known ends of the run's chains
 /// (`pins`). With `want_key`, no other key is accepted.

@@ -1,11 +1,12 @@
 //! The capabilities that a package can grant to an agent.
 
 use provost_core::package::{Id, Kind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reference::{PolicyRef, Privacy, SidecarRef, SourceRef};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CapabilitySourceKind {
     SdkBuiltIn,
@@ -18,7 +19,7 @@ pub(super) enum CapabilitySourceKind {
     TestOnlyFake,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct CapabilitySource {
     kind: CapabilitySourceKind,
     source_ref: SourceRef,
@@ -26,7 +27,7 @@ struct CapabilitySource {
     adapter_ref: Option<Id>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Visibility {
     Active,
@@ -34,7 +35,7 @@ enum Visibility {
 }
 
 /// What the model sees of a capability.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Projection {
     NotProjected,
@@ -44,14 +45,14 @@ enum Projection {
     ProjectsContextRefs { allowed_ref_kinds: Vec<String> },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ReadinessStatus {
     Active,
     ReservedInactive,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Readiness {
     status: ReadinessStatus,
     pub(super) owner_role: String,
@@ -68,7 +69,7 @@ pub(super) struct Readiness {
 }
 
 /// One capability, as the format declares it. It says nothing about effects.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Capability {
     pub(super) capability_id: Id,
     pub(super) kind: Kind,

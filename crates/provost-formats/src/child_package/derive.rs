@@ -2,9 +2,8 @@
 
 use provost_core::code::Code;
 use provost_core::object::sha256;
-use provost_core::package::{Id, Refusal};
+use provost_core::package::{Id, PackageAnswer, PackageResult, Refusal};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::document::{Agent, Package};
 use super::fingerprint::{fingerprint, manifest};
@@ -39,7 +38,7 @@ struct StripManifest<'a> {
     redaction_policy_ref: &'a PolicyRef,
 }
 
-pub(super) fn derive(request: &Request) -> Result<Value, Refusal> {
+pub(super) fn derive(request: &Request) -> Result<PackageAnswer, Refusal> {
     let Request {
         parent,
         child_policy: policy,
@@ -83,22 +82,33 @@ pub(super) fn derive(request: &Request) -> Result<Value, Refusal> {
         redaction_policy_ref: &policy.redaction_policy_ref,
     };
     let manifest_hash = hash(&strip_manifest)?;
-    let strip_manifest = to_value(&strip_manifest)?;
     child.sidecars.push(evidence(policy, &manifest_hash));
     child
         .policies
         .policy_refs
         .push(policy.redaction_policy_ref.clone());
     child.fingerprint_manifest = manifest(&child);
-    let child_fingerprint = fingerprint(&child)?;
-    Ok(json!({
-        "ok": true,
-        "parent_fingerprint": parent_fingerprint,
-        "child_fingerprint": child_fingerprint,
-        "strip_manifest": strip_manifest,
-        "strip_manifest_content_hash": manifest_hash,
-        "package": to_value(&child)?,
-    }))
+    let result = PackageResult::Derived {
+        child_fingerprint: fingerprint(&child)?,
+        package: to_value(&child)?,
+        parent_fingerprint: parent_fingerprint.clone(),
+    };
+    let why = "it starts children, or the request's tool policy leaves it out";
+    let stripped = strip_manifest.stripped_capability_ids.iter();
+    let without = stripped.map(|id| (id.to_string(), why)).collect();
+    let more = StripFacts {
+        strip_manifest,
+        strip_manifest_content_hash: manifest_hash,
+    };
+    let mut answer = PackageAnswer::new(result, &more);
+    answer.without = without;
+    Ok(answer)
+}
+
+#[derive(Serialize)]
+struct StripFacts<'a> {
+    strip_manifest: StripManifest<'a>,
+    strip_manifest_content_hash: String,
 }
 
 /// Removes from `child` what it must not keep; gives what was removed and what stayed.

@@ -1,6 +1,7 @@
 //! The package as the format declares it.
 
 use provost_core::package::{Id, Kind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capability::{Capability, CapabilitySourceKind};
@@ -10,7 +11,7 @@ use super::output::{OutputContract, OutputSink};
 use super::reference::{PolicyRef, Sidecar, SourceRef, Trust};
 
 /// The frozen capabilities of one run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Package {
     pub(super) schema_version: u16,
     pub(super) package_id: Id,
@@ -39,7 +40,7 @@ pub(super) struct Package {
 }
 
 /// The agent that the package is for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Agent {
     pub(super) agent_id: Id,
     pub(super) name: String,
@@ -48,7 +49,7 @@ pub(super) struct Agent {
 }
 
 /// The model that answers, and the route to it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Route {
     pub(super) route_id: String,
     pub(super) model_id: String,
@@ -56,7 +57,7 @@ pub(super) struct Route {
     pub(super) provider_policy_ref: Option<PolicyRef>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct ProviderCapabilities {
     capability_version: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +65,7 @@ struct ProviderCapabilities {
 }
 
 /// Capabilities that can be discovered later.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Catalog {
     pub(super) catalog_id: String,
     source_kind: CapabilitySourceKind,
@@ -80,7 +81,7 @@ pub(super) struct Catalog {
 }
 
 /// What happens to children when their parent ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct ChildLifecycle {
     pub(super) policy_ref: PolicyRef,
     manual_cancel: String,
@@ -89,14 +90,14 @@ pub(super) struct ChildLifecycle {
 }
 
 /// The policies of the package as a whole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Policies {
     #[serde(default)]
     pub(super) policy_refs: Vec<PolicyRef>,
 }
 
 /// How ready the features of the package are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ReadinessProfile {
     P0Text,
@@ -105,7 +106,7 @@ pub(super) enum ReadinessProfile {
 }
 
 /// What the fingerprint covers; computed anew for every hash.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct FingerprintManifest {
     pub(super) algorithm: String,
     pub(super) canonical_schema_version: u16,
@@ -116,7 +117,7 @@ pub(super) struct FingerprintManifest {
 }
 
 /// A part of the package that is hashed; all of them, in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Included {
     Agent,
@@ -132,7 +133,7 @@ pub(super) enum Included {
 }
 
 /// A part of the package that is never hashed; all of them, in their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Excluded {
     RunIds,
@@ -144,7 +145,7 @@ pub(super) enum Excluded {
 }
 
 /// A capability of a kind that is not in use yet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct ReservedFeature {
     pub(super) capability_id: Id,
     pub(super) kind: Kind,
@@ -154,7 +155,7 @@ pub(super) struct ReservedFeature {
 }
 
 /// What belongs to one run and is never hashed.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Volatile {
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<String>,

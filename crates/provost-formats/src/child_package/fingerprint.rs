@@ -3,7 +3,8 @@
 use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::package::Refusal;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::document::{Excluded, FingerprintManifest, Included, Package, ReservedFeature};
 use super::reference::{PolicyRef, Sidecar};
@@ -40,14 +41,22 @@ const EXCLUDED: [Excluded; 6] = [
 const RESERVED_REASON: &str = "owner workstream has not supplied sidecar, fingerprint, event, \
                                journal, and acceptance-test evidence";
 
+/// What is hashed.
+#[derive(Serialize)]
+struct SnapshotPreimage {
+    algorithm: &'static str,
+    canonical_schema_version: u16,
+    snapshot: Value,
+}
+
 /// The fingerprint of `package`, which must be valid.
 pub(super) fn fingerprint(package: &Package) -> Result<String, Refusal> {
     validate(package)?;
-    let preimage = json!({
-        "algorithm": ALGORITHM,
-        "canonical_schema_version": 1,
-        "snapshot": canonical(package)?,
-    });
+    let preimage = to_value(&SnapshotPreimage {
+        algorithm: ALGORITHM,
+        canonical_schema_version: 1,
+        snapshot: canonical(package)?,
+    })?;
     let digest = sha256(json::canonical(&preimage).as_bytes());
     Ok(format!("{ALGORITHM}:{digest}"))
 }

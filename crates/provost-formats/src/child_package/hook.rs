@@ -5,13 +5,14 @@ use std::num::NonZeroUsize;
 
 use provost_core::code::Code;
 use provost_core::package::Refusal;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::hash;
 use super::reference::{PolicyRef, Sidecar, SidecarRef};
 
 /// When a hook is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Point {
     RunStarting,
@@ -39,7 +40,9 @@ enum Point {
 }
 
 /// What a hook may do; always written in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 enum Right {
     Observe,
@@ -117,7 +120,7 @@ impl Point {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum HookSource {
     HostConfig,
@@ -127,7 +130,7 @@ enum HookSource {
     TestOnlyFake,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Phase {
     Early,
@@ -135,26 +138,26 @@ enum Phase {
     Late,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Ordering {
     phase: Phase,
     order: i32,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "snake_case")]
 enum Execution {
     Blocking,
     NonBlocking { queue: Queue, overflow: Overflow },
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Queue {
     capacity: NonZeroUsize,
     terminal_reserve: NonZeroUsize,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Overflow {
     DropObserveOnly,
@@ -162,12 +165,12 @@ enum Overflow {
     FailHookInvocation,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Timeout {
     timeout_ms: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Failure {
     FailOpenObserveOnly,
@@ -176,12 +179,12 @@ enum Failure {
     FailRun,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Rights {
     rights: BTreeSet<Right>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum HookPrivacy {
     EnvelopeAndRedactedSummary,
@@ -190,7 +193,7 @@ enum HookPrivacy {
 }
 
 /// One hook; its hash covers the fields in this order.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Hook {
     pub(super) hook_id: String,
     point: Point,

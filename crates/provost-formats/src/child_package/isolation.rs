@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use provost_core::package::Id;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reference::{PolicyRef, SidecarRef};
 
 /// One requirement, with everything that counts for the fingerprint.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Isolation {
     pub(super) requirement_ref: Id,
     sidecar_ref: SidecarRef,
@@ -24,7 +25,7 @@ pub(super) struct Isolation {
     fingerprint_fields: FingerprintFields,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Class {
     HostProcess,
@@ -34,7 +35,7 @@ enum Class {
     RemoteSandbox,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Requirement {
     minimum_class: Class,
     trust: TrustRequirement,
@@ -44,14 +45,14 @@ struct Requirement {
     required_capabilities: Features,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Features {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     capabilities: BTreeSet<Feature>,
 }
 
 /// What an isolating runtime can do; always written in this order.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Feature {
     ReadOnlyRoot,
@@ -75,7 +76,7 @@ enum Feature {
     AuditLog,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Fallback {
     Deny,
@@ -88,7 +89,7 @@ enum Fallback {
     TestOnlyHostProcess,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum TrustField {
     Locality,
@@ -99,7 +100,7 @@ enum TrustField {
     SecretIsolation,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct TrustRequirement {
     locality: Locality,
     tenancy: Tenancy,
@@ -109,7 +110,7 @@ struct TrustRequirement {
     secret_isolation: Degree,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Locality {
     Any,
@@ -117,14 +118,14 @@ enum Locality {
     Remote,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Tenancy {
     SharedAllowed,
     Dedicated,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Degree {
     None,
@@ -132,14 +133,14 @@ enum Degree {
     Required,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Guarantee {
     BestEffort,
     Required,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Residency {
     Any,
@@ -148,13 +149,13 @@ enum Residency {
 }
 
 /// Spelled in Pascal case, unlike the other enumerations.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 enum Lifecycle {
     EphemeralCleanupRequired { cleanup_mode: CleanupMode },
     ReusableIfPolicyAllows { cleanup_mode: CleanupMode },
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum CleanupMode {
     Always,
@@ -162,7 +163,7 @@ enum CleanupMode {
     HostPolicy,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Process {
     child_artifact_id: Id,
     owner_run_id: Id,
@@ -173,7 +174,7 @@ struct Process {
     reclaim_policy: Reclaim,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Ownership {
     AgentOwned,
@@ -181,7 +182,7 @@ enum Ownership {
     DetachedByIntent,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ParentEnd {
     TerminateAfterGrace { grace_ms: u64 },
@@ -189,20 +190,20 @@ enum ParentEnd {
     PreserveByPolicy,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Detach {
     allowed: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     required_policy_refs: Vec<PolicyRef>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Reclaim {
     required: bool,
     policy_ref: PolicyRef,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct FingerprintFields {
     minimum_class: Class,
     trust: TrustRequirement,

@@ -1,12 +1,13 @@
 //! What a run has to deliver: schemas, how they are checked, and where the result goes.
 
 use provost_core::package::Id;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reference::PolicyRef;
 
 /// A schema that the result must fit, and what happens when it does not.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct OutputContract {
     pub(super) schema_id: Id,
     schema_version: SchemaVersion,
@@ -24,14 +25,14 @@ pub(super) struct OutputContract {
     projection_hint: ProjectionHint,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct SchemaVersion {
     major: u16,
     minor: u16,
     patch: u16,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum SchemaDialect {
     #[serde(rename = "json_schema2020_12_subset")]
@@ -40,14 +41,14 @@ enum SchemaDialect {
     HostRegistered,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Mode {
     FinalOnly,
     IncrementalPreview,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum ProviderHint {
     SchemaRequired,
@@ -55,7 +56,7 @@ enum ProviderHint {
     ProviderNativeHint,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Validation {
     validator_ref: Id,
     max_candidate_bytes: u64,
@@ -67,14 +68,14 @@ struct Validation {
     failure_visibility: FailureVisibility,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum FailureVisibility {
     RedactedSummary,
     ErrorCodesOnly,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Repair {
     repair_adapter_ref: Id,
     max_repair_attempts: u8,
@@ -85,7 +86,7 @@ struct Repair {
     on_exhausted: OnExhausted,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum CandidateContent {
     ContentRefOnly,
@@ -93,27 +94,27 @@ enum CandidateContent {
     OmitCandidate,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Backoff {
     None,
     Linear,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum OnExhausted {
     FailRun,
     ReturnValidationError,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct RetryBudget {
     max_attempts: u8,
 }
 
 /// Spelled in Pascal case, like the lifecycle and unlike the other enumerations.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 enum ContentMode {
     Off,
     MetadataOnly,
@@ -121,7 +122,7 @@ enum ContentMode {
     RawContent,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "the format has five flags here"
@@ -137,13 +138,13 @@ struct ContentPolicy {
     byte_limit: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct ProjectionHint {
     provider_hint_policy: ProviderHint,
     include_schema_ref: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct OutputSink {
     pub(super) sink_id: String,
     delivery_policy_ref: PolicyRef,

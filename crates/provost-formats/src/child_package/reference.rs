@@ -1,10 +1,11 @@
 //! The small values that packages are made of: references to policies, sources and sidecars.
 
 use provost_core::package::Id;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a policy is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PolicyKind {
     Approval,
@@ -36,7 +37,7 @@ impl PolicyKind {
 }
 
 /// Names a policy that the host resolves.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct PolicyRef {
     pub(super) kind: PolicyKind,
     pub(super) id: Id,
@@ -53,7 +54,7 @@ impl PolicyRef {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct SidecarRef {
     pub(super) sidecar_id: String,
     pub(super) kind: String,
@@ -77,7 +78,7 @@ impl SidecarRef {
 }
 
 /// A document beside the package, by its hash.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Sidecar {
     pub(super) sidecar_id: String,
     pub(super) kind: String,
@@ -97,7 +98,7 @@ impl Sidecar {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Trust {
     Trusted,
@@ -108,7 +109,7 @@ pub(super) enum Trust {
     Untrusted,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Privacy {
     Public,
@@ -118,7 +119,7 @@ pub(super) enum Privacy {
     Secret,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SourceKind {
     Sdk,
@@ -138,7 +139,7 @@ pub(super) enum SourceKind {
     Replay,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct SourceRef {
     kind: SourceKind,
     id: Id,
@@ -150,7 +151,7 @@ pub(super) struct SourceRef {
     redacted_summary: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Correlation {
     key: Id,
     value: Id,

@@ -2,13 +2,14 @@
 
 use provost_core::code::Code;
 use provost_core::package::{Id, Kind, Refusal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capability::Capability;
 use super::document::Route;
 use super::reference::{PolicyKind, PolicyRef};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum RoutePolicy {
     InheritParent,
@@ -38,7 +39,7 @@ impl RoutePolicy {
 }
 
 /// Carried by the format; no reader uses it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum RouteInheritance {
     InheritParent,
@@ -46,7 +47,7 @@ enum RouteInheritance {
 }
 
 /// What of the parent's context reaches the child.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Handoff {
     None,
@@ -144,7 +145,7 @@ impl Handoff {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ToolPolicy {
     InheritAllowlist,
@@ -170,7 +171,7 @@ impl ToolPolicy {
 }
 
 /// What the parent's side says about its children.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct ChildPolicy {
     pub(super) source_parent_package: String,
     inherit_provider_route: RouteInheritance,
@@ -195,7 +196,7 @@ impl ChildPolicy {
 }
 
 /// How deep and how wide children may be started.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(super) struct DepthBudget {
     current_depth: u32,
     max_depth: u32,

@@ -2,9 +2,10 @@
 
 use provost_core::code::Code;
 use provost_core::package::{Effect, Operation, Stage};
+use provost_core::schema::validate::validate;
 use serde_json::{Value, json};
 
-use super::{answer, convert, render};
+use super::{FORMAT, answer, convert, render};
 
 /// The input of a case of the corpus.
 fn input(case: &str) -> Value {
@@ -16,6 +17,22 @@ fn typical() -> Value {
     input(include_str!(
         "../../../../tests/corpus/child-packages/002-typical-read-only.json"
     ))
+}
+
+#[test]
+fn a_package_that_is_read_fits_its_schema_and_one_without_a_required_member_does_not() {
+    let (schema, whole) = (FORMAT.schema(), typical());
+    assert_eq!(validate(&schema, &whole["parent"]), []);
+    let required = schema["required"].as_array().unwrap();
+    assert!(required.len() > 5, "{required:?}");
+    for name in required {
+        let mut less = whole.clone();
+        let members = less["parent"].as_object_mut().unwrap();
+        members.remove(name.as_str().unwrap());
+        assert_ne!(validate(&schema, &less["parent"]), [], "{name}");
+        let refusal = answer(Operation::Fingerprint, &less).unwrap_err();
+        assert_eq!(refusal.stage, Stage::Decode, "{name}");
+    }
 }
 
 #[test]
@@ -60,7 +77,7 @@ fn every_depth_has_an_answer() {
     ];
     for (payload, want) in cases {
         let got = answer(Operation::Depth, &payload);
-        let got = got.map(|answer| json!({ "depth_budget": answer["child_budget"] }));
+        let got = got.map(|answer| json!({ "depth_budget": answer.render()["child_budget"] }));
         assert_eq!(got.map_err(|refusal| refusal.code), want, "{payload}");
     }
 }
@@ -73,7 +90,7 @@ fn numbers_of_a_payload_are_hashed_as_they_are_written() {
         "sidecar_id": "s", "kind": "k", "version": "v", "refs": [], "policy_refs": [],
         "content_hash": "h", "redacted_payload": serde_json::from_str::<Value>(numbers).unwrap(),
     }]);
-    let answer = answer(Operation::Fingerprint, &package).unwrap();
+    let answer = answer(Operation::Fingerprint, &package).unwrap().render();
     assert_eq!(
         answer["canonical"]["sidecars"][0]["redacted_payload"].to_string(),
         "[1e+16,1000000000000000.0,0.00001,1e-6,-0.0,100.0,1.8446744073709552e+19,\

@@ -33,6 +33,12 @@ impl Same {
     }
 }
 
+/// Places of an assignment.
+const OBJECTIVE: &str = "/global_objective";
+pub(super) const FORBIDDEN: &str = "/task/forbidden_scope";
+const TIMEOUT: &str = "/task/timeout_seconds";
+pub(super) const CRITERIA: &str = "/task/acceptance_criteria";
+
 /// What is carried both ways.
 pub const SAME: &[Same] = &[
     Same {
@@ -50,7 +56,7 @@ pub const SAME: &[Same] = &[
     Same {
         what: "the objective",
         card: None,
-        assignment: Some("/global_objective"),
+        assignment: Some(OBJECTIVE),
         contract: Some("/inputs/spec"),
     },
     Same {
@@ -62,7 +68,7 @@ pub const SAME: &[Same] = &[
     Same {
         what: "what may not be written",
         card: None,
-        assignment: Some("/task/forbidden_scope"),
+        assignment: Some(FORBIDDEN),
         contract: Some("/x_provost/forbid"),
     },
     Same {
@@ -74,7 +80,7 @@ pub const SAME: &[Same] = &[
     Same {
         what: "the time limit",
         card: None,
-        assignment: Some("/task/timeout_seconds"),
+        assignment: Some(TIMEOUT),
         contract: Some("/timeout_retry/timeout_sec"),
     },
     Same {
@@ -92,17 +98,17 @@ const ONE_WAY: &[(Dialect, &str, Dialect, &str)] = &[
         Dialect::Card,
         "/acceptance_commands",
         Dialect::Assignment,
-        "/task/acceptance_criteria",
+        CRITERIA,
     ),
     (
         Dialect::Contract,
         "/acceptance_tests/*/cmd",
         Dialect::Assignment,
-        "/task/acceptance_criteria",
+        CRITERIA,
     ),
     (
         Dialect::Assignment,
-        "/task/acceptance_criteria",
+        CRITERIA,
         Dialect::Contract,
         "/required_outputs/*/acceptance",
     ),
@@ -134,7 +140,7 @@ pub(super) fn constants(dialect: Dialect) -> Vec<(&'static str, Value)> {
             ("/active_locks", json!([])),
             ("/context_package", json!([])),
             ("/task/dependencies", json!([])),
-            ("/task/forbidden_scope", json!([])),
+            (FORBIDDEN, json!([])),
         ],
         Dialect::Contract => vec![
             ("/required_outputs", json!([])),
@@ -198,7 +204,7 @@ fn of_assignment(so_far: &Value) -> Vec<(&'static str, Value)> {
         ("/task/priority", json!("normal")),
     ];
     let text = |place: &str| so_far.pointer(place).and_then(Value::as_str);
-    let first = text("/global_objective").and_then(|text| text.trim().lines().next());
+    let first = text(OBJECTIVE).and_then(|text| text.trim().lines().next());
     if let Some(line) = first {
         let title: String = line.chars().take(LONGEST_TITLE).collect();
         defaults.push(("/task/title", json!(title)));
@@ -207,7 +213,7 @@ fn of_assignment(so_far: &Value) -> Vec<(&'static str, Value)> {
         let log = format!("worklogs/{task}.jsonl");
         defaults.push(("/task/worklog_path", json!(log)));
     }
-    let timeout = so_far.pointer("/task/timeout_seconds");
+    let timeout = so_far.pointer(TIMEOUT);
     if let Some(timeout) = timeout.and_then(Value::as_u64) {
         let beat = HEARTBEAT.min(timeout / 2);
         defaults.push(("/task/heartbeat_interval_seconds", json!(beat)));

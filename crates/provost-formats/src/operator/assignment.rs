@@ -30,8 +30,7 @@ pub struct Assignment {
     pub task: Task,
     pub active_locks: Vec<Lock>,
     /// What the worker may read; data, never instructions.
-    #[serde(rename = "context_package")]
-    pub context: Vec<Context>,
+    pub context_package: Vec<Context>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -181,7 +180,7 @@ fn judge_strictly(assignment: &Assignment, at: &str, found: &mut Findings) {
     found.look_for_secrets(format_args!("{at}/task/title"), &task.title);
     let objective = &assignment.global_objective;
     found.look_for_secrets(format_args!("{at}/global_objective"), objective);
-    for (index, context) in assignment.context.iter().enumerate() {
+    for (index, context) in assignment.context_package.iter().enumerate() {
         let path = format_args!("{at}/context_package/{index}/value");
         found.look_for_secrets(path, &context.value);
     }

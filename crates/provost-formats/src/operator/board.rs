@@ -38,7 +38,7 @@ pub fn read_assignment(bytes: &[u8]) -> Result<(String, Terms), Verdict> {
 fn terms(mut packet: Assignment) -> Terms {
     packet.header = Header::of(&packet.header.run_id);
     let rendered = json!(packet);
-    let constraints = packet.context.into_iter();
+    let constraints = packet.context_package.into_iter();
     let constraints = constraints.filter(|one| one.kind == ContextKind::Constraint);
     let task = packet.task;
     Terms {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::finding::Findings;
 use super::header::take_header;
-use super::result::{self, Change, Outcome, TaskResult};
+use super::result::{self, CHECKS, Change, Outcome, TaskResult};
 use super::{Answer, Surroundings, assignment, field};
 
 /// A result, and the scope of its task.
@@ -86,9 +86,9 @@ pub(super) struct Bounds {
     #[schemars(with = "Option<RunUuid>")]
     run_id: Option<String>,
     task_id: Option<TaskId>,
-    #[serde(default, rename = "acceptance_criteria")]
+    #[serde(default)]
     #[schemars(with = "Vec<Filled>")]
-    criteria: Vec<String>,
+    acceptance_criteria: Vec<String>,
 }
 
 static BOUNDS: FormatReader<Bounds> = FormatReader::new();
@@ -102,7 +102,7 @@ impl Bounds {
                 forbidden_scope: packet.task.forbidden_scope,
                 run_id: Some(packet.header.run_id),
                 task_id: Some(packet.task.task_id),
-                criteria: packet.task.acceptance_criteria,
+                acceptance_criteria: packet.task.acceptance_criteria,
             });
         }
         let bounds = found.read(&BOUNDS, node, at)?;
@@ -135,11 +135,12 @@ impl Bounds {
             found.add(why.code(), path, why);
         }
         if result.status == Outcome::Done {
-            let required: Vec<&str> = self.criteria.iter().map(String::as_str).collect();
-            for shortfall in acceptance::shortfalls(&required, &result.checks) {
+            let required = self.acceptance_criteria.iter();
+            let required: Vec<&str> = required.map(String::as_str).collect();
+            for shortfall in acceptance::shortfalls(&required, &result.acceptance_check) {
                 if let Shortfall::Unchecked(index) = shortfall {
                     let problem = format!("`{}` was not checked", required[index]);
-                    let path = format_args!("{at}/acceptance_check");
+                    let path = format_args!("{at}/{CHECKS}");
                     found.add(shortfall.code(), path, problem);
                 }
             }
@@ -177,7 +178,10 @@ pub(super) fn check_completion(node: &Node<'_>, found: &mut Findings) -> Answer 
     let rule = if let Some(payload) = found.read(&PRE_COMPLETE, node, "") {
         judge_completion(payload, found)
     } else {
-        let of_check = |path: &str| path.starts_with("/acceptance_check");
+        let of_check = |path: &str| {
+            path.strip_prefix('/')
+                .is_some_and(|it| it.starts_with(CHECKS))
+        };
         let is_misread = found.list().iter().any(|one| of_check(&one.path));
         is_misread.then_some("R-PC-002")
     };
@@ -208,9 +212,9 @@ fn judge_completion(payload: PreComplete, found: &mut Findings) -> Option<&'stat
     });
     for shortfall in list {
         let path = match shortfall {
-            Shortfall::Nothing => "/acceptance_check".to_owned(),
+            Shortfall::Nothing => format!("/{CHECKS}"),
             Shortfall::Unchecked(at) => format!("/required_criteria/{at}"),
-            Shortfall::Failed(at) | Shortfall::Unproven(at) => format!("/acceptance_check/{at}"),
+            Shortfall::Failed(at) | Shortfall::Unproven(at) => format!("/{CHECKS}/{at}"),
         };
         found.add(shortfall.code(), path, shortfall);
     }

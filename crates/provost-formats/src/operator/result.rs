@@ -15,6 +15,9 @@ use super::finding::Findings;
 use super::header::Header;
 use super::limit::MOST_NOTES;
 
+/// The member of a result that lists its checks.
+pub(super) const CHECKS: &str = "acceptance_check";
+
 /// The report of a worker. It is a claim: only what is checked elsewhere counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskResult {
@@ -23,8 +26,7 @@ pub struct TaskResult {
     pub task_id: TaskId,
     pub status: Outcome,
     pub changes: Vec<Change>,
-    #[serde(rename = "acceptance_check")]
-    pub checks: Vec<Check>,
+    pub acceptance_check: Vec<Check>,
     /// The file of the worker's log.
     #[schemars(with = "InnerPath")]
     pub worklog_path: String,
@@ -75,9 +77,9 @@ pub(super) fn read(node: &Node<'_>, at: &str, found: &mut Findings) -> Option<Ta
     let result = found.read(&FORMAT, node, at)?;
     // For a finished task, the acceptance rule gives the better message.
     if found.is_strict() && result.status != Outcome::Done {
-        for (index, check) in result.checks.iter().enumerate() {
+        for (index, check) in result.acceptance_check.iter().enumerate() {
             if check.evidence.trim().is_empty() {
-                let path = format_args!("{at}/acceptance_check/{index}/evidence");
+                let path = format_args!("{at}/{CHECKS}/{index}/evidence");
                 found.add(Code::MissingRequiredInput, path, "is blank");
             }
         }
@@ -86,10 +88,14 @@ pub(super) fn read(node: &Node<'_>, at: &str, found: &mut Findings) -> Option<Ta
         found.look_for_secrets(format_args!("{at}/notes_for_orchestrator/{index}"), note);
     }
     if result.status == Outcome::Done {
-        report(acceptance::shortfalls(&[], &result.checks), at, found);
+        report(
+            acceptance::shortfalls(&[], &result.acceptance_check),
+            at,
+            found,
+        );
     }
     if found.is_strict() {
-        for key in ["changes", "acceptance_check"] {
+        for key in ["changes", CHECKS] {
             if let Some(node) = node.as_object().and_then(|fields| fields.get(key)) {
                 found.look_for_secrets_below(&format_args!("{at}/{key}"), node);
             }
@@ -105,7 +111,7 @@ fn report(list: Vec<Shortfall>, at: &str, found: &mut Findings) {
             Shortfall::Failed(index) => format!("/{index}/status"),
             Shortfall::Unproven(index) => format!("/{index}/evidence"),
         };
-        let path = format_args!("{at}/acceptance_check{below}");
+        let path = format_args!("{at}/{CHECKS}{below}");
         found.add(shortfall.code(), path, shortfall);
     }
 }

@@ -1,12 +1,12 @@
 //! Judges one file of a packet by itself, as far as that is possible without the others.
 
 use provost_core::verdict::Verdict;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::finding::Findings;
 use super::{
-    EXECUTOR_REPORT, Source, Strictness, TASK_CARD, VALIDATOR_REPORT, card, executor, log, refuse,
-    rule, seal, snapshot, validator,
+    EXECUTOR_REPORT, PacketDetails, Source, Strictness, TASK_CARD, VALIDATOR_REPORT, card,
+    executor, log, refuse, rule, seal, snapshot, validator,
 };
 use provost_core::document::yaml;
 
@@ -67,12 +67,15 @@ pub fn check(file: File, bytes: &[u8], profile: Strictness) -> Verdict {
         }
     }
     if !findings.holds(profile) {
-        return refuse(&findings, profile, json!({}));
+        return refuse(&findings, profile, PacketDetails::default());
     }
     let verdict = Verdict::allow("the file holds by itself; the packet was not looked at");
     match findings.warnings() {
         [] => verdict,
-        warnings => verdict.with(json!({ "warnings": warnings })),
+        warnings => verdict.with(PacketDetails {
+            warnings,
+            ..PacketDetails::default()
+        }),
     }
 }
 

@@ -17,6 +17,9 @@ use super::{Evidence, Source, TASK_CARD};
 
 const MOST: usize = 10_000;
 
+/// The field of the card that names files which may change by themselves.
+pub(super) const NOISE_FIELD: &str = "external_noise_paths";
+
 /// `task_card.yaml`.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("additionalProperties" = true))]
@@ -169,7 +172,7 @@ pub(super) fn read(source: &Source, phase_id: &str, findings: &mut Findings) -> 
     Some(Card {
         goals: goals(card.goal_ids, sealed, &mut found),
         allowed,
-        noise: rules(noise, "external_noise_paths", &mut found),
+        noise: rules(noise, NOISE_FIELD, &mut found),
         commands: trimmed(card.acceptance_commands),
         published_at: card.published_at.and_then(|at| Some(at.text()?.to_owned())),
         policy,
@@ -234,13 +237,16 @@ fn policy(text: Option<&str>, found: &mut FileFindings<'_>) -> Option<Policy> {
     }
 }
 
+/// The member of a card that names its evidence.
+pub(super) const EVIDENCE_FILES: &str = "evidence_files";
+
 fn evidence(files: Option<Value>, found: &mut FileFindings<'_>) -> Vec<(Evidence, RepoPath)> {
-    let name = "evidence_files";
+    let name = EVIDENCE_FILES;
     let Some(files) = files else {
         found.add(name, "is missing");
         return Vec::new();
     };
-    let Some(files) = found.read(&Node::from(files), &FILES, "evidence_files.") else {
+    let Some(files) = found.read(&Node::from(files), &FILES, &format!("{name}.")) else {
         return Vec::new();
     };
     let mut paths = Vec::new();

@@ -17,7 +17,7 @@ use super::validator::{
     CHECKS, Check, CheckRow, Checks, ConclusionVersion, Validator, ValidatorReport, ValidatorRole,
     ValidatorStatus,
 };
-use super::{Document, Evidence, Packet, Source, Strictness, describe, gate};
+use super::{Document, Evidence, Packet, Source, Strictness, gate};
 use provost_core::document::yaml;
 
 /// The task that a planner publishes.
@@ -180,8 +180,8 @@ pub fn executor_report(
 /// Whether the report is readable and names the executor; a failed command says nothing about that.
 fn identity(executor: &Findings) -> Result<(), String> {
     let rows = executor.rows(Strictness::Strict);
-    let of_identity = rows.iter().find(|row| row["field"] != "status");
-    of_identity.map_or(Ok(()), |row| Err(describe(row)))
+    let of_identity = rows.iter().find(|row| row.field != "status");
+    of_identity.map_or(Ok(()), |row| Err(row.to_string()))
 }
 
 /// The validator report: each check with its result.
@@ -221,7 +221,7 @@ pub fn validator_report(packet: &Packet<'_>, docs: &[Document], reported_at: &st
     };
     let held = |findings: &Findings| match findings.rows(Strictness::Strict).first() {
         None => Ok(()),
-        Some(row) => Err(describe(row)),
+        Some(row) => Err(row.to_string()),
     };
     let identity = identity(&executor);
     let results = [held(&all), identity, held(&scope), held(&log), ssot];

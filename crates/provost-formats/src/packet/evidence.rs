@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use provost_core::path::RepoPath;
 use provost_core::time;
 
-use super::card::Card;
+use super::card::{Card, NOISE_FIELD};
 use super::finding::Findings;
 use super::log;
 use super::rule::{Effort, Rule};
@@ -201,7 +201,7 @@ impl Bench<'_> {
         if allowed.any(|rule| rule.covers(path, self.effort)) && self.is_noise(path) {
             let problem = format!("hides `{path}`, which is in allowed_paths");
             self.findings
-                .doubt(TASK_CARD, "external_noise_paths", problem);
+                .doubt(TASK_CARD, NOISE_FIELD, problem);
         }
     }
 
@@ -230,7 +230,7 @@ impl Bench<'_> {
         }
         if self.effort.is_spent() {
             self.findings
-                .add(TASK_CARD, "external_noise_paths", Effort::PROBLEM);
+                .add(TASK_CARD, NOISE_FIELD, Effort::PROBLEM);
         }
     }
 

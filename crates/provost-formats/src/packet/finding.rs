@@ -1,14 +1,16 @@
 //! Collects the findings about a packet.
 
+use std::fmt;
+
 use provost_core::document::yaml;
 use provost_core::json::Node;
 use provost_core::schema::read::FormatReader;
 use provost_core::verdict::Verdict;
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
-use super::{Source, Strictness, refuse};
+use super::{PacketDetails, Source, Strictness, refuse};
 
 /// The most findings that are listed; a hostile log could have a million.
 const MOST: usize = 200;
@@ -20,9 +22,25 @@ pub(super) struct Findings {
     doubtful: Rows,
 }
 
+/// One finding, in words `path: problem`.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct PacketFinding {
+    /// The file, and the field if there is one.
+    path: String,
+    file: String,
+    pub(super) field: String,
+    problem: String,
+}
+
+impl fmt::Display for PacketFinding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.path, self.problem)
+    }
+}
+
 #[derive(Debug, Default)]
 struct Rows {
-    listed: Vec<Value>,
+    listed: Vec<PacketFinding>,
     count: usize,
 }
 
@@ -35,8 +53,12 @@ impl Rows {
             } else {
                 format!("{file}: {field}")
             };
-            let row = json!({ "path": path, "file": file, "field": field, "problem": problem });
-            self.listed.push(row);
+            self.listed.push(PacketFinding {
+                path,
+                file: file.to_owned(),
+                field: field.to_owned(),
+                problem: problem.to_owned(),
+            });
         }
     }
 
@@ -75,7 +97,7 @@ impl Findings {
     pub(super) fn settle<T>(&self, value: Option<T>, profile: Strictness) -> Result<T, Verdict> {
         value
             .filter(|_| self.holds(profile))
-            .ok_or_else(|| refuse(self, profile, json!({})))
+            .ok_or_else(|| refuse(self, profile, PacketDetails::default()))
     }
 
     pub(super) fn count(&self, profile: Strictness) -> usize {
@@ -90,7 +112,7 @@ impl Findings {
     }
 
     /// The findings that are listed.
-    pub(super) fn rows(&self, profile: Strictness) -> Vec<Value> {
+    pub(super) fn rows(&self, profile: Strictness) -> Vec<PacketFinding> {
         let mut rows = self.broken.listed.clone();
         if profile == Strictness::Strict {
             rows.extend(self.doubtful.listed.iter().cloned());
@@ -100,7 +122,7 @@ impl Findings {
     }
 
     /// What the strict profile would refuse.
-    pub(super) fn warnings(&self) -> &[Value] {
+    pub(super) fn warnings(&self) -> &[PacketFinding] {
         &self.doubtful.listed
     }
 }

@@ -5,10 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use provost_core::bundle::dsse;
+use provost_core::bundle::files::Files;
 use provost_core::bundle::key::{PublicKey, SigningKey};
+use provost_core::bundle::seal::Differences;
 use provost_core::bundle::statement::{PredicateType, Statement, StatementKind, Subject};
+use provost_core::bundle::verification;
 use provost_core::object::sha256;
+use provost_core::path::RawPath;
 use provost_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
@@ -135,13 +138,7 @@ impl Sealed {
         findings: &mut Findings,
     ) -> Option<Stage> {
         let bytes = findings.of(SEAL).bytes(&self.envelope, "")?;
-        let statement = match self.open(bytes) {
-            Ok(statement) => statement,
-            Err(problem) => {
-                findings.add(SEAL, "", problem);
-                return None;
-            }
-        };
+        let statement = self.open(bytes, findings)?;
         let Predicate {
             phase_id: of,
             stage,
@@ -162,13 +159,17 @@ impl Sealed {
         if names != stage.files() {
             findings.add(SEAL, "subject", "does not name the files of its stage");
         }
-        for subject in &statement.subject {
-            let name = subject.name.as_str();
-            match self.files.get(name) {
-                Some(Source::Bytes(bytes)) if sha256(bytes) == subject.digest.sha256 => {}
-                Some(Source::Bytes(_)) => findings.add(name, "", "was edited after it was sealed"),
-                _ => findings.add(name, "", "was sealed and is missing"),
-            }
+        let sealed = statement.subject.iter();
+        let sealed: BTreeMap<&str, &str> = sealed
+            .map(|one| (one.name.as_str(), one.digest.sha256.as_str()))
+            .collect();
+        let is_later = |name: &str| !sealed.contains_key(name);
+        let differences = Differences::between(self, &sealed, is_later);
+        for (name, _) in &differences.altered {
+            findings.add(name, "", "was edited after it was sealed");
+        }
+        for (name, _) in &differences.missing {
+            findings.add(name, "", "was sealed and is missing");
         }
         for name in &self.others {
             findings.doubt(
@@ -180,13 +181,43 @@ impl Sealed {
         Some(*stage)
     }
 
-    fn open(&self, bytes: &[u8]) -> Result<PacketStatement, String> {
-        let opened = dsse::open(bytes, &self.keys).map_err(|error| error.to_string())?;
-        let statement =
-            PacketStatement::parse(&opened.payload).map_err(|error| error.to_string())?;
-        if statement.predicate_type != PredicateType::Packet {
-            return Err("is no seal of a packet".to_owned());
+    /// The statement of the seal `bytes`, if a known key signed exactly these bytes.
+    fn open(&self, bytes: &[u8], findings: &mut Findings) -> Option<PacketStatement> {
+        let opened = verification::open(SEAL, bytes, &self.keys, None);
+        for finding in &opened.findings {
+            findings.add(SEAL, "", &finding.problem);
         }
-        Ok(statement)
+        if !opened.findings.is_empty() {
+            return None;
+        }
+        let statement = PacketStatement::parse(&opened.payload?);
+        match statement {
+            Ok(statement) if statement.predicate_type == PredicateType::Packet => Some(statement),
+            Ok(_) => {
+                findings.add(SEAL, "", "is no seal of a packet");
+                None
+            }
+            Err(error) => {
+                findings.add(SEAL, "", error.to_string());
+                None
+            }
+        }
+    }
+}
+
+impl Files for Sealed {
+    /// The files that are there.
+    fn names(&self) -> Vec<RawPath> {
+        let there = self.files.iter();
+        let there = there.filter(|(_, source)| matches!(source, Source::Bytes(_)));
+        there.map(|(name, _)| RawPath::new(*name)).collect()
+    }
+
+    fn read(&self, name: &RawPath) -> Result<Vec<u8>, String> {
+        match self.files.get(name.to_string().as_str()) {
+            Some(Source::Bytes(bytes)) => Ok(bytes.clone()),
+            Some(Source::Unreadable(why)) => Err(why.clone()),
+            Some(Source::Missing) | None => Err("is missing".to_owned()),
+        }
     }
 }

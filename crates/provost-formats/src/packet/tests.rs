@@ -8,6 +8,7 @@ use provost_core::bundle::key::SigningKey;
 use super::seal::{AFTER, BEFORE, LOG, Sealed, Stage};
 use super::*;
 use provost_core::document::yaml;
+use serde_json::{Value, json};
 
 const DIRECTORY: &str = "artifacts/subagent_control/p1";
 

@@ -26,7 +26,7 @@ pub(crate) fn child_package(bytes: &[u8]) {
         ];
         for answer in answers {
             match answer {
-                Ok(value) => assert_eq!(value["ok"], true),
+                Ok(value) => assert_eq!(value.render()["ok"], true),
                 Err(refusal) => {
                     let rendered = child_package::render(&refusal);
                     assert_eq!(rendered["ok"], false);
@@ -37,10 +37,13 @@ pub(crate) fn child_package(bytes: &[u8]) {
         }
     }
     if let Ok(derived) = child_package::answer(Operation::Derive, &payload) {
-        let child = serde_json::json!({ "parent": derived["package"] });
+        let child = serde_json::json!({ "parent": derived.render()["package"] });
         let again = child_package::answer(Operation::Fingerprint, &child);
-        let again = again.map(|answer| answer["fingerprint"].clone());
-        assert_eq!(again.ok().as_ref(), Some(&derived["child_fingerprint"]));
+        let again = again.map(|answer| answer.render()["fingerprint"].clone());
+        assert_eq!(
+            again.ok().as_ref(),
+            Some(&derived.render()["child_fingerprint"])
+        );
     }
     let _ = child_package::convert(&payload);
 }

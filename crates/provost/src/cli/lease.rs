@@ -94,7 +94,7 @@ impl Answered for HeldPaths {
         };
         match self.0.as_slice() {
             [] => "no path is held\n".to_owned(),
-            live => live.iter().map(line).collect(),
+            leases => leases.iter().map(line).collect(),
         }
     }
 }

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use provost_core::exit::Exit;
 use provost_core::json;
-use provost_core::package::{self, Operation, Refusal};
+use provost_core::package::{self, Operation, PackageAnswer, PackageResult, Refusal};
 #[cfg(feature = "formats")]
 use provost_formats::child_package;
 use serde_json::Value;
 
-use crate::answer::{Answer, Outcome};
+use crate::answer::{Answer, Answered, Outcome};
 use crate::input;
 use crate::show;
 
@@ -58,12 +58,16 @@ pub(super) fn run(package: &Package) -> Outcome {
         .map_err(|error| Refusal::malformed("input", error.to_string()))
         .and_then(|value| answer(operation, value, payload.algorithm));
     Ok(match answered {
-        Ok(value) => Answer::data(value.clone(), words(operation, &value)),
+        Ok(answer) => answer.into(),
         Err(refusal) => refused(&refusal, payload.algorithm),
     })
 }
 
-fn answer(operation: Operation, payload: Value, algorithm: Algorithm) -> Result<Value, Refusal> {
+fn answer(
+    operation: Operation,
+    payload: Value,
+    algorithm: Algorithm,
+) -> Result<PackageAnswer, Refusal> {
     match algorithm {
         #[cfg(feature = "formats")]
         Algorithm::V1 => child_package::answer(operation, &payload),
@@ -91,7 +95,7 @@ fn refused(refusal: &Refusal, algorithm: Algorithm) -> Answer {
     let json = match algorithm {
         #[cfg(feature = "formats")]
         Algorithm::V1 => child_package::render(refusal),
-        Algorithm::V2 => refusal.render(),
+        Algorithm::V2 => refusal.render(None),
     };
     let field = refusal.field.as_ref().filter(|field| !field.is_empty());
     let place = field
@@ -110,41 +114,27 @@ fn refused(refusal: &Refusal, algorithm: Algorithm) -> Answer {
     }
 }
 
-/// The text answer: the fingerprints of the package, and what was left out.
-fn words(operation: Operation, answer: &Value) -> String {
-    let text = |value: &Value| show::one_line(value.as_str().unwrap_or_default());
-    match operation {
-        Operation::Fingerprint => text(&answer["fingerprint"]),
-        Operation::Handoff => format!("ok: {}", text(&answer["variant_name"])),
-        Operation::Depth => format!("ok: the child's budget is {}", answer["child_budget"]),
-        Operation::Derive => {
-            let mut lines = format!("child   {}\n", text(&answer["child_fingerprint"]));
-            lines += &format!("parent  {}\n", text(&answer["parent_fingerprint"]));
-            let rows = answer["stripped"].as_array();
-            for row in rows.into_iter().flatten() {
-                let what = row["id"].as_str().or(row["axis"].as_str());
-                let what = show::one_line(what.unwrap_or_default());
-                lines += &format!("without {what}: {}\n", why(&text(&row["reason"])));
+impl Answered for PackageAnswer {
+    /// The fingerprints of the package, and what was left out.
+    fn text(&self) -> String {
+        match &self.result {
+            PackageResult::Fingerprint { fingerprint, .. } => show::one_line(fingerprint),
+            PackageResult::Handoff { variant_name } => format!("ok: {variant_name}"),
+            PackageResult::Depth { child_budget } => {
+                format!("ok: the child's budget is {child_budget}")
             }
-            let ids = answer["strip_manifest"]["stripped_capability_ids"].as_array();
-            for id in ids.into_iter().flatten() {
-                let why = "it starts children, or the request's tool policy leaves it out";
-                lines += &format!("without {}: {why}\n", text(id));
+            PackageResult::Derived {
+                parent_fingerprint,
+                child_fingerprint,
+                ..
+            } => {
+                let mut lines = format!("child   {}\n", show::one_line(child_fingerprint));
+                lines += &format!("parent  {}\n", show::one_line(parent_fingerprint));
+                for (what, why) in &self.without {
+                    lines += &format!("without {}: {why}\n", show::one_line(what));
+                }
+                lines + "note: --json prints the package itself\n"
             }
-            lines + "note: --json prints the package itself\n"
         }
-    }
-}
-
-/// A reason word of the format, in words.
-fn why(reason: &str) -> &str {
-    match reason {
-        "no_child_left" => "it starts children, and the child may start none",
-        "read_only" => {
-            "the request asks for reading only, and it does more or is not pinned by a digest"
-        }
-        "no_tools" => "the request asks for no tools",
-        "not_listed" => "the request does not list it",
-        other => other,
     }
 }

@@ -61,7 +61,9 @@ fn list(place: &Places) -> Outcome {
             objective: state.map(|state| state.opened.contract.inputs.spec),
         }
     };
-    let rows = kept_work::unlanded(&place.repo, place)?.into_iter().map(row);
+    let rows = kept_work::unlanded(&place.repo, place)?
+        .into_iter()
+        .map(row);
     Ok(SalvagedList(rows.collect()).into())
 }
 

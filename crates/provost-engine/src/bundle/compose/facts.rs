@@ -41,6 +41,10 @@ pub(super) struct WorkMetrics<'a> {
 }
 
 #[derive(Serialize)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "the names of fields are the report's"
+)]
 pub(super) struct AgentMetrics<'a> {
     agent_wall_ms: u64,
     agent_ending: Ending,

@@ -49,7 +49,7 @@ impl Report {
         bundle: &Bundle<'_>,
         state: State,
         after: After,
-        findings: Vec<Finding>,
+        mut findings: Vec<Finding>,
     ) -> Self {
         let ended = match state {
             _ if bundle.course.newer.is_some() => ProofAnswer::Open,
@@ -69,6 +69,7 @@ impl Report {
             complete: ended,
             authentic,
         };
+        findings.extend(bundle.rejudge());
         Self {
             run_id: bundle.run_id(),
             state,

@@ -170,6 +170,7 @@ impl SarifLocation {
     }
 
     /// The same file, at the lines of `symbol`.
+    #[must_use]
     pub fn at(mut self, region: Region, symbol: &str) -> Self {
         self.physical_location.region = Some(region);
         self.logical_locations = vec![LogicalLocation {
