@@ -181,18 +181,6 @@ impl Signer {
     }
 }
 
-impl Serialize for Signer {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct SignerFacts {
-            signer: &'static str,
-            keyid: Option<String>,
-        }
-        let (signer, keyid) = self.word_and_key();
-        SignerFacts { signer, keyid }.serialize(serializer)
-    }
-}
-
 /// A signed file, opened.
 #[derive(Debug)]
 pub struct OpenedSeal {

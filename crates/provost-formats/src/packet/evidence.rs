@@ -200,8 +200,7 @@ impl Bench<'_> {
         let mut allowed = self.card.allowed.iter();
         if allowed.any(|rule| rule.covers(path, self.effort)) && self.is_noise(path) {
             let problem = format!("hides `{path}`, which is in allowed_paths");
-            self.findings
-                .doubt(TASK_CARD, NOISE_FIELD, problem);
+            self.findings.doubt(TASK_CARD, NOISE_FIELD, problem);
         }
     }
 
@@ -229,8 +228,7 @@ impl Bench<'_> {
             self.findings.add(EXECUTOR_REPORT, field, problem);
         }
         if self.effort.is_spent() {
-            self.findings
-                .add(TASK_CARD, NOISE_FIELD, Effort::PROBLEM);
+            self.findings.add(TASK_CARD, NOISE_FIELD, Effort::PROBLEM);
         }
     }
 

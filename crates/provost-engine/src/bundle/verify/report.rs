@@ -1,6 +1,8 @@
 //! The result of verification, and what follows from it.
 
-use provost_evidence::verification::{Finding, Proof, ProofAnswer, Question, Signer, ThreeAnswers};
+use provost_evidence::verification::{
+    Finding, Proof, ProofAnswer, Question, Rejudged, Signer, ThreeAnswers,
+};
 use serde::Serialize;
 
 use super::after::After;
