@@ -6,5 +6,6 @@ pub mod address;
 pub mod credential;
 pub mod endpoint;
 pub mod field_name;
+pub mod model_api;
 pub mod model_traffic;
 pub mod traffic;

@@ -24,7 +24,7 @@ use super::provider::{BaseUrl, Login, Provider};
 use super::{Adapted, Budget};
 use crate::contract::role::RunnerKind;
 use crate::net::endpoint::{Endpoint, Host};
-use crate::net::model_traffic::ModelApi;
+use crate::net::model_api::ModelApi;
 
 /// Every adapter, and the only place that lists them.
 static ADAPTERS: [&dyn AgentAdapter; 5] = [

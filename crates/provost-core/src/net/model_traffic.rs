@@ -5,19 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::agent::event::Usage;
 use crate::code::Code;
 
-/// An API of model providers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ModelApi {
-    /// Anthropic Messages.
-    Messages,
-    /// `OpenAI` Responses.
-    Responses,
-    /// `OpenAI` Chat Completions.
-    Chat,
-    /// Gemini `generateContent`.
-    Content,
-}
-
 /// The traffic between an agent and its model, as the proxy saw it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelTraffic {

@@ -2,7 +2,7 @@
 
 use provost_core::code::Code;
 use provost_core::net::endpoint::Endpoint;
-use provost_core::net::model_traffic::ModelApi;
+use provost_core::net::model_api::ModelApi;
 
 use super::decide;
 use super::http::field::HeadError;

@@ -13,7 +13,7 @@
 mod said;
 
 use provost_core::agent::event::Usage;
-use provost_core::net::model_traffic::ModelApi;
+use provost_core::net::model_api::ModelApi;
 use serde_json::{Value, json};
 
 use said::Said;
@@ -62,51 +62,6 @@ fn text(value: &Value) -> u64 {
         Value::Array(items) => items.iter().map(text).sum(),
         Value::Object(fields) => fields.values().map(text).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-    }
-}
-
-/// The purpose of a request to a model's endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// It makes the model work.
-    Work(ModelApi),
-    /// It costs no tokens.
-    Free,
-    Unknown,
-}
-
-impl Purpose {
-    /// The purpose of a request with `method` for `path`, which may have a query.
-    pub(super) fn of(method: &str, path: &str) -> Self {
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        // Some servers read the method there.
-        if query.to_ascii_lowercase().contains("_method") {
-            return Self::Unknown;
-        }
-        let path = path.trim_end_matches('/');
-        let ends = |end: &str| path.ends_with(end);
-        if method == "GET" && ends("/models") {
-            // A server could read another path there, and send the result of uncounted work.
-            let ambiguous = path.contains(['%', ';', '\\']) || path.contains("/.");
-            return if ambiguous { Self::Unknown } else { Self::Free };
-        }
-        if method != "POST" {
-            return Self::Unknown;
-        }
-        if ends("/messages/count_tokens") || ends(":countTokens") || ends("/responses/input_tokens")
-        {
-            Self::Free
-        } else if ends("/messages") {
-            Self::Work(ModelApi::Messages)
-        } else if ends("/responses") || ends("/responses/compact") {
-            Self::Work(ModelApi::Responses)
-        } else if ends("/chat/completions") {
-            Self::Work(ModelApi::Chat)
-        } else if ends(":generateContent") || ends(":streamGenerateContent") {
-            Self::Work(ModelApi::Content)
-        } else {
-            Self::Unknown
-        }
     }
 }
 

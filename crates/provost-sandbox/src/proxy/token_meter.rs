@@ -16,10 +16,11 @@ use provost_core::agent::Adapted;
 use provost_core::agent::reader::Complaint;
 use provost_core::code::Code;
 use provost_core::net::endpoint::Endpoint;
-use provost_core::net::model_traffic::{ModelApi, ModelTraffic, ModelTrouble};
+use provost_core::net::model_api::{ModelApi, ModelCall};
+use provost_core::net::model_traffic::{ModelTraffic, ModelTrouble};
 
 use super::http::request::{Form, Request};
-use super::model::{Counted, Meter, Purpose};
+use super::model::{Counted, Meter};
 
 /// How often, and for how long, a model may fail in a row before its first answer.
 const AT_FIRST: (u32, Duration) = (2, Duration::from_secs(2));
@@ -122,24 +123,24 @@ impl TokenMeter {
 
     /// The meter for the reply to `request`; or why the request is refused.
     pub(super) fn admit(&self, request: &Request) -> Result<Admitted<'_>, Denied> {
-        let purpose = match &request.form {
-            Form::Tunnel => Purpose::Unknown,
-            Form::Plain(path) => Purpose::of(&request.method, path),
+        let call = match &request.form {
+            Form::Tunnel => ModelCall::Unknown,
+            Form::Plain(path) => ModelCall::anywhere(&request.method, path),
         };
         let Some(most) = self.most else {
-            return Ok(match purpose {
-                Purpose::Work(api) => Admitted {
+            return Ok(match call {
+                ModelCall::Work(api) => Admitted {
                     meter: Some(Meter::new(api)),
                     ..Admitted::default()
                 },
-                Purpose::Free | Purpose::Unknown => Admitted::default(),
+                ModelCall::Free | ModelCall::Unknown => Admitted::default(),
             });
         };
-        match purpose {
-            Purpose::Free => Ok(Admitted::default()),
+        match call {
+            ModelCall::Free => Ok(Admitted::default()),
             // At another place it is not a request to a model.
-            Purpose::Unknown if !self.is_at(&request.target) => Ok(Admitted::default()),
-            Purpose::Unknown => Err(Denied::Spent(
+            ModelCall::Unknown if !self.is_at(&request.target) => Ok(Admitted::default()),
+            ModelCall::Unknown => Err(Denied::Spent(
                 self.api,
                 format!(
                     "what this {} there costs cannot be counted, and the agent may spend {most} \
@@ -147,7 +148,7 @@ impl TokenMeter {
                     request.method
                 ),
             )),
-            Purpose::Work(api) => {
+            ModelCall::Work(api) => {
                 let mut seen = self.seen();
                 let spent = seen.passed.usage.tokens();
                 if seen.reserved {

@@ -10,7 +10,7 @@ use crate::agent::Adapted;
 use crate::agent::event::{Event, Usage, brief};
 use crate::agent::launch::Answer;
 use crate::contract::role::RunnerKind;
-use crate::net::model_traffic::ModelApi;
+use crate::net::model_api::ModelApi;
 
 /// Tools of Claude Code that act only inside the sandbox; it gets no others.
 const TOOLS: &str = "Bash,Edit,Glob,Grep,NotebookEdit,Read,TodoWrite,Write";

@@ -10,7 +10,7 @@ use crate::agent::Adapted;
 use crate::agent::event::{Event, Usage, brief};
 use crate::agent::launch::{Answer, SCHEMA};
 use crate::contract::role::RunnerKind;
-use crate::net::model_traffic::ModelApi;
+use crate::net::model_api::ModelApi;
 
 pub(super) const VENDOR: Vendor = Vendor {
     name: "openai",

@@ -8,7 +8,7 @@ use super::{
 use crate::agent::Adapted;
 use crate::agent::event::{Event, Usage, brief};
 use crate::agent::launch::Answer;
-use crate::net::model_traffic::ModelApi;
+use crate::net::model_api::ModelApi;
 
 /// Path of Gemini CLI's settings inside the sandbox; they override all other settings files.
 const SETTINGS: &str = "/run/provost/gemini.settings.json";

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use provost_core::net::model_traffic::ModelApi;
+use provost_core::net::model_api::ModelApi;
 
 /// Tokens, as far as a provider has reported them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

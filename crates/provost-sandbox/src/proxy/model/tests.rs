@@ -149,65 +149,6 @@ fn a_refused_request_costs_nothing_and_says_why() {
 }
 
 #[test]
-fn requests_are_classified_by_method_and_path() {
-    let cases = [
-        (
-            "POST",
-            "/v1/messages?beta=true",
-            Purpose::Work(ModelApi::Messages),
-        ),
-        (
-            "POST",
-            "/proxy/v1/messages/",
-            Purpose::Work(ModelApi::Messages),
-        ),
-        ("POST", "/v1/messages/count_tokens", Purpose::Free),
-        ("POST", "/v1/messages/batches", Purpose::Unknown),
-        ("POST", "/v1/responses", Purpose::Work(ModelApi::Responses)),
-        (
-            "POST",
-            "/v1/chat/completions",
-            Purpose::Work(ModelApi::Chat),
-        ),
-        (
-            "POST",
-            "/v1beta/models/m:generateContent",
-            Purpose::Work(ModelApi::Content),
-        ),
-        (
-            "POST",
-            "/v1beta/models/m:streamGenerateContent?alt=sse",
-            Purpose::Work(ModelApi::Content),
-        ),
-        ("POST", "/v1beta/models/m:countTokens", Purpose::Free),
-        ("POST", "/v1/files", Purpose::Unknown),
-        ("PUT", "/v1/messages", Purpose::Unknown),
-        ("GET", "/v1/models", Purpose::Free),
-        ("GET", "/v1beta/models?pageSize=9", Purpose::Free),
-        ("GET", "/v1/conversations/c1/items", Purpose::Unknown),
-        (
-            "GET",
-            "/v1/conversations/c1/items%3F/models",
-            Purpose::Unknown,
-        ),
-        ("GET", "/v1/models/../files/f1", Purpose::Unknown),
-        ("GET", "/v1/files/f1/../models", Purpose::Unknown),
-        ("GET", "/", Purpose::Unknown),
-        ("OPTIONS", "/v1/models", Purpose::Unknown),
-        (
-            "POST",
-            "/backend-api/codex/responses",
-            Purpose::Work(ModelApi::Responses),
-        ),
-        ("GET", "/v1/responses/resp_1?stream=true", Purpose::Unknown),
-        ("GET", "/v1/messages/batches/b_1/results", Purpose::Unknown),
-    ];
-    for (method, path, want) in cases {
-        assert_eq!(Purpose::of(method, path), want, "{method} {path}");
-    }
-}
-
-#[test]
 fn no_tokens_for_text_that_was_written_is_no_count() {
     let words = "abc".repeat(40);
     let delta = format!(
