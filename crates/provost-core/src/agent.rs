@@ -23,11 +23,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::net::credential::Credential;
+
 pub use adapter::Adapter;
 
 use adapter::{Start, mcp};
 use event::Usage;
-use provider::Provider;
+use provider::{FoundLogins, Login, Provider};
 
 /// How an agent is started and what it may spend, as a policy says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +73,21 @@ impl Adapted {
         let provider = self.provider.as_ref();
         let inside = provider.map(|it| it.base_url.inside(it.login));
         inside.unwrap_or_default()
+    }
+
+    /// The same agent with the login that its user has: one that was typed, or one of `found`.
+    #[must_use]
+    pub fn with_login(self, typed: &[Credential], found: &FoundLogins) -> Self {
+        let provider = self.provider;
+        Self {
+            provider: provider.map(|it| it.with_login(self.adapter, typed, found)),
+            ..self
+        }
+    }
+
+    /// How it authenticates at its model.
+    pub fn login(&self) -> Login {
+        self.provider.as_ref().map_or(Login::None, |it| it.login)
     }
 
     /// The arguments that choose the model.

@@ -141,8 +141,10 @@ catalogue! {
     DiskLimit = "DISK_LIMIT" => No,
     /// The agent exceeded its budget.
     TokenLimit = "TOKEN_LIMIT" => No,
-    /// The model of the agent refused its key.
+    /// The model of the agent refused its login.
     ModelUnauthorized = "MODEL_UNAUTHORIZED" => Lacking,
+    /// The login of the agent is missing, has expired, or cannot be read.
+    LoginUnusable = "LOGIN_UNUSABLE" => Lacking,
     /// The model of the agent cannot be reached.
     ModelUnreachable = "MODEL_UNREACHABLE" => Lacking,
     /// The agent died with its driver too often to be started again.

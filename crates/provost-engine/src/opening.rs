@@ -9,7 +9,7 @@ pub(crate) mod agent;
 mod preflight;
 mod retry;
 
-pub use agent::is_granted;
+pub use agent::{OwnLogins, is_granted, reading_agent};
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ pub use preflight::{Preflight, foresee};
 pub use retry::{RetryRequest, again};
 
 use provost_core::agent::launch::Answer;
+use provost_core::agent::provider::FoundLogins;
 use provost_core::approval::{self, Widening};
 use provost_core::bundle::layout::BundleFormat;
 use provost_core::code::Code;
@@ -76,6 +77,8 @@ pub struct Request {
     pub review: Option<RequestedAgent>,
     /// The secrets that the proxy adds, by name.
     pub credentials: Vec<Credential>,
+    /// The logins that the user has for known programs.
+    pub logins: FoundLogins,
     /// How workspaces are made, instead of what the policy says.
     pub workspace: Option<WorkspaceChoice>,
     /// The process that drives the run.
@@ -112,12 +115,17 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         widenings(origin, &document, (&policy, &base_tree), &named)?
     };
     let answer = Answer::of(&document);
-    let resolved = agent::resolve(&request.agent, &policy, answer, &document.mcp_tool_set)?;
+    let own = OwnLogins {
+        typed: &request.credentials,
+        found: &request.logins,
+    };
+    let tools = &document.mcp_tool_set;
+    let resolved = agent::resolve(&request.agent, (&policy, own), answer, tools)?;
     let review = request
         .review
         .or(policy.review.clone().map(RequestedAgent::Named));
     let review = review
-        .map(|reviewer| agent::reviewer(&reviewer, &policy, &request.credentials, &document))
+        .map(|reviewer| agent::reviewer(&reviewer, &policy, own, &document))
         .transpose()?;
     let credentials = resolved.credentials(request.credentials, agent::granted(&document))?;
     let artifacts = artifacts(origin, &base_tree, &document)?;

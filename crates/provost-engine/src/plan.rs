@@ -16,6 +16,7 @@ pub use asked::{Asked, REQUEST, Task, layout};
 
 use crate::bundle::sealed::{RecordPredicate, SEAL};
 use crate::bundle::statement::SealedVerdict;
+use provost_core::agent::provider::FoundLogins;
 use provost_core::bundle::report::{Sha256, Time};
 use provost_core::code::Code;
 use provost_core::contract::check::{self, Purpose, Rules};
@@ -31,7 +32,8 @@ use provost_core::verdict::Verdict;
 use serde::Serialize;
 
 use crate::chain;
-use crate::opening::{self, Origin, RequestedAgent, agent};
+use crate::opening::agent::{self, OwnLogins};
+use crate::opening::{self, Origin, RequestedAgent};
 use crate::ports::{Bundle, Clock, PortError, Signer, Watch};
 
 /// Runs a planner.
@@ -60,6 +62,8 @@ pub struct Request {
     pub net: Vec<Endpoint>,
     /// The credentials that the proxy adds, by name.
     pub credentials: Vec<Credential>,
+    /// The logins that the user has for known programs.
+    pub logins: FoundLogins,
     /// How workspaces are made, instead of what the policy says.
     pub workspace: Option<WorkspaceChoice>,
     /// The time limit of the planner, in seconds.
@@ -81,8 +85,11 @@ pub fn open(origin: &dyn Origin, clock: &dyn Clock, request: Request) -> Result<
     let policy = origin.policy(&base_tree)?;
     let net: Vec<String> = request.net.iter().map(ToString::to_string).collect();
     let answer = request.task.answer();
-    let planner =
-        agent::reading_agent(&request.agent, &policy, &request.credentials, &net, answer)?;
+    let own = OwnLogins {
+        typed: &request.credentials,
+        found: &request.logins,
+    };
+    let planner = agent::reading_agent(&request.agent, &policy, own, &net, answer)?;
     let asked = Asked {
         plan_id: request.plan_id,
         task: request.task,

@@ -207,8 +207,13 @@ fn remedy(code: Code) -> &'static str {
             "what an agent may spend is said in `provost.toml` of the base, under its name"
         }
         Code::ModelUnauthorized => {
-            "set the variable to a key that the model takes, see it with `provost agent list`, and \
-             start the run again with `provost retry`"
+            "log in again (`claude setup-token`, `codex login`), or set the variable to a key that \
+             the model takes; see it with `provost agent list`, and start the run again with \
+             `provost retry`"
+        }
+        Code::LoginUnusable => {
+            "log in again with the command that the reason names, see it with `provost agent list`, \
+             and start the run again with `provost retry`"
         }
         Code::ModelUnreachable => {
             "see whether the model answers outside the sandbox, and that `base_url` of the agent in \

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
-use provost_core::agent::provider::{BaseUrl, Login};
+use provost_core::agent::provider::{BaseUrl, FoundLogins, Login};
 use provost_core::agent::{self, Adapter};
 use provost_core::code::Code;
 use provost_core::contract::typed::Typed;
@@ -31,6 +31,7 @@ fn request(typed: Typed, agent: RequestedAgent) -> Request {
         agent,
         review: None,
         credentials: Vec::new(),
+        logins: FoundLogins::default(),
         workspace: None,
         owner: Owner {
             host: "host".to_owned(),
@@ -220,7 +221,11 @@ fn a_known_program_is_an_agent_without_a_policy() {
         let opened = open(named(name)).unwrap();
         assert_eq!(opened.agent[0], name);
         assert!(opened.adapted.is_some() && !opened.agent_typed);
-        let variables: Vec<_> = opened.credentials.iter().map(|it| &it.variable).collect();
+        let variables: Vec<_> = opened
+            .credentials
+            .iter()
+            .map(|it| it.source.variable().unwrap())
+            .collect();
         assert_eq!(variables, [variable]);
     }
     let mut request = named("codex");
@@ -230,6 +235,39 @@ fn a_known_program_is_an_agent_without_a_policy() {
     let opened = open(request).unwrap();
     assert_eq!(opened.credentials.len(), 1, "the person's own key counts");
     assert_eq!(open(named("exec")).unwrap_err().code, Code::NotFound);
+}
+
+#[test]
+fn a_known_program_uses_the_login_that_its_user_has() {
+    for (name, login, want) in [
+        (
+            "claude",
+            Login::Token,
+            "https://api.anthropic.com:443 Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN",
+        ),
+        (
+            "claude",
+            Login::File,
+            "https://api.anthropic.com:443 Authorization: Bearer @claude",
+        ),
+        (
+            "codex",
+            Login::File,
+            "https://chatgpt.com:443 Authorization: Bearer @codex",
+        ),
+        (
+            "codex",
+            Login::FileKey,
+            "https://api.openai.com:443 Authorization: Bearer @codex",
+        ),
+    ] {
+        let mut request = request(typed(), RequestedAgent::Named(name.to_owned()));
+        request.logins = FoundLogins(vec![(Adapter::named(name).unwrap(), login)]);
+        let opened = open(request).unwrap();
+        let credentials: Vec<_> = opened.credentials.iter().map(ToString::to_string).collect();
+        assert_eq!(credentials, [want]);
+        assert_eq!(opened.adapted.unwrap().login(), login);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod tests {
+    use provost_core::agent::provider::FoundLogins;
     use provost_core::code::Code;
     use provost_core::contract::typed::Typed;
     use provost_core::object::sha256;
@@ -129,6 +130,7 @@ mod tests {
             agent: RequestedAgent::Typed("planner".to_owned()),
             net: Vec::new(),
             credentials: Vec::new(),
+            logins: FoundLogins::default(),
             workspace: None,
             timeout_sec: 60,
             version: "0".to_owned(),

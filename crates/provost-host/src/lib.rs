@@ -18,6 +18,7 @@ pub mod inspect;
 pub mod inventory;
 pub mod kept_work;
 pub mod keys;
+pub mod login;
 pub mod machine;
 pub mod origin;
 pub mod packet_commands;

@@ -50,10 +50,12 @@ use provost_fs::atomic::{self, Durability};
 
 use crate::capture::{self, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
+use crate::login::{self, Learned};
 use crate::sandbox::{self, LauncherProgram, ProcessIdentity, Stdin};
 use crate::workspace::{self, Lower};
 pub use prepare::{Ready, layer_keys};
 pub use profile::{outlet, user_toolchain};
+pub(crate) use profile::{outlet_for, set_dummies};
 pub use sandbox_shell::SandboxShell;
 pub use secrets::known;
 
@@ -82,6 +84,10 @@ pub struct Machine {
     ready: Option<Ready>,
     /// Values that must not appear in the bundle.
     known: Known,
+    /// The credentials of the run.
+    brokered: Vec<Credential>,
+    /// Tokens that the proxy read from login files.
+    learned: Learned,
     /// The secrets that the user permitted this process to send.
     sent: Vec<Credential>,
     /// The patch of what was captured, computed in the background.
@@ -106,6 +112,8 @@ impl Machine {
             lower: None,
             ready: None,
             known: secrets::known(&[]),
+            brokered: Vec::new(),
+            learned: Learned::default(),
             sent: Vec::new(),
             patch: None,
             proven: RefCell::default(),
@@ -252,6 +260,10 @@ impl Host for Machine {
         let directory = self.places.attempt(order.attempt);
         self.stand(order)?;
         self.copy_evidence(order)?;
+        let adapted = order.adaptation.as_ref().map(|known| &known.adapted);
+        if let Some(agent) = adapted {
+            login::write_dummy(agent, &self.places.home)?;
+        }
         let profile = self.agent_profile(order)?;
         let run = sandboxed_command::SandboxedCommand {
             launcher: &self.launcher,
@@ -261,7 +273,7 @@ impl Host for Machine {
             what: "agent",
             stdout: order.stdout.clone(),
             stderr: order.stderr.clone(),
-            outlet: self.outlet(&order.credentials)?,
+            outlet: self.outlet(&order.credentials, adapted)?,
             known: &self.known,
         };
         let result = || self.read_result(&directory);
@@ -269,7 +281,7 @@ impl Host for Machine {
             let contract = serde_json::to_vec(&order.contract)
                 .map_err(|error| PortError::of(Code::Bug, error))?;
             let ended = run.follow(order.argv.clone(), Stdin::Bytes(contract), watch)?;
-            return Ok(ended.of_agent(result(), None));
+            return self.scrub_late(ended.of_agent(result(), None));
         };
         let (ended, stream, claims) = run.converse(known, &order.argv, watch)?;
         let left = match result() {
@@ -278,10 +290,11 @@ impl Host for Machine {
             }
             left => left,
         };
-        Ok(ended.of_agent(left, Some(claims)))
+        self.scrub_late(ended.of_agent(left, Some(claims)))
     }
 
     fn capture(&mut self, order: &effect::Capture) -> Result<Capture, PortError> {
+        self.learn();
         let directory = self.places.attempt(order.attempt);
         Self::reap(&directory)?;
         let source = workspace::left_in(&directory)

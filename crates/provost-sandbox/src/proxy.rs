@@ -24,6 +24,7 @@ mod model;
 mod peer;
 mod relay;
 mod resolve;
+mod secret;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -39,7 +40,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use provost_core::net::credential::{Credential, CredentialError, Transport};
+use provost_core::net::credential::Transport;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::net::traffic::Traffic;
 use rustix::event::PollFlags;
@@ -47,6 +48,7 @@ use rustix::pipe::PipeFlags;
 use rustls::ClientConfig;
 
 pub use resolve::{Getent, Resolve, ResolveError};
+pub use secret::{ReadSecret, Secret, SecretField, UnusableSecret};
 pub use timeouts::{Stop, Timeouts};
 pub use token_meter::TokenMeter;
 
@@ -80,27 +82,6 @@ impl Default for Outlet {
             gauge: None,
             trusted: tls::trusted_files(),
         }
-    }
-}
-
-/// A credential with its secret; `Debug` does not print the secret.
-#[derive(Clone)]
-pub struct Secret {
-    credential: Credential,
-    value: String,
-}
-
-impl Secret {
-    /// The credential with the secret that its variable holds.
-    pub fn of(credential: Credential, secret: &str) -> Result<Self, CredentialError> {
-        let value = credential.value(secret)?;
-        Ok(Self { credential, value })
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "Secret({})", self.credential)
     }
 }
 

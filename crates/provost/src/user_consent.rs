@@ -11,12 +11,13 @@ use provost_core::agent::provider::Login;
 use provost_core::approval::Kind;
 use provost_core::code::Code;
 use provost_core::json;
-use provost_core::net::credential::Credential;
+use provost_core::net::credential::{Credential, LoginFile, SecretSource};
 use provost_core::net::endpoint::Endpoint;
 use provost_core::object::sha256;
 use provost_core::policy::Policy;
 use provost_core::prepare::Step;
 use provost_core::run::fact::{Opened, Reviewer};
+use provost_host::login;
 use serde::Serialize;
 
 use crate::answer::Failure;
@@ -84,13 +85,13 @@ fn of_agent(adapted: &Adapted, named: Option<&str>, typed: &Typed<'_>) -> Option
     };
     // A built-in program name implies the place of its vendor.
     let known = named == Some(adapted.adapter.name());
-    if known && adapted.adapter.plain().as_ref() == Some(&bare) {
+    if known && adapted.adapter.plain_with(provider.login).as_ref() == Some(&bare) {
         return None;
     }
     let key = provider.credential(adapted.adapter);
     let key = key.filter(|_| provider.is_makers_own(adapted.adapter));
     let key = key.map_or(String::new(), |key| {
-        format!(", with the key in ${}", key.variable)
+        format!(", with {}", key.source.describe())
     });
     let what = format!("lets the agent `{}` reach {place}{key}", adapted.adapter);
     Some(Wanted::of(&PolicyPart::Agent(&bare), &what))
@@ -120,7 +121,10 @@ fn of_place(place: &Endpoint) -> Wanted {
 /// Everything in `policy` that the user has to agree to.
 fn of_policy(policy: &Policy) -> Vec<Wanted> {
     let agents = policy.agents.values().filter_map(|agent| match agent {
-        provost_core::agent::Agent::Adapted(adapted) => of_agent(adapted, None, &Typed::default()),
+        provost_core::agent::Agent::Adapted(adapted) => {
+            // A run records it so.
+            of_agent(&login::resolved(adapted), None, &Typed::default())
+        }
         provost_core::agent::Agent::Command(_) => None,
     });
     let mut all: Vec<Wanted> = agents.collect();
@@ -277,7 +281,7 @@ pub(crate) fn to_send(
     }
     let words: Vec<String> = missing
         .iter()
-        .map(|sent| format!("${} to {}", sent.variable, sent.place))
+        .map(|sent| format!("{} to {}", sent.source, sent.place))
         .collect();
     let words = one_line(&words.join(", "));
     if asked(&format!("{run_id} sends {words}. Do you agree?")) {
@@ -295,17 +299,17 @@ pub(crate) fn to_send(
     )))
 }
 
-/// A variable, and the place that receives it.
+/// A secret, by its variable or login file, and the place that receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sent {
-    variable: String,
+    source: SecretSource,
     place: Endpoint,
 }
 
 impl Sent {
     fn of(credential: &Credential) -> Self {
         Self {
-            variable: credential.variable.clone(),
+            source: credential.source.clone(),
             place: credential.endpoint.clone(),
         }
     }
@@ -318,7 +322,7 @@ impl Sent {
 
 impl std::fmt::Display for Sent {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{}@{}", self.variable, self.place)
+        write!(out, "{}@{}", self.source.argument(), self.place)
     }
 }
 
@@ -326,12 +330,14 @@ impl std::str::FromStr for Sent {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text.split_once('@').filter(|(name, _)| !name.is_empty());
-        let (variable, place) = parts.ok_or("write NAME@HOST:PORT")?;
+        let parts = text.rsplit_once('@').filter(|(name, _)| !name.is_empty());
+        let (name, place) = parts.ok_or("write NAME@HOST:PORT")?;
         let place = Endpoint::parse(place).map_err(|error| format!("the host {error}"))?;
-        Ok(Self {
-            variable: variable.to_owned(),
-            place,
-        })
+        let source = match name.strip_prefix('@').map(LoginFile::parse) {
+            None => SecretSource::Variable(name.to_owned()),
+            Some(Some(file)) => SecretSource::File(file),
+            Some(None) => return Err("write @claude or @codex for a login file".to_owned()),
+        };
+        Ok(Self { source, place })
     }
 }

@@ -23,6 +23,7 @@ use super::launch::Answer;
 use super::provider::{BaseUrl, Login, Provider};
 use super::{Adapted, Budget};
 use crate::contract::role::RunnerKind;
+use crate::net::credential::LoginFile;
 use crate::net::endpoint::{Endpoint, Host};
 use crate::net::model_api::ModelApi;
 
@@ -120,6 +121,21 @@ pub struct Vendor {
     pub key_variable: &'static str,
     /// The API whose form of errors the program reads, if it is known.
     pub api: Option<ModelApi>,
+    /// How users with a subscription log in, if that is known.
+    pub subscription: Option<Subscription>,
+}
+
+/// The login of users who pay a vendor by subscription.
+#[derive(Debug, Clone, Copy)]
+pub struct Subscription {
+    /// The endpoint that serves them.
+    pub url: &'static str,
+    /// The header field that holds the token, and the text before the token.
+    pub field: &'static str,
+    /// The environment variable that holds a token and that the program reads.
+    pub token_variable: Option<&'static str>,
+    /// The file in which the program keeps its login.
+    pub file: LoginFile,
 }
 
 /// What a program that continues a conversation claims again, with what is new.
@@ -187,20 +203,29 @@ impl Adapter {
         all.filter(|adapter| matches!(adapter.start(), Start::Program { .. }))
     }
 
-    /// The default endpoint of its models.
-    pub fn default_url(self) -> Option<BaseUrl> {
+    /// The default endpoint of its models for users with this login.
+    pub fn default_url(self, login: Login) -> Option<BaseUrl> {
         let vendor = self.vendor()?;
-        BaseUrl::parse(vendor.url).ok()
+        let url = match login {
+            Login::Brokered | Login::Key | Login::FileKey | Login::None => vendor.url,
+            Login::Token | Login::File => vendor.subscription.map_or(vendor.url, |own| own.url),
+        };
+        BaseUrl::parse(url).ok()
     }
 
     /// The agent for this adapter when no policy configures one.
     pub fn plain(self) -> Option<Adapted> {
+        self.plain_with(Login::default())
+    }
+
+    /// The same, with this login.
+    pub fn plain_with(self, login: Login) -> Option<Adapted> {
         Some(Adapted {
             adapter: self,
             model: None,
             provider: Some(Provider {
-                base_url: self.default_url()?,
-                login: Login::default(),
+                base_url: self.default_url(login)?,
+                login,
             }),
             server: None,
             tools: BTreeMap::new(),
@@ -211,7 +236,8 @@ impl Adapter {
     /// Whether the program contacts `place` on its own.
     pub fn is_background(self, place: &Endpoint) -> bool {
         // The vendor's models, where the policy configures another provider.
-        if self.default_url().is_some_and(|own| own.endpoint == *place) {
+        let own = [Login::Key, Login::File].map(|login| self.default_url(login));
+        if own.iter().flatten().any(|own| own.endpoint == *place) {
             return true;
         }
         let Host::Name(name) = &place.host else {

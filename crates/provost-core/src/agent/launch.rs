@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::provider::Login;
 use super::{Adapted, Adapter};
 use crate::contract::ResultRule;
 use crate::contract::document::Document;
@@ -97,8 +98,17 @@ pub fn environment(agent: &Adapted) -> BTreeMap<String, String> {
     let mut variables = agent.adapter.environment(agent);
     let vendor = agent.adapter.vendor();
     if let Some(vendor) = vendor.filter(|_| agent.provider.is_some()) {
-        // The program does not start without a key.
-        variables.push((vendor.key_variable, DUMMY.to_owned()));
+        let subscription = vendor.subscription;
+        // The program does not start without a key, and takes the first kind of login it finds.
+        let variable = match agent.login() {
+            Login::Brokered | Login::Key | Login::FileKey | Login::None => {
+                Some(vendor.key_variable)
+            }
+            Login::Token => subscription.and_then(|own| own.token_variable),
+            // A dummy of the file is in its home.
+            Login::File => None,
+        };
+        variables.extend(variable.map(|name| (name, DUMMY.to_owned())));
     }
     variables
         .into_iter()

@@ -9,6 +9,7 @@ use super::adapter::mcp::{self, Server};
 use super::provider::{BaseUrl, Login, Provider};
 use super::{Adapted, Adapter, Agent, Budget, is_model};
 use crate::gate::command;
+use crate::net::credential::LoginFile;
 
 /// The largest budget in dollars; a larger one is taken for a typing error.
 const MOST_DOLLARS: f64 = 100_000.0;
@@ -55,7 +56,7 @@ impl Written {
         let base_url = match &self.base_url {
             // A server may have a model anywhere, or none.
             None if server.is_some() => None,
-            None => adapter.default_url(),
+            None => adapter.default_url(self.login.unwrap_or_default()),
             Some(text) => Some(
                 BaseUrl::parse(text).map_err(|error| ("base_url", format!("`{text}` {error}")))?,
             ),
@@ -63,6 +64,7 @@ impl Written {
         if base_url.is_none() && self.login.is_some() {
             return Err(("login", "needs a `base_url`".to_owned()));
         }
+        self.check_login(adapter)?;
         let provider = base_url.map(|base_url| Provider {
             base_url,
             login: self.login.unwrap_or_default(),
@@ -90,6 +92,22 @@ impl Written {
             // A contract names them.
             tools: BTreeMap::new(),
         }))
+    }
+
+    /// Refuses a kind of login that the program does not have.
+    fn check_login(&self, adapter: Adapter) -> Result<(), (&'static str, String)> {
+        let own = adapter.vendor().and_then(|vendor| vendor.subscription);
+        let is_known = match self.login.unwrap_or_default() {
+            Login::Brokered | Login::Key | Login::None => true,
+            Login::Token => own.is_some_and(|own| own.token_variable.is_some()),
+            Login::File => own.is_some(),
+            Login::FileKey => own.is_some_and(|own| own.file == LoginFile::Codex),
+        };
+        if is_known {
+            return Ok(());
+        }
+        let problem = format!("is none that the adapter `{adapter}` has; leave it out");
+        Err(("login", problem))
     }
 
     /// The MCP server that is the agent, if the adapter is one.

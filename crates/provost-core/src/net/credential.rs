@@ -1,7 +1,8 @@
 //! Which secret the proxy adds to which requests, so that the sandbox never holds it.
 //!
 //! A credential is written as `https://HOST[:PORT] FIELD: text $NAME`, where `NAME` is a variable
-//! in the environment of Provost. Only the name is stored.
+//! in the environment of Provost, or as `https://HOST[:PORT] FIELD: text @PROGRAM`, where the
+//! secret is in the login file of that program. Only the name is stored.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::endpoint::{Endpoint, EndpointError};
 use super::field_name;
+use crate::words;
 
 pub use crate::secret::DUMMY;
 
@@ -40,21 +42,84 @@ pub struct Credential {
     pub field: String,
     /// The text before the secret.
     before: String,
-    /// The environment variable that holds the secret.
-    pub variable: String,
+    pub source: SecretSource,
+}
+
+/// Where the secret of a credential is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretSource {
+    /// A variable in the environment of Provost.
+    Variable(String),
+    /// The login file of a program, in the home of the user.
+    File(LoginFile),
+}
+
+words! {
+    /// A program whose login file can be read.
+    pub enum LoginFile {
+        Claude = "claude",
+        Codex = "codex",
+    }
+}
+
+impl SecretSource {
+    fn parse(text: &str) -> Option<Self> {
+        if let Some(program) = text.strip_prefix('@') {
+            return LoginFile::parse(program).map(Self::File);
+        }
+        let variable = text.strip_prefix('$')?;
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let first = variable.bytes().next()?;
+        let named = variable.bytes().all(plain) && !first.is_ascii_digit();
+        named.then(|| Self::Variable(variable.to_owned()))
+    }
+
+    /// The variable, if it is one.
+    pub fn variable(&self) -> Option<&str> {
+        match self {
+            Self::Variable(name) => Some(name),
+            Self::File(_) => None,
+        }
+    }
+
+    /// How an argument names it.
+    pub fn argument(&self) -> String {
+        match self {
+            Self::Variable(name) => name.clone(),
+            Self::File(file) => format!("@{file}"),
+        }
+    }
+
+    /// What is sent, in words for the user.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Variable(name) => format!("the key in ${name}"),
+            Self::File(LoginFile::Claude) => "the login of Claude Code".to_owned(),
+            Self::File(LoginFile::Codex) => "the login of Codex".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for SecretSource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => write!(out, "${name}"),
+            Self::File(file) => write!(out, "@{file}"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    #[error("is not of the form `https://HOST FIELD: $NAME`")]
+    #[error("is not of the form `https://HOST FIELD: $NAME` or `https://HOST FIELD: @PROGRAM`")]
     Form,
     #[error("names no place: the host {0}")]
     Endpoint(#[from] EndpointError),
     /// A field that controls the message itself.
     #[error("names a field that no secret can stand in")]
     Field,
-    #[error("has no variable `$NAME` at its end")]
-    Variable,
+    #[error("has no variable `$NAME`, `@claude` or `@codex` at its end")]
+    Source,
     /// The variable has a value that a header cannot hold.
     #[error("the variable is not set, or holds what no field can hold")]
     Secret,
@@ -77,12 +142,9 @@ impl Credential {
         if field_name::is_structural(name) {
             return Err(CredentialError::Field);
         }
-        let (before, variable) = value.rsplit_once('$').ok_or(CredentialError::Variable)?;
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        let first = variable.bytes().next().ok_or(CredentialError::Variable)?;
-        if !variable.bytes().all(plain) || first.is_ascii_digit() {
-            return Err(CredentialError::Variable);
-        }
+        let at = value.rfind(['$', '@']).ok_or(CredentialError::Source)?;
+        let (before, source) = value.split_at(at);
+        let source = SecretSource::parse(source).ok_or(CredentialError::Source)?;
         if !before.bytes().all(|byte| matches!(byte, b' '..=b'~')) || before.contains('$') {
             return Err(CredentialError::Form);
         }
@@ -91,7 +153,7 @@ impl Credential {
             transport,
             field: name.to_owned(),
             before: before.trim_start().to_owned(),
-            variable: variable.to_owned(),
+            source,
         })
     }
 
@@ -115,10 +177,10 @@ impl fmt::Display for Credential {
             endpoint,
             field,
             before,
-            variable,
+            source,
             ..
         } = self;
-        write!(out, "{scheme}://{endpoint} {field}: {before}${variable}")
+        write!(out, "{scheme}://{endpoint} {field}: {before}{source}")
     }
 }
 
@@ -153,7 +215,7 @@ mod tests {
         let text = "https://api.example.com Authorization: Bearer $API_KEY";
         let credential = Credential::parse(text).unwrap();
         assert_eq!(credential.endpoint.to_string(), "api.example.com:443");
-        assert_eq!(credential.variable, "API_KEY");
+        assert_eq!(credential.source.variable(), Some("API_KEY"));
         assert_eq!(credential.value("s3cret").unwrap(), "Bearer s3cret");
         let spelled = credential.to_string();
         let want = "https://api.example.com:443 Authorization: Bearer $API_KEY";
@@ -166,6 +228,15 @@ mod tests {
                 "{bad:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_credential_may_name_the_login_file_of_a_program() {
+        let text = "https://chatgpt.com:443 Authorization: Bearer @codex";
+        let credential = Credential::parse(text).unwrap();
+        assert_eq!(credential.source, SecretSource::File(LoginFile::Codex));
+        assert_eq!(credential.to_string(), text);
+        assert_eq!(credential.value("t0ken").unwrap(), "Bearer t0ken");
     }
 
     #[test]
@@ -187,11 +258,15 @@ mod tests {
             ("https://api.example.com Host: $A", E::Field),
             ("https://api.example.com Connection: $A", E::Field),
             ("https://api.example.com X Y: $A", E::Field),
-            ("https://api.example.com X: A", E::Variable),
-            ("https://api.example.com X: $", E::Variable),
-            ("https://api.example.com X: $1A", E::Variable),
-            ("https://api.example.com X: $A b", E::Variable),
+            ("https://api.example.com X: A", E::Source),
+            ("https://api.example.com X: $", E::Source),
+            ("https://api.example.com X: $1A", E::Source),
+            ("https://api.example.com X: $A b", E::Source),
             ("https://api.example.com X: $A$B", E::Form),
+            ("https://api.example.com X: $A@codex", E::Form),
+            ("https://api.example.com X: @", E::Source),
+            ("https://api.example.com X: @gemini", E::Source),
+            ("https://api.example.com X: @codex ", E::Source),
             ("https://api.example.com X: a\r\nY: $A", E::Form),
         ];
         for (text, want) in cases {

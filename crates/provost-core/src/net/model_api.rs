@@ -80,7 +80,7 @@ impl ModelCall {
     }
 
     fn exact(method: &str, path: &str) -> Self {
-        let rests = VERSIONS.iter().filter_map(|it| path.strip_prefix(it));
+        let mut rests = VERSIONS.iter().filter_map(|it| path.strip_prefix(it));
         let call = |rest: &str| {
             let row = CALLS.iter().find(|row| (row.0, row.1) == (method, rest));
             row.map(|row| row.2).or_else(|| {
@@ -89,7 +89,7 @@ impl ModelCall {
                 row.map(|row| row.1)
             })
         };
-        rests.filter_map(call).next().unwrap_or(Self::Unknown)
+        rests.find_map(call).unwrap_or(Self::Unknown)
     }
 }
 

@@ -72,6 +72,10 @@ fn an_agent_with_an_adapter_says_what_it_may_spend() {
             "adapter = \"mcp\"\ncommand = \"x\"\nlogin = \"none\"",
             "login",
         ),
+        // A kind of login that the program does not have.
+        ("adapter = \"codex\"\nlogin = \"token\"", "login"),
+        ("adapter = \"gemini\"\nlogin = \"file\"", "login"),
+        ("adapter = \"claude\"\nlogin = \"file_key\"", "login"),
         ("command = \"x\"\nreply_tool = \"y\"", "reply_tool"),
     ] {
         let error = parse(format!("[agents.x]\n{line}\n").as_bytes()).unwrap_err();

@@ -1,7 +1,7 @@
 //! Resolves the agent of a run, and decides how it reaches its model.
 
 use provost_core::agent::launch::{self, Answer};
-use provost_core::agent::provider::Login;
+use provost_core::agent::provider::{FoundLogins, Login};
 use provost_core::agent::{self, Adapted, Adapter};
 use provost_core::code::Code;
 use provost_core::contract::document::Document;
@@ -25,10 +25,17 @@ pub(super) struct ResolvedAgent {
     pub(super) adapted: Option<Adapted>,
 }
 
+/// The logins that a user has: those typed in this very command, and those that the host found.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnLogins<'a> {
+    pub typed: &'a [Credential],
+    pub found: &'a FoundLogins,
+}
+
 /// Resolves the agent that the user names: a command, one of the policy, or an adapter by its name.
 pub(super) fn resolve(
     agent: &RequestedAgent,
-    policy: &Policy,
+    (policy, own): (&Policy, OwnLogins<'_>),
     answer: Answer,
     tools: &[String],
 ) -> Result<ResolvedAgent, PortError> {
@@ -44,7 +51,8 @@ pub(super) fn resolve(
             known.and_then(Adapter::plain)
         }
     };
-    let mut adapted = adapted.ok_or_else(|| unknown(name, policy))?;
+    let adapted = adapted.ok_or_else(|| unknown(name, policy))?;
+    let mut adapted = adapted.with_login(own.typed, own.found);
     // The gate refuses a tool that the policy does not know; it is missing here.
     let known = tools
         .iter()
@@ -63,33 +71,33 @@ pub(super) fn resolve(
 pub(super) fn reviewer(
     agent: &RequestedAgent,
     policy: &Policy,
-    typed: &[Credential],
+    own: OwnLogins<'_>,
     document: &Document,
 ) -> Result<Reviewer, PortError> {
     reading_agent(
         agent,
         policy,
-        typed,
+        own,
         granted(document),
         Answer::ReadOnly(review::schema()),
     )
 }
 
 /// Resolves an agent that reads a tree, a reviewer or planner; `places` are the granted endpoints.
-pub(crate) fn reading_agent(
+pub fn reading_agent(
     agent: &RequestedAgent,
     policy: &Policy,
-    typed: &[Credential],
+    own: OwnLogins<'_>,
     places: &[String],
     answer: Answer,
 ) -> Result<Reviewer, PortError> {
-    let resolved = resolve(agent, policy, answer, &[])?;
+    let resolved = resolve(agent, (policy, own), answer, &[])?;
     let known = resolved.adapted.as_ref();
     let model = known.and_then(|adapted| adapted.provider.as_ref());
     let needed = |it: &&Credential| {
         known.is_none() || model.is_some_and(|model| it.endpoint == model.base_url.endpoint)
     };
-    let typed: Vec<Credential> = typed.iter().filter(needed).cloned().collect();
+    let typed: Vec<Credential> = own.typed.iter().filter(needed).cloned().collect();
     Ok(Reviewer {
         name: match agent {
             RequestedAgent::Typed(_) => Adapter::COMMAND.name().to_owned(),

@@ -1,6 +1,7 @@
 //! Says before a run begins what its gates would answer before its agent starts.
 
 use provost_core::agent::Adapter;
+use provost_core::agent::provider::FoundLogins;
 use provost_core::approval::Widening;
 use provost_core::contract::document::Document;
 use provost_core::lease::Owner;
@@ -68,6 +69,8 @@ fn begin(
         agent,
         review: None,
         credentials: Vec::new(),
+        // Which login the user has decides nothing about the contract.
+        logins: FoundLogins::default(),
         workspace: None,
         owner: placeholder_owner(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

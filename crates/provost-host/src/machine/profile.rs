@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use provost_core::agent::Adapted;
 use provost_core::change::Node as Entry;
 use provost_core::code::Code;
 use provost_core::contract::document::Filesystem;
@@ -17,7 +18,8 @@ use provost_engine::ports::PortError;
 use super::{Machine, evidence, git};
 use crate::agent;
 use crate::cache;
-use crate::proxy::{Outlet, Secret};
+use crate::login::{self, Learned};
+use crate::proxy::Outlet;
 use crate::sandbox::{HOME, Mount, Network, Profile, Toolchain, toolchain_mounts};
 use crate::workspace::{Layers, Lowers};
 
@@ -75,19 +77,31 @@ pub fn user_toolchain() -> Toolchain {
 }
 
 /// What the proxy of a sandbox needs from the user who runs this program: the secrets of
-/// `credentials`, each from its variable.
+/// `credentials`, each from its variable or login file.
 pub fn outlet(credentials: &[Credential]) -> Result<Outlet, PortError> {
-    let secret = |credential: &Credential| {
-        let variable = &credential.variable;
-        let value = std::env::var(variable).unwrap_or_default();
-        Secret::of(credential.clone(), &value).map_err(|error| {
-            PortError::new(Code::NotFound, format!("credential `${variable}`: {error}"))
-        })
-    };
+    outlet_for(credentials, None, &Learned::default())
+}
+
+/// The same for the sandbox of an agent, whose login is added to calls of its model alone.
+pub(crate) fn outlet_for(
+    credentials: &[Credential],
+    agent: Option<&Adapted>,
+    learned: &Learned,
+) -> Result<Outlet, PortError> {
+    let secrets = credentials.iter();
+    let secrets = secrets.map(|credential| login::secret(credential, agent, learned));
     Ok(Outlet {
-        secrets: credentials.iter().map(secret).collect::<Result<_, _>>()?,
+        secrets: secrets.collect::<Result<_, _>>()?,
         ..Outlet::default()
     })
+}
+
+/// Sets the variables of `credentials` to a dummy: programs require them at their start, and the
+/// proxy replaces what they send.
+pub(crate) fn set_dummies(profile: &mut Profile, credentials: &[Credential]) {
+    for name in credentials.iter().filter_map(|it| it.source.variable()) {
+        profile.env.insert(name.to_owned(), DUMMY.to_owned());
+    }
 }
 
 impl Machine {
@@ -159,11 +173,7 @@ impl Machine {
         if !agent.net.is_empty() {
             profile.grant(agent.net.clone());
         }
-        for credential in &agent.credentials {
-            // Programs require the variable at their start; the proxy replaces what they send.
-            let variable = credential.variable.clone();
-            profile.env.insert(variable, DUMMY.to_owned());
-        }
+        set_dummies(&mut profile, &agent.credentials);
         Ok(profile)
     }
 

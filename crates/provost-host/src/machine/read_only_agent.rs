@@ -9,8 +9,8 @@
 use std::fs;
 use std::path::Path;
 
+use provost_core::agent::provider::Login;
 use provost_core::code::Code;
-use provost_core::net::credential::DUMMY;
 use provost_core::path::RawPath;
 use provost_core::review::{LOG, REVIEW_DIRECTORY, Worker};
 use provost_core::run::effect::{InputFile, ReadOnlyRun, Review};
@@ -18,18 +18,22 @@ use provost_core::run::fact::ReviewRun;
 use provost_engine::plan::PlannerHost;
 use provost_engine::ports::{PortError, Watch};
 
-use super::profile::{OUT, RESULT, TREE, programs, read_only};
+use super::profile::{OUT, RESULT, TREE, programs, read_only, set_dummies};
 use super::sandboxed_command::SandboxedCommand;
 use super::workspaces::Wanted;
 use super::{Machine, RESULT_LIMIT, git, host, uncaptured};
 use crate::agent;
 use crate::capture::{self, Limits, Mode};
 use crate::clock;
-use crate::sandbox::{Mount, Profile, Stdin};
+use crate::login;
+use crate::sandbox::{HOME, Mount, Profile, Stdin};
 use crate::workspace::Workspace;
 
 /// The directory of a reviewer or planner.
 pub(super) const LOOK: &str = "look";
+
+/// The home of a program that expects a login file in there.
+const LOGIN_HOME: &str = "home";
 
 impl PlannerHost for Machine {
     fn look(
@@ -113,6 +117,10 @@ impl Machine {
         fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
         let fresh = self.fresh(&Wanted::of_look(order), &directory)?;
         lay_out(papers, &directory)?;
+        let adapted = order.adaptation.as_ref().map(|known| &known.adapted);
+        if let Some(agent) = adapted {
+            login::write_dummy(agent, &directory.join(LOGIN_HOME))?;
+        }
         let profile = self.read_only_profile(order, papers, &directory, &fresh.workspace)?;
         // No agent runs in a sandbox whose self-test did not hold.
         let probed = self.attack(&profile, order.who)?;
@@ -124,7 +132,7 @@ impl Machine {
             what: order.who,
             stdout: order.stdout.clone(),
             stderr: order.stderr.clone(),
-            outlet: self.outlet(&order.credentials)?,
+            outlet: self.outlet(&order.credentials, adapted)?,
             known: &self.known,
         };
         let left = || self.read_result(&directory);
@@ -141,6 +149,7 @@ impl Machine {
                 ended.of_agent(left, Some(claims))
             }
         };
+        let run = self.scrub_late(run)?;
         let altered = self.touched(order, &fresh.workspace)?;
         self.remove(&directory)?;
         Ok(ReviewRun {
@@ -201,14 +210,18 @@ impl Machine {
         }
         if let Some(known) = &order.adaptation {
             agent::furnish(&mut profile, &known.adapted, known.answer)?;
+            if known.adapted.login() == Login::File {
+                // The dummy of the login file is there.
+                profile.add(Mount::Writable {
+                    source: directory.join(LOGIN_HOME),
+                    target: HOME.into(),
+                });
+            }
         }
         if !order.net.is_empty() {
             profile.grant(order.net.clone());
         }
-        for credential in &order.credentials {
-            let variable = credential.variable.clone();
-            profile.env.insert(variable, DUMMY.to_owned());
-        }
+        set_dummies(&mut profile, &order.credentials);
         Ok(profile)
     }
 
@@ -229,7 +242,7 @@ impl Machine {
 /// Writes the input files beside the tree, and makes the directory for the answer.
 fn lay_out(papers: &[InputFile], directory: &Path) -> Result<(), PortError> {
     let data = directory.join("data");
-    for made in [&data, &directory.join("out")] {
+    for made in [&data, &directory.join("out"), &directory.join(LOGIN_HOME)] {
         fs::create_dir(made).map_err(host("make a directory beside a tree"))?;
     }
     for paper in papers {

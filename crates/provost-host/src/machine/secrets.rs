@@ -1,22 +1,30 @@
 //! Finds the secrets of the user, and keeps them out of the bundle.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use provost_core::agent::Adapted;
 use provost_core::change::{Change, Finding, FindingKind, Node};
 use provost_core::code::Code;
-use provost_core::net::credential::Credential;
-use provost_core::object::{Mode, Oid};
+use provost_core::net::credential::{Credential, SecretSource};
+use provost_core::object::{Mode, Oid, sha256};
 use provost_core::path::RawPath;
-use provost_core::run::fact::{ResultFile, Withheld};
+use provost_core::run::fact::{AgentRun, ResultFile, Withheld};
 use provost_core::secret::{self, Known, Planted, is_secret_variable};
 use provost_engine::ports::PortError;
+use provost_fs::atomic::{self, Durability};
 
-use super::profile::outlet;
-use super::{Machine, git, read_result};
+use super::profile::outlet_for;
+use super::{Machine, git, host, read_result};
 use crate::capture::Captured;
 use crate::git::GitError;
+use crate::login;
 use crate::proxy::Outlet;
+
+/// What a token of a login file is called where a secret is found.
+const LOGIN: &str = "login";
 
 /// How many bytes of a binary file are searched.
 const MOST_BINARY: usize = 8 << 20;
@@ -24,7 +32,15 @@ const MOST_BINARY: usize = 8 << 20;
 /// The values that must not appear in a bundle: those of `credentials`, and of every variable of
 /// this process whose name and value look like a secret.
 pub fn known(credentials: &[&Credential]) -> Known {
-    let is_named = |name: &str| credentials.iter().any(|one| one.variable == name);
+    known_with(credentials, &[])
+}
+
+/// The same, and the tokens in `learned`.
+fn known_with(credentials: &[&Credential], learned: &[String]) -> Known {
+    let is_named = |name: &str| {
+        let mut named = credentials.iter().filter_map(|it| it.source.variable());
+        named.any(|one| one == name)
+    };
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
@@ -32,17 +48,61 @@ pub fn known(credentials: &[&Credential]) -> Known {
         .filter_map(text)
         .filter(|(name, value)| is_named(name) || is_secret_variable(name, value))
         .collect();
-    Known::new(
-        variables
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str())),
-    )
+    let files = credentials.iter().filter_map(|it| match &it.source {
+        SecretSource::Variable(_) => None,
+        SecretSource::File(file) => Some(*file),
+    });
+    let tokens: Vec<String> = files.flat_map(login::secrets).collect();
+    let tokens = tokens.iter().chain(learned);
+    let tokens = tokens.map(|token| (LOGIN, token.as_str()));
+    let variables = variables
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    Known::new(variables.chain(tokens))
 }
 
 impl Machine {
     /// Keeps the secrets of `credentials` out of the bundle, too.
     pub fn know(&mut self, credentials: &[&Credential]) {
+        self.brokered = credentials.iter().copied().cloned().collect();
         self.known = known(credentials);
+    }
+
+    /// Keeps tokens out of the bundle that the proxy read from a login file meanwhile, too.
+    pub(super) fn learn(&mut self) {
+        let brokered: Vec<&Credential> = self.brokered.iter().collect();
+        self.known = known_with(&brokered, &self.learned.values());
+    }
+
+    /// Removes such tokens from what `run` left in the bundle; its streams were written while they
+    /// were not known.
+    pub(super) fn scrub_late(&self, mut run: AgentRun) -> Result<AgentRun, PortError> {
+        let mut late = self.learned.values();
+        late.retain(|token| !self.known.is_in(token.as_bytes()));
+        if late.is_empty() {
+            return Ok(run);
+        }
+        let known = Known::new(late.iter().map(|token| (LOGIN, token.as_str())));
+        let events = run.claims.as_mut().map(|claims| &mut claims.events);
+        for stream in [&mut run.stdout, &mut run.stderr].into_iter().chain(events) {
+            let path = self.bundle.join(&stream.file);
+            let bytes = fs::read(&path).map_err(host("read a stream"))?;
+            let (clean, redacted) = known.scrub(&bytes);
+            if redacted > 0 {
+                let mode = fs::metadata(&path).map_err(host("read a stream"))?.mode();
+                atomic::replace(&path, &clean, mode & 0o777, Durability::Synced)
+                    .map_err(host("write a stream"))?;
+                stream.redacted += redacted;
+                stream.kept = clean.len() as u64;
+                stream.sha256 = sha256(&clean);
+            }
+        }
+        if let ResultFile::Text(text) = &mut run.result {
+            let (clean, redacted) = known.scrub_text(std::mem::take(text));
+            *text = clean;
+            run.redacted += redacted;
+        }
+        Ok(run)
     }
 
     /// Permits sandboxes to use these secrets, by name; the user named them in this very command.
@@ -51,19 +111,25 @@ impl Machine {
     }
 
     /// What the proxy of a sandbox needs; reads only secrets that the user named.
-    pub(super) fn outlet(&self, credentials: &[Credential]) -> Result<Outlet, PortError> {
+    /// The login of `agent` is added to calls of its model alone.
+    pub(super) fn outlet(
+        &self,
+        credentials: &[Credential],
+        agent: Option<&Adapted>,
+    ) -> Result<Outlet, PortError> {
         let stranger = credentials.iter().find(|it| !self.sent.contains(it));
         if let Some(Credential {
-            variable, endpoint, ..
+            source, endpoint, ..
         }) = stranger
         {
             let reason = format!(
-                "${variable} would be sent to {endpoint}, and you have not named that in this command"
+                "{source} would be sent to {endpoint}, and you have not named that in this command"
             );
-            let hint = format!("call it again with --send {variable}@{endpoint}");
+            let name = source.argument();
+            let hint = format!("call it again with --send {name}@{endpoint}");
             return Err(PortError::new(Code::ConsentNeeded, reason).hint(hint));
         }
-        outlet(credentials)
+        outlet_for(credentials, agent, &self.learned)
     }
 
     /// The result in an attempt's `directory`, without secrets, and how many there were.

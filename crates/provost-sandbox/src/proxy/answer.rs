@@ -1,6 +1,7 @@
 //! The proxy's own replies, when a request does not reach a server.
 
 use provost_core::code::Code;
+use provost_core::net::credential::SecretSource;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::net::model_api::ModelApi;
 
@@ -48,6 +49,30 @@ impl Refusal {
     pub(super) fn echoing(target: &Endpoint, why: &str) -> Self {
         let reason = format!("`{target}` is asked with a credential, and {why}");
         Self::new(403, Code::NetworkRefused, reason)
+    }
+
+    /// The place has the login of an agent, and this is no call of its model.
+    pub(super) fn no_model_call(target: &Endpoint, method: &str, source: &SecretSource) -> Self {
+        let login = source.describe();
+        let reason = format!(
+            "{login} is for calls of the model at `{target}` alone, and this {method} is none"
+        );
+        Self::new(403, Code::NetworkRefused, reason)
+    }
+
+    /// The place has the login of an agent, and what an encrypted tunnel asks cannot be read.
+    pub(super) fn unreadable_login(target: &Endpoint, source: &SecretSource) -> Self {
+        let login = source.describe();
+        let reason = format!(
+            "{login} is for calls of the model at `{target}` alone, and an encrypted tunnel hides \
+             its calls"
+        );
+        Self::new(403, Code::NetworkRefused, reason)
+    }
+
+    /// The login of the agent is missing, expired or wrong now.
+    pub(super) fn unusable_login(reason: String) -> Self {
+        Self::new(401, Code::LoginUnusable, reason)
     }
 
     /// The place has a model, and a server could read another method than the proxy.
@@ -102,6 +127,7 @@ impl Refusal {
         };
         let words = match status {
             400 => "Bad Request",
+            401 => "Unauthorized",
             403 => "Forbidden",
             408 => "Request Timeout",
             429 => "Too Many Requests",

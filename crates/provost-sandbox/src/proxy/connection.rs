@@ -18,7 +18,7 @@ use super::relay::{Cut, Relay};
 use super::timeouts::Broken;
 use super::tls::Tls;
 use super::token_meter::{Admitted, Denied};
-use super::{Secret, Shared, dial};
+use super::{Secret, SecretField, Shared, dial};
 
 /// How long a connection to a server is reused; later the server may be closing it.
 const FRESH: Duration = Duration::from_secs(1);
@@ -138,9 +138,7 @@ impl<'a> Connection<'a> {
         if request.form == Form::Tunnel && self.opens(&request.target) {
             return true;
         }
-        let admitted = self.admit(request);
-        let reached = admitted.and_then(|admitted| Ok((admitted, self.server_for(request)?)));
-        let (mut admitted, mut server) = match reached {
+        let (mut admitted, added, mut server) = match self.reach(request) {
             Ok(reached) => reached,
             Err(refusal) => {
                 self.missed(&request.target, &refusal);
@@ -151,7 +149,7 @@ impl<'a> Connection<'a> {
             }
         };
         let before = [server.sent, server.received];
-        let outcome = self.pass(request, &mut server, admitted.meter.as_mut());
+        let outcome = self.pass(request, &added, &mut server, admitted.meter.as_mut());
         let moved = [server.sent - before[0], server.received - before[1]];
         let refusal = outcome.as_ref().err().and_then(Option::as_ref);
         if let (Some(gauge), Some(mut meter)) = (&self.shared.outlet.gauge, admitted.meter.take()) {
@@ -188,11 +186,28 @@ impl<'a> Connection<'a> {
         }
     }
 
+    /// What `request` needs to be forwarded: its meter, the fields with the secret of its target,
+    /// and a connection to the server.
+    fn reach(
+        &mut self,
+        request: &Request,
+    ) -> Result<(Admitted<'a>, Vec<SecretField>, Peer), Refusal> {
+        decide::granted(&request.target, &self.shared.grants)?;
+        let secret = self.secret(&request.target);
+        let added = secret
+            .map(|secret| secret.fields_for(request))
+            .transpose()?;
+        let admitted = self.admit(request)?;
+        let server = self.server_for(request)?;
+        Ok((admitted, added.unwrap_or_default(), server))
+    }
+
     /// Forwards `request` and its reply; returns whether client and server stay connected. An error
     /// without a refusal means that the client can no longer get a reply.
     fn pass(
         &mut self,
         request: &Request,
+        added: &[SecretField],
         server: &mut Peer,
         meter: Option<&mut Meter>,
     ) -> Result<[bool; 2], Option<Refusal>> {
@@ -203,11 +218,15 @@ impl<'a> Connection<'a> {
             Form::Plain(_) => {
                 let secret = self.secret(target);
                 let transport = secret.map_or(Transport::Plain, |it| it.credential.transport);
-                let added = secret.map(|it| (it.credential.field.as_str(), it.value.as_str()));
                 // A reply that is counted must not be compressed.
                 let plainly = meter.is_some().then(|| request.uncompressed());
                 let request = plainly.as_ref().unwrap_or(request);
-                server.send(&request.render(transport, added));
+                let bare = secret.filter(|it| it.is_for_model());
+                let bare = bare.map(|_| request.without_logins());
+                let request = bare.as_ref().unwrap_or(request);
+                let added = added.iter().map(|it| (it.name.as_str(), it.value.as_str()));
+                let added: Vec<(&str, &str)> = added.collect();
+                server.send(&request.render(transport, &added));
             }
         }
         let mut relay = Relay {
@@ -303,10 +322,14 @@ impl<'a> Connection<'a> {
     /// Notes that `target` sent no reply.
     fn missed(&self, target: &Endpoint, refusal: &Refusal) {
         let gauge = self.shared.outlet.gauge.as_ref();
-        if let Some(gauge) = gauge.filter(|gauge| gauge.is_at(target))
-            && refusal.code == Code::NetworkUnreachable
-        {
+        let Some(gauge) = gauge.filter(|gauge| gauge.is_at(target)) else {
+            return;
+        };
+        if refusal.code == Code::NetworkUnreachable {
             gauge.failed(&refusal.reason);
+        }
+        if refusal.code == Code::LoginUnusable {
+            gauge.lost_login(&refusal.reason);
         }
     }
 

@@ -3,6 +3,7 @@
 mod counted;
 mod echo;
 mod encrypted;
+mod login;
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

@@ -35,8 +35,8 @@ pub struct TokenMeter {
     api: Option<ModelApi>,
     /// The most tokens, if there is a limit.
     most: Option<u64>,
-    /// The variable that holds the key.
-    variable: Option<String>,
+    /// What authenticates the requests, in words.
+    login: Option<String>,
     /// Whether the traffic can be read.
     readable: bool,
     seen: Mutex<Seen>,
@@ -98,7 +98,7 @@ impl TokenMeter {
             endpoint: provider.base_url.endpoint.clone(),
             api: agent.adapter.vendor().and_then(|vendor| vendor.api),
             most: agent.budget.tokens,
-            variable: credential.map(|credential| credential.variable),
+            login: credential.map(|credential| credential.source.describe()),
             readable: !passed.unread,
             seen: Mutex::new(Seen {
                 passed,
@@ -192,12 +192,9 @@ impl TokenMeter {
         }
         seen.note = (status >= 400).then(|| self.answer(status, counted.words.as_deref()));
         if is_refusal(status) {
-            let key = match &self.variable {
-                Some(variable) => format!("the key in ${variable}"),
-                None => "a request without a key".to_owned(),
-            };
+            let login = self.login.as_deref().unwrap_or("a request without a key");
             let answer = self.answer(status, counted.words.as_deref());
-            seen.trouble(Code::ModelUnauthorized, format!("{answer} to {key}"));
+            seen.trouble(Code::ModelUnauthorized, format!("{answer} to {login}"));
         }
     }
 
@@ -218,6 +215,13 @@ impl TokenMeter {
             seen.trouble(Code::ModelUnreachable, reason);
         }
         seen.note = Some(reason);
+    }
+
+    /// Notes that the login cannot be used any more, so that no request reaches the model.
+    pub(super) fn lost_login(&self, reason: &str) {
+        let mut seen = self.seen();
+        seen.trouble(Code::LoginUnusable, reason.to_owned());
+        seen.note = Some(reason.to_owned());
     }
 
     /// Notes what the program says about its model, where the traffic cannot be read.

@@ -17,7 +17,7 @@ pub(crate) fn message(bytes: &[u8]) {
         assert!(!matches!(request::parse(&bytes[..length - 1]), Ok(Some(_))));
         let place = request.target.to_string();
         assert_eq!(Endpoint::parse(&place).as_ref(), Ok(&request.target));
-        let head = request.render(Transport::Plain, Some(("X-Key", "secret")));
+        let head = request.render(Transport::Plain, &[("X-Key", "secret")]);
         let head = String::from_utf8_lossy(&head);
         let lines: Vec<&str> = head
             .strip_suffix("\r\n\r\n")

@@ -1,5 +1,6 @@
 //! `provost agent`: lists the known agents, and checks whether one of them works.
 
+mod login_test;
 mod trial;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use provost_core::gate::command;
 use provost_core::policy::Policy;
 use provost_engine::opening::Origin as _;
 use provost_host::agent;
+use provost_host::login::{self, LoginReport};
 use provost_host::origin::GitOrigin;
 use serde::Serialize;
 
@@ -31,6 +33,7 @@ pub(super) enum AgentCommand {
 pub(super) fn run(command: &AgentCommand, reader: Reader) -> Outcome {
     match command {
         AgentCommand::List => list(),
+        AgentCommand::Test(test) if test.login => login_test::run(test, reader),
         AgentCommand::Test(test) => trial::run(test, reader),
     }
 }
@@ -63,6 +66,9 @@ struct Row {
     settings: Option<Settings>,
     #[serde(flatten)]
     program: Program,
+    /// The login that it would use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    login: Option<LoginReport>,
 }
 
 /// What the policy says about an agent with an adapter.
@@ -108,9 +114,14 @@ impl Answered for Agents {
             };
             let model = row.settings.as_ref().and_then(|it| it.model.as_ref());
             let model = model.map_or(String::new(), |at| format!(", model at {at}"));
+            // A program that is not installed needs no login yet.
+            let is_there = !matches!(row.program, Program::Missing { .. });
+            let login = row.login.as_ref().filter(|_| is_there);
+            let login = login.map_or(String::new(), |login| format!(", {}", login.text()));
             format!(
-                "{name:width$}  {adapter:6}  {}{model}\n",
-                one_line(&program)
+                "{name:width$}  {adapter:6}  {}{model}{}\n",
+                one_line(&program),
+                one_line(&login)
             )
         };
         self.agents.iter().map(line).collect()
@@ -126,9 +137,10 @@ fn row(name: String, agent: &PolicyAgent) -> Row {
                 adapter: Adapter::COMMAND,
                 settings: None,
                 program: Program::Command { command },
+                login: None,
             };
         }
-        PolicyAgent::Adapted(adapted) => adapted,
+        PolicyAgent::Adapted(adapted) => &login::resolved(adapted),
     };
     let program = match agent::find(adapted) {
         Err(error) => Program::Missing {
@@ -150,11 +162,12 @@ fn row(name: String, agent: &PolicyAgent) -> Row {
             budget: adapted.budget,
         }),
         program,
+        login: LoginReport::of(adapted),
     }
 }
 
 /// The version of a program, or why it cannot be determined.
-fn version(installed: &agent::Installed, adapted: &Adapted) -> String {
+pub(super) fn version(installed: &agent::Installed, adapted: &Adapted) -> String {
     match installed.version(adapted) {
         Ok(version) => version,
         Err(error) => error.verdict().reason,

@@ -6,6 +6,7 @@
 //! - Without `--fix` nothing on the machine changes; with it, only our own directories are made
 //!   and their permissions narrowed.
 
+mod agents;
 mod limits;
 mod machine;
 mod places;
@@ -120,6 +121,7 @@ pub(super) fn run(doctor: &Doctor) -> Answer {
     let mut rows = places::programs();
     rows.extend(machine::rows());
     rows.extend(places::directories(doctor.fix));
+    rows.extend(agents::rows());
     Checkup::of(rows).into()
 }
 

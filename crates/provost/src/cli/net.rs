@@ -22,8 +22,8 @@ pub(super) struct Net {
     net: Vec<Endpoint>,
 
     /// A secret that the proxy adds to requests outside the sandbox, which gets a dummy: the place,
-    /// the field and the variable that holds it; see `provost explain network`. Also grants the
-    /// place.
+    /// the field and the variable that holds it, or `@claude` or `@codex` for the login file of
+    /// that program; see `provost explain network`. Also grants the place.
     #[arg(long, value_name = "URL FIELD: $NAME", help_heading = NETWORK)]
     credential: Vec<Credential>,
 }
@@ -31,8 +31,8 @@ pub(super) struct Net {
 // The secrets that a resumed run sends, named again.
 #[derive(Args)]
 pub(super) struct Again {
-    /// A variable that the run sends, and the place that receives it. The user names it again for
-    /// each resumed run. Repeat for more.
+    /// A variable (or @claude, @codex) that the run sends, and the place that receives it. The user
+    /// names it again for each resumed run. Repeat for more.
     #[arg(long, value_name = "NAME@HOST:PORT", help_heading = NETWORK)]
     pub(super) send: Vec<Sent>,
 }
@@ -89,9 +89,8 @@ impl Net {
         if !places.is_empty() {
             profile.grant(places);
         }
-        for credential in &self.credential {
-            let variable = credential.variable.clone();
-            profile.env.insert(variable, DUMMY.to_owned());
+        for name in self.credential.iter().filter_map(|it| it.source.variable()) {
+            profile.env.insert(name.to_owned(), DUMMY.to_owned());
         }
     }
 }

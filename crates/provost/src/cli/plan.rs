@@ -24,7 +24,7 @@ use provost_engine::ports::{Control, Observer as _, ObserverChoice, Progress, Wa
 use provost_fs::atomic;
 use provost_host::machine::{self, Machine};
 use provost_host::origin::GitOrigin;
-use provost_host::{agent, cache, clock, ids, process_owner, workspace as host};
+use provost_host::{agent, cache, clock, ids, login, process_owner, workspace as host};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -159,6 +159,7 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
         agent: asking.agent(),
         net: asking.net.places(),
         credentials: asking.net.credentials().to_vec(),
+        logins: login::found(),
         workspace: workspace()?,
         timeout_sec: asking.timeout,
         version: env!("CARGO_PKG_VERSION").to_owned(),

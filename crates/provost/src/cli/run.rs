@@ -21,7 +21,7 @@ use provost_engine::drive::Source;
 use provost_engine::opening::{self, Request};
 use provost_engine::ports::PortError;
 use provost_host::origin::GitOrigin;
-use provost_host::{clock, ids};
+use provost_host::{clock, ids, login};
 use serde_json::Value;
 
 use super::check::contract::unreadable;
@@ -254,6 +254,7 @@ fn request(run: &Run, contract: Document) -> Result<Request, Failure> {
         agent: flags::agent(run),
         review: flags::review(run),
         credentials: run.net.credentials().to_vec(),
+        logins: login::found(),
         workspace: workspace()?,
         owner: session::owner()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -3,13 +3,14 @@
 use serde_json::{Value, json};
 
 use super::{
-    AgentAdapter, Breach, ClaimedAgain, Line, Start, StreamParser, Vendor, number, servers, text,
-    words,
+    AgentAdapter, Breach, ClaimedAgain, Line, Start, StreamParser, Subscription, Vendor, number,
+    servers, text, words,
 };
 use crate::agent::Adapted;
 use crate::agent::event::{Event, Usage, brief};
 use crate::agent::launch::Answer;
 use crate::contract::role::RunnerKind;
+use crate::net::credential::LoginFile;
 use crate::net::model_api::ModelApi;
 
 /// Tools of Claude Code that act only inside the sandbox; it gets no others.
@@ -39,6 +40,12 @@ impl AgentAdapter for Claude {
             key_field: "X-Api-Key: ",
             key_variable: "ANTHROPIC_API_KEY",
             api: Some(ModelApi::Messages),
+            subscription: Some(Subscription {
+                url: "https://api.anthropic.com",
+                field: "Authorization: Bearer ",
+                token_variable: Some("CLAUDE_CODE_OAUTH_TOKEN"),
+                file: LoginFile::Claude,
+            }),
         })
     }
 

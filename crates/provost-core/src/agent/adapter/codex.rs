@@ -3,13 +3,15 @@
 use serde_json::{Value, json};
 
 use super::{
-    AgentAdapter, Breach, ClaimedAgain, Line, Start, StreamParser, Vendor, number, servers, text,
-    words,
+    AgentAdapter, Breach, ClaimedAgain, Line, Start, StreamParser, Subscription, Vendor, number,
+    servers, text, words,
 };
 use crate::agent::Adapted;
 use crate::agent::event::{Event, Usage, brief};
 use crate::agent::launch::{Answer, SCHEMA};
+use crate::agent::provider::Login;
 use crate::contract::role::RunnerKind;
+use crate::net::credential::LoginFile;
 use crate::net::model_api::ModelApi;
 
 pub(super) const VENDOR: Vendor = Vendor {
@@ -18,6 +20,12 @@ pub(super) const VENDOR: Vendor = Vendor {
     key_field: "Authorization: Bearer ",
     key_variable: "OPENAI_API_KEY",
     api: Some(ModelApi::Responses),
+    subscription: Some(Subscription {
+        url: "https://chatgpt.com/backend-api/codex",
+        field: "Authorization: Bearer ",
+        token_variable: None,
+        file: LoginFile::Codex,
+    }),
 };
 
 pub(super) struct Codex;
@@ -101,12 +109,17 @@ impl AgentAdapter for Codex {
 
 /// The settings, which go on the command line because its own files are ignored.
 fn settings_of(agent: &Adapted) -> Vec<(String, Value)> {
-    let model_provider = json!({
+    let mut model_provider = json!({
         "name": "provost",
         "base_url": agent.model_url(),
-        "env_key": VENDOR.key_variable,
         "wire_api": "responses",
     });
+    // A provider of another name than OpenAI's: then Codex asks the vendor for nothing before it.
+    if agent.login() == Login::File {
+        model_provider["requires_openai_auth"] = json!(true);
+    } else {
+        model_provider["env_key"] = json!(VENDOR.key_variable);
+    }
     let settings = [
         ("model_provider", json!("provost")),
         ("model_providers.provost", model_provider),

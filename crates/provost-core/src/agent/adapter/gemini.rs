@@ -59,6 +59,7 @@ impl AgentAdapter for Gemini {
             key_field: "X-Goog-Api-Key: ",
             key_variable: "GEMINI_API_KEY",
             api: Some(ModelApi::Content),
+            subscription: None,
         })
     }
 

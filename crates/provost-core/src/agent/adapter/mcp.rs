@@ -83,6 +83,7 @@ impl AgentAdapter for Mcp {
     fn vendor(&self) -> Option<Vendor> {
         Some(Vendor {
             api: None,
+            subscription: None,
             ..VENDOR
         })
     }

@@ -17,6 +17,14 @@ const OVERRIDES: [&str; 4] = [
     "x-method",
     "x-method-override",
 ];
+/// Fields that hold a login, or choose the account that it is for.
+const LOGINS: [&str; 5] = [
+    "authorization",
+    "chatgpt-account-id",
+    "cookie",
+    "x-api-key",
+    "x-goog-api-key",
+];
 /// The field that lets a client choose which server on the way answers.
 const MAX_FORWARDS: &str = "max-forwards";
 const HTTP: u16 = 80;
@@ -200,8 +208,21 @@ impl Request {
         }
     }
 
-    /// The head for the server, with `added` in place of the client's value.
-    pub fn render(&self, transport: Transport, added: Option<(&str, &str)>) -> Vec<u8> {
+    /// The same request without a login of the client's own.
+    #[must_use]
+    pub fn without_logins(&self) -> Self {
+        let mut fields = self.fields.clone();
+        for name in LOGINS {
+            fields = fields.without(name);
+        }
+        Self {
+            fields,
+            ..self.clone()
+        }
+    }
+
+    /// The head for the server, with each of `added` in place of the client's value.
+    pub fn render(&self, transport: Transport, added: &[(&str, &str)]) -> Vec<u8> {
         let path = match &self.form {
             Form::Tunnel => "/",
             Form::Plain(path) => path,
@@ -213,12 +234,13 @@ impl Request {
             self.target.to_string()
         };
         field::render(&mut head, "Host", host.as_bytes());
-        match added {
-            Some((name, value)) => {
-                self.fields.clone().without(name).render(&mut head);
-                field::render(&mut head, name, value.as_bytes());
-            }
-            None => self.fields.render(&mut head),
+        let mut fields = self.fields.clone();
+        for (name, _) in added {
+            fields = fields.without(name);
+        }
+        fields.render(&mut head);
+        for (name, value) in added {
+            field::render(&mut head, name, value.as_bytes());
         }
         if self.body.is_chunked() {
             field::render(&mut head, "Transfer-Encoding", b"chunked");
@@ -243,7 +265,7 @@ mod tests {
             Ok(None) => "more has to come".to_owned(),
             Ok(Some((request, length))) => {
                 assert_eq!(&text[length..], "rest");
-                let head = request.render(Transport::Plain, None);
+                let head = request.render(Transport::Plain, &[]);
                 format!("{} {}", request.target, String::from_utf8_lossy(&head))
                     .trim_end()
                     .replace("\r\n", " | ")
@@ -444,7 +466,7 @@ mod tests {
         let text = "GET http://a.example:443/v1 HTTP/1.1\r\nHost: a.example:443\r\n\
             authorization: dummy\r\nAuthorization: again\r\n\r\n";
         let (request, _) = parse(text.as_bytes()).unwrap().unwrap();
-        let head = request.render(Transport::Tls, Some(("Authorization", "Bearer real")));
+        let head = request.render(Transport::Tls, &[("Authorization", "Bearer real")]);
         let want = "GET /v1 HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer real\r\n\r\n";
         assert_eq!(String::from_utf8(head).unwrap(), want);
     }

@@ -31,14 +31,19 @@ const ACCEPT: &str = "grep -qx hello hello.txt";
 
 Examples:
   provost agent test codex
+  provost agent test claude --login
   provost agent test mine --net 127.0.0.1:8080"
 )]
 pub(in crate::cli) struct Test {
     /// An agent of `provost.toml`, or codex, claude or gemini.
-    name: String,
+    pub(super) name: String,
+
+    /// Only ask the model for one word, to see whether the login works.
+    #[arg(long)]
+    pub(super) login: bool,
 
     #[command(flatten)]
-    net: Net,
+    pub(super) net: Net,
 }
 
 pub(super) fn run(trial: &Test, reader: Reader) -> Outcome {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use provost_core::agent::provider::FoundLogins;
 use provost_core::code::Code;
 use provost_core::record::Head;
 use provost_core::run::State;
@@ -88,6 +89,7 @@ fn opened(place: &Places, order: &CombinedResults) -> Result<State, PortError> {
         agent: RequestedAgent::Typed("true".to_owned()),
         review: None,
         credentials: Vec::new(),
+        logins: FoundLogins::default(),
         workspace: workspace().map_err(Failure::into_port_error)?,
         owner: session::owner().map_err(Failure::into_port_error)?,
         version: env!("CARGO_PKG_VERSION").to_owned(),

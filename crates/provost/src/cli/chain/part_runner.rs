@@ -22,7 +22,7 @@ use provost_engine::query::{self, RunArchive as _, Stage};
 use provost_host::cancel_request::CancelRequest;
 use provost_host::git::{Expected, GitError, Merged, Person};
 use provost_host::origin::GitOrigin;
-use provost_host::{clock, ids};
+use provost_host::{clock, ids, login};
 
 use super::super::run::{start, workspace};
 use super::combined;
@@ -218,6 +218,7 @@ fn begin(order: NodeStart, agents: &NodeAgents) -> Result<End, Failure> {
         agent: agent.unwrap_or_else(|| agents.agent.clone()),
         review: agents.review.clone(),
         credentials,
+        logins: login::found(),
         workspace: workspace()?,
         owner: session::owner()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
