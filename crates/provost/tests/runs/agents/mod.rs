@@ -7,6 +7,7 @@ mod honest;
 mod hook;
 mod hostile;
 mod limits;
+mod logins;
 mod mcp;
 mod offered;
 mod plan;

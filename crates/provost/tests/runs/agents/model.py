@@ -192,7 +192,13 @@ class Model(BaseHTTPRequestHandler):
     def do_HEAD(self):
         self.reply(200, "text/plain", b"")
 
+    def other(self, path):
+        """Notes a request that is no turn beside the log."""
+        with LOCK, open(sys.argv[2] + ".others", "a") as file:
+            file.write(f"{self.command} {path}\n")
+
     def do_GET(self):
+        self.other(self.path.partition("?")[0])
         self.reply(200, "application/json", b'{"data": [], "models": []}')
 
     def route(self):
@@ -214,13 +220,15 @@ class Model(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         path = self.path.partition("?")[0]
-        make = {"/v1/responses": responses, "/v1/messages": messages}.get(path)
+        make = {"/v1/responses": responses, "/backend-api/codex/responses": responses,
+                "/v1/messages": messages}.get(path)
         if path.endswith(":generateContent"):
             # Gemini asks another model first which model it should ask.
             return self.route()
         if path.endswith(":streamGenerateContent"):
             make = content
         if make is None:
+            self.other(path)
             return self.reply(200, "application/json", b'{"input_tokens": 10, "totalTokens": 10}')
         request = json.loads(body)
         if make is content:
@@ -229,7 +237,8 @@ class Model(BaseHTTPRequestHandler):
         turn, number = take()
         key = next((self.headers[name] for name in ("Authorization", "X-Api-Key", "X-Goog-Api-Key")
                     if self.headers[name]), None)
-        note({"key": key, "request": request})
+        note({"key": key, "account": self.headers["ChatGPT-Account-ID"],
+              "beta": self.headers["anthropic-beta"], "request": request})
         if "status" in turn:
             return self.refuse(turn["status"])
         served(10, 4, 5)

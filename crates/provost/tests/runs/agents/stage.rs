@@ -208,16 +208,20 @@ impl AgentStage {
 
     /// Calls the binary as a user who has the programs and a key.
     pub(super) fn ask(&self, words: &[&str]) -> Outcome {
+        let mut command = self.command(words);
+        command.env(self.program.variable(), KEY);
+        self.inner.spawn(command).wait()
+    }
+
+    /// The binary, for a user who has the programs and no key.
+    pub(super) fn command(&self, words: &[&str]) -> Command {
         let mut command = self.inner.provost(words);
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.programs.display());
-        command
-            .env("PATH", path)
-            .env(self.program.variable(), KEY)
-            .env("HOST_TOKEN", "xyzzy-host");
+        command.env("PATH", path).env("HOST_TOKEN", "xyzzy-host");
         if self.way == Way::Tunnel {
             command.env("SSL_CERT_FILE", self.inner.path("certificate"));
         }
-        self.inner.spawn(command).wait()
+        command
     }
 
     /// Lets the program work in the checkout itself, as a user who started it there.
