@@ -57,6 +57,8 @@ pub struct Adapted {
     pub tools: BTreeMap<String, Vec<String>>,
     #[serde(default, skip_serializing_if = "Budget::is_open")]
     pub budget: Budget,
+    #[serde(default, skip_serializing_if = "is_open")]
+    pub grants: Box<ModelGrants>,
 }
 
 impl Adapted {
@@ -102,6 +104,26 @@ impl Adapted {
     pub fn own_command(&self) -> Option<&[String]> {
         self.server.as_ref().map(|server| server.command.as_slice())
     }
+}
+
+/// What the requests of an agent may ask of models.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelGrants {
+    /// The names of models; all if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<Vec<String>>,
+    /// The names of tools that may be offered, and `known` for those of the program; all if unset.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Fields, and tools of the provider, that reach outside of the sandbox.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outward: Vec<String>,
+}
+
+#[expect(clippy::borrowed_box, reason = "serde hands it over so")]
+fn is_open(grants: &Box<ModelGrants>) -> bool {
+    **grants == ModelGrants::default()
 }
 
 /// What an agent may spend in one attempt.

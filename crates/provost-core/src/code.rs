@@ -159,6 +159,8 @@ catalogue! {
     // The network.
     /// A program in a sandbox requested a network endpoint that is not granted.
     NetworkRefused = "NETWORK_REFUSED" => No,
+    /// A request to a model asks for what is not granted, or cannot be read.
+    ModelRequestRefused = "MODEL_REQUEST_REFUSED" => No,
     /// A granted network endpoint does not answer.
     NetworkUnreachable = "NETWORK_UNREACHABLE" => Lacking,
 

@@ -19,6 +19,7 @@ mod answer;
 mod connection;
 mod decide;
 mod dial;
+pub mod gateway;
 pub mod http;
 mod model;
 mod peer;

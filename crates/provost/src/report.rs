@@ -186,7 +186,13 @@ fn spent(view: &RunView) -> String {
     }
     if let Some(spent) = &view.usage {
         let money = spent.usage.micro_usd;
-        let money = (money > 0).then(|| format!(", {} as the agent reports", dollars(money)));
+        // Where the proxy knows the prices, its sum differs from the program's claim or equals it.
+        let whose = if spent.priced {
+            ""
+        } else {
+            " as the agent reports"
+        };
+        let money = (money > 0).then(|| format!(", {}{whose}", dollars(money)));
         let money = money.unwrap_or_default();
         let tokens = spent.usage.tokens();
         let requests = usize::try_from(spent.requests).unwrap_or(usize::MAX);

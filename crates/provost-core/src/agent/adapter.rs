@@ -230,6 +230,7 @@ impl Adapter {
             server: None,
             tools: BTreeMap::new(),
             budget: Budget::default(),
+            grants: Box::default(),
         })
     }
 

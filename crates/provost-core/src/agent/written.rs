@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::adapter::Start;
 use super::adapter::mcp::{self, Server};
 use super::provider::{BaseUrl, Login, Provider};
-use super::{Adapted, Adapter, Agent, Budget, is_model};
+use super::{Adapted, Adapter, Agent, Budget, ModelGrants, is_model};
 use crate::gate::command;
 use crate::net::credential::LoginFile;
 
@@ -25,6 +25,9 @@ pub struct Written {
     login: Option<Login>,
     max_tokens: Option<u64>,
     max_cost_usd: Option<f64>,
+    models: Option<Vec<String>>,
+    model_tools: Option<Vec<String>>,
+    outward: Option<Vec<String>>,
     tool: Option<String>,
     reply_tool: Option<String>,
 }
@@ -69,7 +72,15 @@ impl Written {
             base_url,
             login: self.login.unwrap_or_default(),
         });
-        if self.max_tokens.is_some() && !provider.as_ref().is_some_and(Provider::is_readable) {
+        let read_fields = [
+            ("max_tokens", self.max_tokens.is_some()),
+            ("models", self.models.is_some()),
+            ("model_tools", self.model_tools.is_some()),
+            ("outward", self.outward.is_some()),
+        ];
+        let read_field = read_fields.iter().find(|(_, there)| *there);
+        let readable = provider.as_ref().is_some_and(Provider::is_readable);
+        if let Some((field, _)) = read_field.filter(|_| !readable) {
             // A limit that nothing enforces would mislead.
             let problem = match provider {
                 None => "needs a `base_url`: tokens of a model at no known place are not counted",
@@ -78,7 +89,7 @@ impl Written {
                      that passes can be counted; let Provost add the key (`login = \"brokered\"`)"
                 }
             };
-            return Err(("max_tokens", problem.to_owned()));
+            return Err((field, problem.to_owned()));
         }
         Ok(Agent::Adapted(Adapted {
             adapter,
@@ -86,6 +97,11 @@ impl Written {
                 tokens: tokens(self.max_tokens)?,
                 micro_usd: self.max_cost_usd.map(micro).transpose()?,
             },
+            grants: Box::new(ModelGrants {
+                models: self.models,
+                tools: self.model_tools,
+                outward: self.outward.unwrap_or_default(),
+            }),
             model: self.model,
             provider,
             server: server.map(Box::new),
@@ -141,6 +157,9 @@ impl Written {
             ("login", self.login.is_some()),
             ("max_tokens", self.max_tokens.is_some()),
             ("max_cost_usd", self.max_cost_usd.is_some()),
+            ("models", self.models.is_some()),
+            ("model_tools", self.model_tools.is_some()),
+            ("outward", self.outward.is_some()),
             ("tool", self.tool.is_some()),
             ("reply_tool", self.reply_tool.is_some()),
         ];

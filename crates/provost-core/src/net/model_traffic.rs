@@ -21,6 +21,12 @@ pub struct ModelTraffic {
     /// How many more were refused because the budget was used up.
     #[serde(default, skip_serializing_if = "is_none")]
     pub refused: u64,
+    /// How many requests went to models whose prices are not known.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unpriced: u64,
+    /// Tokens that the provider reported beyond what was reserved.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub overshoot: u64,
     /// Whether it was encrypted, so that nothing could be counted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unread: bool,
@@ -35,6 +41,20 @@ fn is_none(count: &u64) -> bool {
 }
 
 impl ModelTraffic {
+    /// The price by the proxy's count, or what the program claims if a model has no known price.
+    pub fn price(&self, claimed: u64) -> u64 {
+        if self.is_priced() {
+            self.usage.micro_usd
+        } else {
+            claimed
+        }
+    }
+
+    /// Whether the proxy knew the prices of all that it counted.
+    pub fn is_priced(&self) -> bool {
+        self.usage.micro_usd > 0 && self.unpriced == 0
+    }
+
     /// The part of a sentence about the spent tokens that names what could not be counted.
     pub fn explain(&self) -> &'static str {
         match self.uncounted {

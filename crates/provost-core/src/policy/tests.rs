@@ -35,6 +35,7 @@ fn a_policy_adds_to_the_rules() {
 fn an_agent_with_an_adapter_says_what_it_may_spend() {
     let text = b"[agents.a]\nadapter = \"claude\"\nmodel = \"m-1\"\nlogin = \"none\"\n\
         base_url = \"http://127.0.0.1:8080/v1\"\nmax_tokens = 9\nmax_cost_usd = 1.5\n\
+        models = [\"m-1\"]\nmodel_tools = [\"known\"]\noutward = [\"web_search\"]\n\
         [agents.b]\nadapter = \"codex\"\n";
     let agents = parse(text).unwrap().agents;
     let Agent::Adapted(adapted) = &agents["a"] else {
@@ -42,6 +43,9 @@ fn an_agent_with_an_adapter_says_what_it_may_spend() {
     };
     assert_eq!(adapted.budget.tokens, Some(9));
     assert_eq!(adapted.budget.micro_usd, Some(1_500_000));
+    let granted = serde_json::to_value(&adapted.grants).unwrap();
+    let want = r#"{"models":["m-1"],"outward":["web_search"],"tools":["known"]}"#;
+    assert_eq!(granted.to_string(), want);
     let url = adapted.provider.as_ref().unwrap().base_url.to_string();
     assert_eq!(url, "http://127.0.0.1:8080/v1");
     let plain = Adapter::named("codex").and_then(Adapter::plain).unwrap();
@@ -51,6 +55,11 @@ fn an_agent_with_an_adapter_says_what_it_may_spend() {
         ("adapter = \"exec\"", "command"),
         ("adapter = \"codex\"\ncommand = \"x\"", "command"),
         ("command = \"x\"\nmax_tokens = 1", "max_tokens"),
+        ("command = \"x\"\nmodels = [\"m\"]", "models"),
+        (
+            "adapter = \"codex\"\nlogin = \"none\"\nmodel_tools = []",
+            "model_tools",
+        ),
         ("adapter = \"codex\"\nmodel = \"--x\"", "model"),
         ("adapter = \"codex\"\nbase_url = \"x\"", "base_url"),
         ("adapter = \"codex\"\nmax_tokens = 0", "max_tokens"),

@@ -23,8 +23,8 @@ use serde_json::{Value, json};
 
 use super::fact::{AgentRun, Ending, Opened, Probe, Side, TestRun, WorkspaceChoice};
 use super::{Gate, State};
-use crate::agent::Adapted;
 use crate::agent::reader::End;
+use crate::agent::{Adapted, dollars};
 use crate::change::{Change, Finding};
 use crate::code::Code;
 use crate::contract::document::Document;
@@ -441,7 +441,12 @@ fn overspent(agent: &AgentRun, adapted: &Adapted) -> Option<String> {
 
 /// The reason for an agent that asked for more when nothing was left of its budget.
 fn spent_all(agent: &AgentRun, adapted: &Adapted) -> String {
-    let spent = agent.spent().unwrap_or_default().tokens();
+    let usage = agent.spent().unwrap_or_default();
+    if let (None, Some(most)) = (adapted.budget.tokens, adapted.budget.micro_usd) {
+        let [spent, most] = [usage.micro_usd, most].map(dollars);
+        return format!("spent {spent} of {most} and asked for more");
+    }
+    let spent = usage.tokens();
     let most = adapted.budget.tokens.unwrap_or(spent);
     let explained = agent.model.as_ref().map_or("", |model| model.explain());
     format!("spent {spent} tokens of {most}{explained} and asked for more")

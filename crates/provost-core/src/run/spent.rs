@@ -10,11 +10,13 @@ use serde::Serialize;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Spent {
-    /// Tokens as the proxy counted them where it could, and money as the program claims.
+    /// Tokens and money as the proxy counted them where it could, or else as the program claims.
     #[serde(flatten)]
     pub usage: Usage,
     /// Whether the proxy counted all tokens.
     pub counted: bool,
+    /// Whether the proxy knew the prices of all models.
+    pub priced: bool,
     /// How many requests it counted.
     pub requests: u64,
     /// How many of them ended without a count, and are estimated by their bytes.
@@ -27,12 +29,13 @@ impl Spent {
     fn add(&mut self, passed: Option<&ModelTraffic>, claimed: Usage) {
         let passed = passed.filter(|passed| !passed.unread);
         let counted = passed.map_or(claimed, |passed| Usage {
-            micro_usd: claimed.micro_usd,
+            micro_usd: passed.price(claimed.micro_usd),
             ..passed.usage
         });
         self.usage = self.usage.plus(counted);
         self.claimed = self.claimed.plus(claimed);
         self.counted &= passed.is_some();
+        self.priced &= passed.is_some_and(ModelTraffic::is_priced);
         self.requests += passed.map_or(0, |passed| passed.requests);
         self.estimated += passed.map_or(0, |passed| passed.estimated);
     }
@@ -45,6 +48,7 @@ impl State {
         let adapter = self.opened.adapted.as_ref()?.adapter;
         let mut spent = Spent {
             counted: true,
+            priced: true,
             ..Spent::default()
         };
         let mut before: Option<&AgentRun> = None;

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use provost_core::agent::Budget;
 use provost_core::agent::event::{Event, Usage};
 use provost_core::agent::launch;
+use provost_core::agent::provider::Provider;
 use provost_core::agent::reader::{Complaint, End, Reader, Sum};
+use provost_core::agent::{Adapted, Budget};
 use provost_core::object::hex;
 use provost_core::run::effect::Adaptation;
 use provost_core::run::fact::{AgentClaims, ResultFile, Stream};
@@ -89,6 +90,16 @@ pub(crate) struct AgentStream {
     most: u64,
 }
 
+/// The budget that the program's own claims are compared with.
+fn claimed_budget(agent: &Adapted) -> Budget {
+    let counted = agent.provider.as_ref().is_some_and(Provider::is_readable);
+    if counted {
+        Budget::default()
+    } else {
+        agent.budget
+    }
+}
+
 impl AgentStream {
     /// Opens the stream that a program writes to `source`; returns the program's standard input
     /// too.
@@ -124,7 +135,7 @@ impl AgentStream {
         let stream = Self {
             reader: reader.minding(&known.forbidden),
             stdin: writer,
-            budget: agent.budget,
+            budget: claimed_budget(agent),
             stream: None,
             source,
             events: File::create(path)?,
@@ -161,7 +172,7 @@ impl AgentStream {
             let events = self.reader.push(&chunk[..length]);
             self.write(&events)?;
         }
-        // The proxy counts the tokens; only the price is the program's own claim.
+        // The proxy counts the tokens, and the price where it can read the traffic.
         let claimed = Usage {
             micro_usd: self.reader.sum().usage.micro_usd,
             ..Usage::default()

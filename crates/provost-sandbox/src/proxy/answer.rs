@@ -96,6 +96,20 @@ impl Refusal {
         Self { api, ..refusal }
     }
 
+    /// The request asks a model for what is not granted.
+    pub(super) fn not_granted_of_model(api: ModelApi, reason: String) -> Self {
+        let refusal = Self::new(403, Code::ModelRequestRefused, reason);
+        let api = Some(api);
+        Self { api, ..refusal }
+    }
+
+    /// The request to a model cannot be read.
+    pub(super) fn unreadable(api: ModelApi, status: u16, reason: impl Into<String>) -> Self {
+        let refusal = Self::new(status, Code::ModelRequestRefused, reason);
+        let api = Some(api);
+        Self { api, ..refusal }
+    }
+
     /// There are too many connections at a time.
     pub(super) fn crowded() -> Self {
         let reason = "too many connections at a time";
@@ -130,6 +144,8 @@ impl Refusal {
             401 => "Unauthorized",
             403 => "Forbidden",
             408 => "Request Timeout",
+            413 => "Content Too Large",
+            415 => "Unsupported Media Type",
             429 => "Too Many Requests",
             431 => "Request Header Fields Too Large",
             501 => "Not Implemented",

@@ -1,5 +1,7 @@
 //! One connection of a program in the sandbox: its requests, one after the other.
 
+mod admission;
+
 use std::io;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -11,13 +13,13 @@ use provost_core::net::traffic::Traffic;
 
 use super::answer::Refusal;
 use super::decide;
+use super::http::framing::Framing;
 use super::http::request::{self, Form, Request};
-use super::model::Meter;
 use super::peer::Peer;
 use super::relay::{Cut, Relay};
 use super::timeouts::Broken;
 use super::tls::Tls;
-use super::token_meter::{Admitted, Denied};
+use super::token_meter::Admitted;
 use super::{Secret, SecretField, Shared, dial};
 
 /// How long a connection to a server is reused; later the server may be closing it.
@@ -149,18 +151,15 @@ impl<'a> Connection<'a> {
             }
         };
         let before = [server.sent, server.received];
-        let outcome = self.pass(request, &added, &mut server, admitted.meter.as_mut());
+        let outcome = self.pass(request, &added, &mut server, admitted.as_mut());
         let moved = [server.sent - before[0], server.received - before[1]];
         let refusal = outcome.as_ref().err().and_then(Option::as_ref);
-        if let (Some(gauge), Some(mut meter)) = (&self.shared.outlet.gauge, admitted.meter.take()) {
+        if let (Some(gauge), Some(mut admitted)) = (&self.shared.outlet.gauge, admitted) {
             if outcome.is_ok() {
-                meter.complete();
+                admitted.meter.complete();
             }
-            let status = meter.status();
-            gauge.settle(&request.target, status, &meter.finish(moved[0]));
+            gauge.settle(&request.target, admitted);
         }
-        // The cost is known: what is left is free for the next request.
-        drop(admitted);
         if let Some(refusal) = refusal {
             self.missed(&request.target, refusal);
         }
@@ -209,7 +208,7 @@ impl<'a> Connection<'a> {
         request: &Request,
         added: &[SecretField],
         server: &mut Peer,
-        meter: Option<&mut Meter>,
+        admitted: Option<&mut Admitted<'_>>,
     ) -> Result<[bool; 2], Option<Refusal>> {
         let target = &request.target;
         match &request.form {
@@ -218,17 +217,28 @@ impl<'a> Connection<'a> {
             Form::Plain(_) => {
                 let secret = self.secret(target);
                 let transport = secret.map_or(Transport::Plain, |it| it.credential.transport);
-                // A reply that is counted must not be compressed.
-                let plainly = meter.is_some().then(|| request.uncompressed());
-                let request = plainly.as_ref().unwrap_or(request);
                 let bare = secret.filter(|it| it.is_for_model());
                 let bare = bare.map(|_| request.without_logins());
                 let request = bare.as_ref().unwrap_or(request);
+                // A reply that is counted must not be compressed, and its request was received.
+                let read = admitted.as_ref().map(|admitted| {
+                    let plain = request.uncompressed();
+                    plain.with_length(admitted.body.len())
+                });
+                let request = read.as_ref().unwrap_or(request);
                 let added = added.iter().map(|it| (it.name.as_str(), it.value.as_str()));
                 let added: Vec<(&str, &str)> = added.collect();
                 server.send(&request.render(transport, &added));
+                if let Some(admitted) = &admitted {
+                    server.send(&admitted.body);
+                }
             }
         }
+        let body = match &admitted {
+            Some(_) => Framing::of_length(0),
+            None => request.body.clone(),
+        };
+        let meter = admitted.map(|admitted| &mut admitted.meter);
         let mut relay = Relay {
             client: &mut self.client,
             server,
@@ -243,7 +253,7 @@ impl<'a> Connection<'a> {
             relay.tunnel();
             return Ok([false; 2]);
         }
-        let exchanged = relay.exchange(&request.method, request.body.clone(), request.persistent);
+        let exchanged = relay.exchange(&request.method, body, request.persistent);
         match exchanged {
             Ok(rest) => Ok([rest.client, rest.server]),
             Err(Cut::Client | Cut::Spent) => Err(None),
@@ -294,29 +304,6 @@ impl<'a> Connection<'a> {
     fn is_watched(&self, target: &Endpoint) -> bool {
         let gauge = self.shared.outlet.gauge.as_ref();
         gauge.is_some_and(|gauge| gauge.reads(target))
-    }
-
-    /// What counts the reply to `request`, if it is counted; or why the request is refused. It
-    /// waits while the remaining tokens are reserved for another request.
-    fn admit(&self, request: &Request) -> Result<Admitted<'a>, Refusal> {
-        let shared = self.shared;
-        // At any place: a model is recognised by the form of the request.
-        let Some(gauge) = &shared.outlet.gauge else {
-            return Ok(Admitted::default());
-        };
-        decide::granted(&request.target, &shared.grants)?;
-        let until = Instant::now() + shared.outlet.patience.turn;
-        loop {
-            match gauge.admit(request) {
-                Ok(admitted) => return Ok(admitted),
-                Err(Denied::Spent(api, reason)) => return Err(Refusal::overspent(api, reason)),
-                Err(Denied::Reserved(api)) => {
-                    if Instant::now() >= until || shared.stop.pause().is_err() {
-                        return Err(Refusal::reserved(api));
-                    }
-                }
-            }
-        }
     }
 
     /// Notes that `target` sent no reply.

@@ -16,9 +16,10 @@ use provost_core::agent::event::Usage;
 use provost_core::net::model_api::ModelApi;
 use serde_json::{Value, json};
 
+use super::gateway::events::EventReader;
 use said::Said;
 
-/// The longest reply, or line of a stream, that is parsed; a longer one is estimated.
+/// The longest reply that is parsed; a longer one is estimated.
 const LONGEST: usize = 16 << 20;
 /// Bytes per token for an estimate; deliberately low, so that the estimate is high.
 const BYTES_A_TOKEN: u64 = 3;
@@ -43,6 +44,10 @@ pub(super) fn error(api: ModelApi, status: u16, message: &str) -> Value {
             json!({ "error": { "code": status, "message": message, "status": kind } })
         }
     }
+}
+
+fn parsed(data: &[u8]) -> Option<Value> {
+    serde_json::from_slice(data).ok()
 }
 
 /// How many bytes of text the model wrote in one message of a stream, or in a whole reply.
@@ -78,13 +83,16 @@ pub(super) struct Meter {
     readable: bool,
     /// Whether the length of the reply was announced.
     sized: bool,
-    /// The line of a stream, or the whole body, so far.
+    /// The whole body so far, unless it is a stream.
     text: Vec<u8>,
+    events: EventReader,
     bytes: u64,
     /// The bytes of streamed text.
     written: u64,
     /// The tokens that are reserved for the exchange, if there is a limit.
     reserved: Option<u64>,
+    /// Whether the request named no output limit, so that the reply is cut by an estimate.
+    unlimited: bool,
     said: Said,
     /// Whether the reply is complete.
     complete: bool,
@@ -98,6 +106,8 @@ pub(super) struct Counted {
     pub(super) usage: Usage,
     /// Whether some of the tokens are an estimate.
     pub(super) estimated: bool,
+    /// Tokens that were written to a cache, which are among those read.
+    pub(super) created: u64,
     /// Whether the reply should have had a count, so that all reserved tokens count for it.
     pub(super) uncounted: bool,
     /// The provider's message about a failure.
@@ -113,21 +123,36 @@ impl Meter {
             readable: true,
             sized: false,
             text: Vec::new(),
+            events: EventReader::default(),
             bytes: 0,
             written: 0,
             reserved: None,
+            unlimited: false,
             said: Said::default(),
             complete: false,
             failed: false,
         }
     }
 
-    /// For an exchange with `reserved` tokens.
-    pub(super) fn within(api: ModelApi, reserved: u64) -> Self {
+    /// For an exchange with `reserved` tokens, `unlimited` if its request names no output limit.
+    pub(super) fn within(api: ModelApi, reserved: u64, unlimited: bool) -> Self {
         Self {
             reserved: Some(reserved),
+            unlimited,
             ..Self::new(api)
         }
+    }
+
+    /// The end of a reply that is cut: the error in the form of the API, for a stream of events.
+    pub(super) fn cut_words(&self) -> Option<String> {
+        let words = "TOKEN_LIMIT: the reply used up what is left of the budget";
+        let error = error(self.api, 403, words);
+        let name = match self.api {
+            ModelApi::Messages | ModelApi::Responses => "event: error\n",
+            ModelApi::Chat | ModelApi::Content => "",
+        };
+        self.streamed
+            .then(|| format!("\n\n{name}data: {error}\n\n"))
     }
 
     pub(super) fn is_bounded(&self) -> bool {
@@ -147,6 +172,8 @@ impl Meter {
             ..
         } = self.said;
         let seen = match (self.readable, self.streamed) {
+            // The provider keeps the output limit of the request.
+            _ if !self.unlimited => 0,
             (true, true) => self.written,
             // A reply whose length is announced was written before it was sent: to cut it saves
             // no token, and its count at the end is exact.
@@ -190,13 +217,13 @@ impl Meter {
         if !self.streamed {
             return self.gather(bytes);
         }
-        let mut lines = bytes.split(|byte| *byte == b'\n').peekable();
-        while let Some(part) = lines.next() {
-            self.gather(part);
-            if lines.peek().is_some() {
-                self.end_line();
-            }
+        let mut messages = Vec::new();
+        self.events
+            .push(bytes, &mut |data| messages.extend(parsed(data)));
+        for message in &messages {
+            self.read(message);
         }
+        self.readable &= !self.events.is_overlong();
     }
 
     /// Buffers bytes to parse them later; an overlong reply is not parsed at all.
@@ -208,15 +235,6 @@ impl Meter {
             self.text.extend_from_slice(bytes);
         } else {
             self.text = Vec::new();
-        }
-    }
-
-    fn end_line(&mut self) {
-        let line = std::mem::take(&mut self.text);
-        if let Some(data) = line.strip_prefix(b"data:")
-            && let Ok(value) = serde_json::from_slice::<Value>(data)
-        {
-            self.read(&value);
         }
     }
 
@@ -242,7 +260,12 @@ impl Meter {
     pub(super) fn finish(mut self, sent: u64) -> Counted {
         let mut words = None;
         if self.streamed {
-            self.end_line();
+            let mut messages = Vec::new();
+            self.events
+                .finish(&mut |data| messages.extend(parsed(data)));
+            for message in &messages {
+                self.read(message);
+            }
         } else if let Ok(value) = serde_json::from_slice::<Value>(&self.text) {
             match &value {
                 Value::Array(parts) => parts.iter().for_each(|part| self.read(part)),
@@ -276,6 +299,7 @@ impl Meter {
             output = output.max(reserved.saturating_sub(input.saturating_add(created)));
         }
         Counted {
+            created,
             uncounted: reserved.is_some(),
             usage: Usage {
                 input_tokens: input.saturating_add(cached).saturating_add(created),

@@ -1,6 +1,6 @@
 //! Forwards messages between a client and a server until the exchange ends.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::http::field::HeadError;
 use super::http::framing::{Framing, FramingError};
@@ -8,6 +8,9 @@ use super::http::reply;
 use super::model::Meter;
 use super::peer::Peer;
 use super::timeouts::{Broken, Stop, Timeouts};
+
+/// How long a client may take to read the end of a reply that is cut.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Why an exchange ended before its end.
 #[derive(Debug)]
@@ -158,6 +161,7 @@ impl Relay<'_> {
             // Nothing of a complete reply is left to stop, and its count is exact.
             let over = matches!(answer, Answer::Over { .. });
             if !over && self.meter.as_ref().is_some_and(|meter| meter.is_beyond()) {
+                self.end_early(answer);
                 return Err(Cut::Spent);
             }
             if pulled.is_err() || self.server.ended {
@@ -171,6 +175,27 @@ impl Relay<'_> {
                 Ok(true)
             }
             Err(_) => Err(Cut::Client),
+        }
+    }
+
+    /// Ends a stream of events with an error of its API, where its framing has room for one.
+    fn end_early(&mut self, answer: &Answer) {
+        let words = self.meter.as_ref().and_then(|meter| meter.cut_words());
+        let (Some(words), Answer::Body { body, .. }) = (words, answer) else {
+            return;
+        };
+        if body.is_open() {
+            self.client.send(words.as_bytes());
+        } else if body.is_between_chunks() {
+            let chunk = format!("{:x}\r\n{words}\r\n0\r\n\r\n", words.len());
+            self.client.send(chunk.as_bytes());
+        }
+        let until = Instant::now() + FAREWELL;
+        while self.client.push().is_ok() && !self.client.is_flushed() {
+            let wanted = [self.client.interest(false)];
+            if self.stop.wait(&wanted, Some(until)).is_err() {
+                return;
+            }
         }
     }
 

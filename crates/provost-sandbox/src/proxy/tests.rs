@@ -3,6 +3,7 @@
 mod counted;
 mod echo;
 mod encrypted;
+mod gateway;
 mod login;
 
 use std::collections::BTreeMap;

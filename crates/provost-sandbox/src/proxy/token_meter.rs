@@ -1,26 +1,33 @@
-//! Meters the traffic between an agent and its model: tokens, refusals and failures.
+//! Meters the traffic between an agent and its model: tokens, money, refusals and failures.
 //!
 //! # Invariants
 //!
-//! - Where tokens are limited, a request reserves all remaining tokens until its cost is known.
-//!   The cost is not known before: the body of a request is not read, and a program may ask for
-//!   more than any limit. So requests to a model are forwarded one after the other, and the spent
-//!   and the reserved tokens together never exceed the limit.
-//! - Where tokens are limited, the model's host gets known calls only: another path could start
-//!   work, or fetch its result, without a count.
+//! - A request to a model is read, and what it may cost is reserved, before it is forwarded. The
+//!   spent and the reserved together never exceed the budget then.
+//! - Where the agent is limited, the model's host gets known calls only: another path, or a tunnel,
+//!   could start work, or fetch its result, without a count.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use provost_core::agent::Adapted;
 use provost_core::agent::reader::Complaint;
+use provost_core::agent::{Adapted, dollars};
 use provost_core::code::Code;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::net::model_api::{ModelApi, ModelCall};
 use provost_core::net::model_traffic::{ModelTraffic, ModelTrouble};
 
+use super::gateway::budget::{Amount, BudgetAccount, Cost, Grant, Reservation, Shortage};
+use super::gateway::request::{self, ModelRequest};
+use super::gateway::{Grants, Prices, UNKNOWN_OUTPUT, table, with_output_limit};
 use super::http::request::{Form, Request};
 use super::model::{Counted, Meter};
+
+/// The least output that a request is lowered to, beside its thoughts.
+const LEAST_OUTPUT: u64 = 1024;
+/// Tokens that a thousand bytes of a request have, until its model has reported some.
+const TOKENS_A_THOUSAND: u64 = 334;
 
 /// How often, and for how long, a model may fail in a row before its first answer.
 const AT_FIRST: (u32, Duration) = (2, Duration::from_secs(2));
@@ -33,8 +40,7 @@ pub struct TokenMeter {
     endpoint: Endpoint,
     /// The API whose form of errors the program reads.
     api: Option<ModelApi>,
-    /// The most tokens, if there is a limit.
-    most: Option<u64>,
+    grants: Grants,
     /// What authenticates the requests, in words.
     login: Option<String>,
     /// Whether the traffic can be read.
@@ -43,39 +49,51 @@ pub struct TokenMeter {
 }
 
 /// A request that may be forwarded: its meter and its reservation.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Admitted<'a> {
-    /// Counts the reply, if it is to be counted.
-    pub(super) meter: Option<Meter>,
-    /// The reservation, until this is dropped.
-    _turn: Option<Turn<'a>>,
+    /// Counts the reply.
+    pub(super) meter: Meter,
+    /// The body to forward.
+    pub(super) body: Vec<u8>,
+    model: String,
+    prices: Option<&'static Prices>,
+    turn: Turn<'a>,
 }
 
-/// All remaining tokens, reserved for one request.
+/// What is reserved for one request; dropped without a settlement, it is free again.
 #[derive(Debug)]
-struct Turn<'a>(&'a TokenMeter);
+struct Turn<'a> {
+    meter: &'a TokenMeter,
+    reservation: Reservation,
+}
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.seen().reserved = false;
+        let mut seen = self.meter.seen();
+        seen.account.settle(&self.reservation, Amount::default());
     }
 }
 
 /// Why a request may not be forwarded.
 #[derive(Debug)]
 pub(super) enum Denied {
-    /// All remaining tokens are reserved for another request, for now.
+    /// What is left is reserved for other requests, for now.
     Reserved(ModelApi),
-    /// No token is left, or the request cannot be counted; with the reason, and the API whose form
+    /// Nothing is left, or the request cannot be counted; with the reason, and the API whose form
     /// of errors the client reads.
     Spent(Option<ModelApi>, String),
+    /// It asks for what is not granted.
+    NotGranted(ModelApi, String),
+    /// It cannot be read.
+    Unreadable(ModelApi, String),
 }
 
 #[derive(Debug, Default)]
 struct Seen {
     passed: ModelTraffic,
-    /// Whether the remaining tokens are reserved for a request.
-    reserved: bool,
+    account: BudgetAccount,
+    /// The most tokens that a thousand bytes of a request had, by model.
+    learned: BTreeMap<String, u64>,
     /// Whether the model ever answered.
     answered: bool,
     /// Failures in a row, and since when.
@@ -97,11 +115,16 @@ impl TokenMeter {
         Some(Self {
             endpoint: provider.base_url.endpoint.clone(),
             api: agent.adapter.vendor().and_then(|vendor| vendor.api),
-            most: agent.budget.tokens,
+            grants: Grants::of(agent),
             login: credential.map(|credential| credential.source.describe()),
             readable: !passed.unread,
             seen: Mutex::new(Seen {
                 passed,
+                account: BudgetAccount::new(Grant {
+                    tokens: agent.budget.tokens,
+                    // A price that the program claims is compared where nothing can be read.
+                    micro_usd: agent.budget.micro_usd.filter(|_| provider.is_readable()),
+                }),
                 ..Seen::default()
             }),
         })
@@ -121,52 +144,80 @@ impl TokenMeter {
         self.readable && self.is_at(target)
     }
 
-    /// The meter for the reply to `request`; or why the request is refused.
-    pub(super) fn admit(&self, request: &Request) -> Result<Admitted<'_>, Denied> {
+    /// The API of `request`, if it makes a model work and so is to be read; or why it is refused.
+    pub(super) fn api_of(&self, request: &Request) -> Result<Option<ModelApi>, Denied> {
         let call = match &request.form {
             Form::Tunnel => ModelCall::Unknown,
             Form::Plain(path) => ModelCall::anywhere(&request.method, path),
         };
-        let Some(most) = self.most else {
-            return Ok(match call {
-                ModelCall::Work(api) => Admitted {
-                    meter: Some(Meter::new(api)),
-                    ..Admitted::default()
-                },
-                ModelCall::Free | ModelCall::Unknown => Admitted::default(),
-            });
-        };
         match call {
-            ModelCall::Free => Ok(Admitted::default()),
+            ModelCall::Work(api) => Ok(Some(api)),
+            ModelCall::Free => Ok(None),
             // At another place it is not a request to a model.
-            ModelCall::Unknown if !self.is_at(&request.target) => Ok(Admitted::default()),
+            ModelCall::Unknown if !self.is_at(&request.target) => Ok(None),
+            ModelCall::Unknown if !self.grants.is_bound() => Ok(None),
             ModelCall::Unknown => Err(Denied::Spent(
                 self.api,
                 format!(
-                    "what this {} there costs cannot be counted, and the agent may spend {most} \
-                     tokens",
+                    "what this {} there asks of the model cannot be read, and the agent is limited \
+                     in what it may ask and spend",
                     request.method
                 ),
             )),
-            ModelCall::Work(api) => {
-                let mut seen = self.seen();
-                let spent = seen.passed.usage.tokens();
-                if seen.reserved {
-                    return Err(Denied::Reserved(api));
-                }
-                if spent >= most {
-                    seen.passed.refused += 1;
-                    let explained = seen.passed.explain();
-                    let words = format!("the agent spent {spent} tokens of {most}{explained}");
-                    return Err(Denied::Spent(Some(api), words));
-                }
-                seen.reserved = true;
-                Ok(Admitted {
-                    meter: Some(Meter::within(api, most - spent)),
-                    _turn: Some(Turn(self)),
-                })
-            }
         }
+    }
+
+    /// Reads the request to a model with this `body`; the proxy may forward what is returned.
+    pub(super) fn admit(
+        &self,
+        api: ModelApi,
+        path: &str,
+        body: &[u8],
+    ) -> Result<Admitted<'_>, Denied> {
+        let asked = request::read(api, path, body);
+        let asked = asked.map_err(|error| Denied::Unreadable(api, error.to_string()))?;
+        if let Some(refusal) = self.grants.refusal(&asked) {
+            return Err(Denied::NotGranted(api, refusal.to_string()));
+        }
+        let known = table().model(&asked.model);
+        let prices = known.map(|row| &row.prices);
+        let most = known.map_or(UNKNOWN_OUTPUT, |row| row.output);
+        let mut seen = self.seen();
+        let input = seen.estimate(&asked.model, body.len() as u64);
+        let limit = asked.output_limit.unwrap_or(most);
+        let least = asked.thinking.saturating_add(LEAST_OUTPUT).min(limit);
+        let cost = Cost {
+            input,
+            output: limit.saturating_mul(asked.answers),
+            least_output: least.saturating_mul(asked.answers),
+            prices,
+        };
+        let reserved = seen.account.reserve(&cost);
+        let reservation = reserved.map_err(|shortage| seen.denied(&asked, shortage, &cost))?;
+        let bounded = !seen.account.grant().is_open();
+        drop(seen);
+        let turn = Turn {
+            meter: self,
+            reservation,
+        };
+        let meter = if bounded {
+            let unlimited = asked.output_limit.is_none();
+            Meter::within(api, reservation.amount.tokens, unlimited)
+        } else {
+            Meter::new(api)
+        };
+        let allowed = reservation.output / asked.answers;
+        let body = match asked.output_limit {
+            Some(limit) if limit > allowed => lowered(api, body, allowed)?,
+            Some(_) | None => body.to_vec(),
+        };
+        Ok(Admitted {
+            meter,
+            body,
+            model: asked.model,
+            prices,
+            turn,
+        })
     }
 
     /// Notes that `target` was reached.
@@ -177,12 +228,40 @@ impl TokenMeter {
     }
 
     /// Records the status and cost of a request to `target`, which may not have had a reply.
-    pub(super) fn settle(&self, target: &Endpoint, status: u16, counted: &Counted) {
+    pub(super) fn settle(&self, target: &Endpoint, admitted: Admitted<'_>) {
+        let status = admitted.meter.status();
+        let counted = admitted.meter.finish(admitted.body.len() as u64);
+        let mut usage = counted.usage;
+        if let Some(prices) = admitted.prices {
+            let (cached, created) = (usage.cached_tokens, counted.created);
+            let read = usage.input_tokens.saturating_sub(cached);
+            let read = read.saturating_sub(created);
+            usage.micro_usd = prices.of([read, cached, created, usage.output_tokens]);
+        }
+        let spent = Amount {
+            tokens: usage.tokens(),
+            micro_usd: usage.micro_usd,
+        };
         let mut seen = self.seen();
+        seen.account.settle(&admitted.turn.reservation, spent);
         seen.passed.requests += 1;
-        seen.passed.estimated += u64::from(counted.estimated);
-        seen.passed.uncounted += u64::from(counted.uncounted);
-        seen.passed.usage = seen.passed.usage.plus(counted.usage);
+        seen.passed.estimated += u64::from(counted.estimated || counted.uncounted);
+        seen.passed.unpriced += u64::from(admitted.prices.is_none() && spent.tokens > 0);
+        seen.passed.overshoot = seen.account.overshoot().tokens;
+        seen.passed.usage = seen.passed.usage.plus(usage);
+        if !counted.estimated && admitted.body.len() > 1000 {
+            let read = usage.input_tokens.saturating_mul(1000);
+            let ratio = read.div_ceil(admitted.body.len() as u64);
+            let known = seen.learned.entry(admitted.model.clone()).or_default();
+            *known = ratio.max(*known);
+        }
+        self.note_reply(&mut seen, target, status, &counted);
+        // The end of the turn locks it again.
+        drop(seen);
+    }
+
+    /// Notes what the status of a reply says of the model at `target`.
+    fn note_reply(&self, seen: &mut Seen, target: &Endpoint, status: u16, counted: &Counted) {
         if !self.is_at(target) {
             // Another model that the agent may use; its failure does not end the agent.
             return;
@@ -246,10 +325,8 @@ impl TokenMeter {
     /// Whether the agent requested more tokens than its limit, or it cannot be known.
     pub fn is_overspent(&self) -> bool {
         let seen = self.seen();
-        let beyond = self
-            .most
-            .is_some_and(|most| seen.passed.usage.tokens() > most);
-        beyond || seen.passed.refused > 0 || seen.passed.uncounted > 0
+        let account = &seen.account;
+        !account.grant().covers(account.settled()) || seen.passed.refused > 0
     }
 
     /// The traffic so far.
@@ -268,7 +345,57 @@ fn is_refusal(status: u16) -> bool {
     matches!(status, 401 | 403)
 }
 
+/// The body with its output limit lowered to `allowed`.
+fn lowered(api: ModelApi, body: &[u8], allowed: u64) -> Result<Vec<u8>, Denied> {
+    let reason = "the output limit of the request to the model cannot be lowered";
+    let lowered = with_output_limit(api, body, allowed);
+    lowered.ok_or_else(|| Denied::Unreadable(api, reason.to_owned()))
+}
+
 impl Seen {
+    /// How many tokens a request of this many bytes has at most, as far as is known.
+    fn estimate(&self, model: &str, bytes: u64) -> u64 {
+        let learned = self.learned.get(model);
+        // A quarter more, because one request differs from another.
+        let ratio = learned.map_or(TOKENS_A_THOUSAND, |known| known.saturating_mul(5) / 4 + 1);
+        bytes.saturating_mul(ratio).div_ceil(1000)
+    }
+
+    fn denied(&mut self, asked: &ModelRequest, shortage: Shortage, cost: &Cost<'_>) -> Denied {
+        match shortage {
+            Shortage::Busy => Denied::Reserved(asked.api),
+            Shortage::Unpriced => Denied::NotGranted(
+                asked.api,
+                format!(
+                    "the price of the model `{}` is not known, and `max_cost_usd` is set; limit \
+                     the agent by `max_tokens` of the agent in provost.toml",
+                    asked.model.escape_debug()
+                ),
+            ),
+            Shortage::Spent => {
+                self.passed.refused += 1;
+                let Amount { tokens, micro_usd } = self.account.settled();
+                let Grant {
+                    tokens: most,
+                    micro_usd: most_usd,
+                } = self.account.grant();
+                let tokens = most.map(|most| format!("{tokens} tokens of {most}"));
+                let money = most_usd.map(|most| {
+                    let [spent, most] = [micro_usd, most].map(dollars);
+                    format!("{spent} of {most}")
+                });
+                let spent: Vec<String> = tokens.into_iter().chain(money).collect();
+                let (input, least) = (cost.input, cost.least_output);
+                let words = format!(
+                    "the agent spent {}, and this request may cost {input} tokens read and at \
+                     least {least} written",
+                    spent.join(" and ")
+                );
+                Denied::Spent(Some(asked.api), words)
+            }
+        }
+    }
+
     fn reached(&mut self) {
         self.answered = true;
         self.failures = 0;

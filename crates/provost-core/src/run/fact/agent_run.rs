@@ -30,14 +30,14 @@ pub struct AgentRun {
 }
 
 impl AgentRun {
-    /// What it spent: tokens as the proxy counted them, or else as it claims; money as it claims.
+    /// What it spent: tokens and money as the proxy counted them, or else as it claims.
     pub fn spent(&self) -> Option<Usage> {
         let claimed = self.claimed();
         let Some(model) = self.model.as_ref().filter(|model| !model.unread) else {
             return claimed.copied();
         };
         Some(Usage {
-            micro_usd: claimed.map_or(0, |claimed| claimed.micro_usd),
+            micro_usd: model.price(claimed.map_or(0, |claimed| claimed.micro_usd)),
             ..model.usage
         })
     }

@@ -73,6 +73,19 @@ impl Framing {
         matches!(self.0, State::Length(_))
     }
 
+    /// How many bytes are known to come next.
+    pub fn announced(&self) -> u64 {
+        match self.0 {
+            State::Length(left) | State::Data { left } => left,
+            _ => 0,
+        }
+    }
+
+    /// Whether a whole chunk, or none, came last.
+    pub fn is_between_chunks(&self) -> bool {
+        matches!(self.0, State::Size { digits: 0, .. })
+    }
+
     pub fn is_over(&self) -> bool {
         self.0 == State::Length(0)
     }

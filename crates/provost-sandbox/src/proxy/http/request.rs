@@ -221,6 +221,31 @@ impl Request {
         }
     }
 
+    /// The encoding of the body, if it has one.
+    pub fn encoding(&self) -> Option<&[u8]> {
+        let mut codings = self.fields.all("content-encoding");
+        codings.find(|coding| !coding.eq_ignore_ascii_case(b"identity"))
+    }
+
+    /// Whether the client sends its body only after an interim reply.
+    pub fn waits_to_continue(&self) -> bool {
+        self.fields.all("expect").next().is_some()
+    }
+
+    /// The same request for a body of this length that was received completely.
+    #[must_use]
+    pub fn with_length(&self, length: usize) -> Self {
+        let fields = self.fields.clone().without("content-length");
+        let digits = length.to_string();
+        Self {
+            fields: fields
+                .without("expect")
+                .with("Content-Length", digits.as_bytes()),
+            body: Framing::of_length(0),
+            ..self.clone()
+        }
+    }
+
     /// The head for the server, with each of `added` in place of the client's value.
     pub fn render(&self, transport: Transport, added: &[(&str, &str)]) -> Vec<u8> {
         let path = match &self.form {

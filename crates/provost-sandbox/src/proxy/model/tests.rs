@@ -201,7 +201,7 @@ fn a_count_before_the_end_of_a_stream_is_not_its_last() {
 fn a_reply_is_cut_by_its_bytes_unless_its_length_was_announced() {
     let body = "{\"text\":\"the words of the reply\",\"usage\":{\"prompt_tokens\":7,";
     for announced in [true, false] {
-        let mut meter = Meter::within(ModelApi::Chat, 14);
+        let mut meter = Meter::within(ModelApi::Chat, 14, true);
         meter.head(200, JSON.as_bytes(), None);
         if announced {
             meter.announce_length();
@@ -210,7 +210,7 @@ fn a_reply_is_cut_by_its_bytes_unless_its_length_was_announced() {
         assert_eq!(meter.is_beyond(), !announced);
     }
     // What cannot be read is cut in any case.
-    let mut meter = Meter::within(ModelApi::Chat, 14);
+    let mut meter = Meter::within(ModelApi::Chat, 14, true);
     meter.head(200, JSON.as_bytes(), Some(b"gzip"));
     meter.announce_length();
     meter.push(body.as_bytes());

@@ -16,7 +16,8 @@ const WORK: &str = "env; cat /proc/1/environ /proc/self/environ | tr '\\0' '\\n'
 fn honest_work_is_accepted_and_no_secret_was_there_to_see() {
     for program in PROGRAMS {
         let turns = json!([{ "shell": WORK }, { "text": "I made it good." }]);
-        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "max_tokens = 1000") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "max_tokens = 1000000")
+        else {
             return;
         };
         let before = stage.inner.surroundings();

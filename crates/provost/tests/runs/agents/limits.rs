@@ -9,10 +9,11 @@ fn an_agent_that_spends_too_much_is_refused() {
     for program in PROGRAMS {
         let turns = json!([
             { "shell": "echo good > src/a.txt" },
-            { "shell": "sleep 2; true" },
+            { "shell": "sleep 2; true", "tokens": 250_000 },
             { "text": "done" }
         ]);
-        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "max_tokens = 8") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "max_tokens = 200000")
+        else {
             return;
         };
         let outcome = stage.run();
@@ -22,7 +23,10 @@ fn an_agent_that_spends_too_much_is_refused() {
             "{outcome:?}"
         );
         let reason = outcome.json.pointer("/verdict/reason").unwrap();
-        assert!(reason.as_str().unwrap().contains("tokens of 8"), "{reason}");
+        assert!(
+            reason.as_str().unwrap().contains("tokens of 200000"),
+            "{reason}"
+        );
         let salvaged = outcome.json["salvaged"].as_array().map(Vec::len);
         let captured = outcome.json["tree"].is_string();
         assert!(

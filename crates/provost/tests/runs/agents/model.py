@@ -6,7 +6,7 @@ Speaks the Responses API of OpenAI, the Messages API of Anthropic and the Gemini
 far as the programs need them. SCRIPT is a JSON list of turns: {"shell": COMMAND}, {"tool": NAME,
 "input": OBJECT} for a tool of Claude Code, {"call": NAME} for the offered tool whose name ends like that, {"read": PATH} by
 the tool for that, where there is one, {"program": EXPRESSION} for the one tool of newer models of Codex, {"text": WORDS}, {"answer": OBJECT} for an answer that a schema is bound to, or {"status": NUMBER} for a refusal; after the last one
-it says "done". Each request for a turn becomes a line of LOG, and the tokens of each reply one of
+it says "done". A turn with "tokens" says that it wrote so many. Each request for a turn becomes a line of LOG, and the tokens of each reply one of
 LOG.served. Prints its port.
 """
 
@@ -42,6 +42,11 @@ def take():
         TAKEN[0] += 1
     all = turns()
     return (all[number] if number < len(all) else {"text": "done"}), number
+
+
+def written(turn):
+    """The tokens that the model says it wrote."""
+    return turn.get("tokens", 5)
 
 
 def note(line):
@@ -110,7 +115,8 @@ def responses(request, turn, number):
         item = {"type": "message", "id": f"msg_{number}", "role": "assistant",
                 "content": [{"type": "output_text", "text": text}]}
     usage = {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 4},
-             "output_tokens": 5, "output_tokens_details": None, "total_tokens": 15}
+             "output_tokens": written(turn), "output_tokens_details": None,
+             "total_tokens": 10 + written(turn)}
     identity = f"resp_{number}"
     return [
         {"type": "response.created", "response": {"id": identity}},
@@ -149,7 +155,7 @@ def messages(request, turn, number):
         {"type": "content_block_delta", "index": 0, "delta": delta},
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": None},
-         "usage": {"output_tokens": 5}},
+         "usage": {"output_tokens": written(turn)}},
         {"type": "message_stop"},
     ]
 
@@ -172,7 +178,8 @@ def content(request, turn, number):
     pieces = [{"candidates": [{"content": {"role": "model", "parts": part}, "index": 0}],
                "modelVersion": request["model"]} for part in parts]
     pieces[-1]["candidates"][0]["finishReason"] = "STOP"
-    pieces[-1]["usageMetadata"] = CONTENT_USAGE
+    pieces[-1]["usageMetadata"] = dict(CONTENT_USAGE, candidatesTokenCount=written(turn),
+                                       totalTokenCount=10 + written(turn))
     return pieces
 
 
@@ -241,7 +248,7 @@ class Model(BaseHTTPRequestHandler):
               "beta": self.headers["anthropic-beta"], "request": request})
         if "status" in turn:
             return self.refuse(turn["status"])
-        served(10, 4, 5)
+        served(10, 4, written(turn))
         events = make(request, turn, number)
         named = [f"event: {event['type']}\n" if "type" in event else "" for event in events]
         lines = [f"{name}data: {json.dumps(event)}\n\n" for name, event in zip(named, events)]

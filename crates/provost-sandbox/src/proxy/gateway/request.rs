@@ -1,0 +1,372 @@
+//! Reads the requests of four APIs of model providers: what they ask for, offer and reach.
+//!
+//! Unknown fields pass. A known field of another type, or a field whose name differs from a known
+//! one only in case or underscores, makes the request unreadable: a server could read it otherwise.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use provost_core::json::{self, Node, ReadError};
+use provost_core::net::model_api::{ModelApi, model_in};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+/// What a request asks of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelRequest {
+    pub api: ModelApi,
+    pub model: String,
+    /// The most tokens that an answer may have, if the request says it.
+    pub output_limit: Option<u64>,
+    /// How many answers it asks for.
+    pub answers: u64,
+    /// The tokens that it wants for thoughts.
+    pub thinking: u64,
+    pub streamed: bool,
+    /// The names of all tools that it offers; those in groups as `group.name`.
+    pub tools: Vec<String>,
+    /// What reaches outside of the conversation: fields, and tools that the provider runs.
+    pub outward: BTreeSet<String>,
+}
+
+/// Why a request cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum UnreadableRequest {
+    #[error("the request to the model cannot be read: {0}")]
+    Document(#[from] ReadError),
+    #[error("the request to the model is no object")]
+    NoObject,
+    #[error("the field `{0}` of the request to the model can be read in two ways")]
+    Twin(String),
+    #[error("the request names no model")]
+    NoModel,
+    #[error("the request offers a tool without a name")]
+    NamelessTool,
+    #[error("the request has two output limits")]
+    TwoLimits,
+}
+
+/// Types of tools that a program runs itself; every other type is run by the provider.
+const OWN_TYPES: [&str; 8] = [
+    "bash",
+    "custom",
+    "function",
+    "local_shell",
+    "memory",
+    "namespace",
+    "shell",
+    "text_editor",
+];
+
+/// Fields with what tools get and declare: data, whatever names are in it.
+const DATA: [&str; 6] = [
+    "args",
+    "arguments",
+    "input",
+    "input_schema",
+    "parameters",
+    "response",
+];
+
+#[derive(Debug, Deserialize)]
+struct MessagesBody {
+    model: String,
+    max_tokens: Option<u64>,
+    stream: Option<bool>,
+    thinking: Option<RawThinking>,
+    tools: Option<Vec<RawTool>>,
+    mcp_servers: Option<Vec<IgnoredAny>>,
+    container: Option<IgnoredAny>,
+    batch: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawThinking {
+    budget_tokens: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ResponsesBody {
+    model: String,
+    max_output_tokens: Option<u64>,
+    stream: Option<bool>,
+    tools: Option<Vec<RawTool>>,
+    background: Option<bool>,
+    previous_response_id: Option<IgnoredAny>,
+    conversation: Option<IgnoredAny>,
+    prompt: Option<IgnoredAny>,
+    container: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ChatBody {
+    model: String,
+    max_tokens: Option<u64>,
+    max_completion_tokens: Option<u64>,
+    n: Option<u64>,
+    stream: Option<bool>,
+    tools: Option<Vec<RawTool>>,
+    functions: Option<Vec<NamedTool>>,
+    web_search_options: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ContentBody {
+    #[serde(alias = "generation_config", rename = "generationConfig")]
+    config: Option<RawConfig>,
+    tools: Option<Vec<ContentTool>>,
+    #[serde(alias = "cached_content", rename = "cachedContent")]
+    cached: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct RawConfig {
+    #[serde(alias = "max_output_tokens", rename = "maxOutputTokens")]
+    most: Option<u64>,
+    #[serde(alias = "candidate_count", rename = "candidateCount")]
+    candidates: Option<u64>,
+    #[serde(alias = "thinking_config", rename = "thinkingConfig")]
+    thinking: Option<ContentThinking>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ContentThinking {
+    /// Negative if the model decides.
+    #[serde(alias = "thinking_budget", rename = "thinkingBudget")]
+    budget: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ContentTool {
+    #[serde(alias = "function_declarations", rename = "functionDeclarations")]
+    declared: Option<Vec<NamedTool>>,
+    /// Each field is a tool that the provider runs.
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct NamedTool {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawTool {
+    name: Option<String>,
+    r#type: Option<String>,
+    function: Option<NamedTool>,
+    custom: Option<NamedTool>,
+    tools: Option<Vec<Self>>,
+}
+
+/// Reads the request with this `body`, sent to `path`.
+pub fn read(api: ModelApi, path: &str, body: &[u8]) -> Result<ModelRequest, UnreadableRequest> {
+    let document = json::read(body)?;
+    let fields = document.as_object().ok_or(UnreadableRequest::NoObject)?;
+    let spelled = spellings(api);
+    for (name, _) in fields.iter() {
+        let plain = plain(name);
+        let has_twin = spelled.iter().any(|known| self::plain(known) == plain);
+        if has_twin && !spelled.contains(&name) {
+            return Err(UnreadableRequest::Twin(name.chars().take(64).collect()));
+        }
+    }
+    let mut request = match api {
+        ModelApi::Messages => messages(json::from_node(&document)?)?,
+        ModelApi::Responses => responses(json::from_node(&document)?)?,
+        ModelApi::Chat => chat(json::from_node(&document)?)?,
+        ModelApi::Content => {
+            let model = model_in(path).ok_or(UnreadableRequest::NoModel)?;
+            content(model, json::from_node(&document)?)
+        }
+    };
+    for name in ["messages", "input", "contents", "system"] {
+        if let Some(node) = fields.get(name) {
+            request.read_conversation(node)?;
+        }
+    }
+    if request.model.is_empty() {
+        return Err(UnreadableRequest::NoModel);
+    }
+    Ok(request)
+}
+
+/// The names that an API has at the top of a request, as it spells them.
+fn spellings(api: ModelApi) -> Vec<&'static str> {
+    let own: &[&str] = match api {
+        ModelApi::Messages => &[
+            "max_tokens",
+            "thinking",
+            "mcp_servers",
+            "container",
+            "batch",
+        ],
+        ModelApi::Responses => &[
+            "max_output_tokens",
+            "background",
+            "previous_response_id",
+            "conversation",
+            "prompt",
+            "container",
+            "input",
+        ],
+        ModelApi::Chat => &[
+            "max_tokens",
+            "max_completion_tokens",
+            "n",
+            "functions",
+            "web_search_options",
+        ],
+        ModelApi::Content => &[
+            "generationConfig",
+            "generation_config",
+            "cachedContent",
+            "cached_content",
+            "contents",
+        ],
+    };
+    [&["model", "stream", "tools", "messages", "system"], own].concat()
+}
+
+fn plain(name: &str) -> String {
+    let letters = name.chars().filter(|letter| *letter != '_');
+    letters.flat_map(char::to_lowercase).collect()
+}
+
+impl ModelRequest {
+    fn new(api: ModelApi, model: String, streamed: Option<bool>) -> Self {
+        Self {
+            api,
+            model,
+            output_limit: None,
+            answers: 1,
+            thinking: 0,
+            streamed: streamed.unwrap_or(false),
+            tools: Vec::new(),
+            outward: BTreeSet::new(),
+        }
+    }
+
+    fn reach(&mut self, name: &str, reaches: bool) {
+        if reaches {
+            self.outward.insert(name.to_owned());
+        }
+    }
+
+    /// Adds `tools`, whose names come after `group`.
+    fn offer(&mut self, group: &str, tools: Vec<RawTool>) -> Result<(), UnreadableRequest> {
+        for tool in tools {
+            let kind = tool.r#type.as_deref().map(undated);
+            let foreign = kind.filter(|kind| !OWN_TYPES.contains(kind));
+            let named = tool.function.or(tool.custom).map(|inner| inner.name);
+            let name = tool.name.or(named);
+            if let Some(kind) = foreign {
+                self.reach(kind, true);
+            }
+            let name = name.or_else(|| foreign.map(str::to_owned));
+            let name = name.ok_or(UnreadableRequest::NamelessTool)?;
+            let name = format!("{group}{name}");
+            match tool.tools {
+                Some(inner) => self.offer(&format!("{name}."), inner)?,
+                None => self.tools.push(name),
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds tools among the messages, and references to what the provider keeps.
+    fn read_conversation(&mut self, node: &Node<'_>) -> Result<(), UnreadableRequest> {
+        for item in node.as_list().unwrap_or_default() {
+            self.read_conversation(item)?;
+        }
+        let Some(fields) = node.as_object() else {
+            return Ok(());
+        };
+        let kind = fields.get("type").and_then(Node::as_str);
+        if let Some(tools) = fields
+            .get("tools")
+            .filter(|_| kind == Some("additional_tools"))
+        {
+            self.offer("", json::from_node(tools)?)?;
+        }
+        self.reach("previous_response_id", kind == Some("item_reference"));
+        for (name, value) in fields.iter() {
+            let kept = matches!(name, "file_id" | "fileUri" | "file_uri");
+            self.reach("file_id", kept && value.as_str().is_some());
+            if !DATA.contains(&name) && name != "tools" {
+                self.read_conversation(value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The type of a tool without the date of its version.
+fn undated(kind: &str) -> &str {
+    let (front, back) = kind.rsplit_once('_').unwrap_or((kind, ""));
+    let dated = back.len() == 8 && back.bytes().all(|byte| byte.is_ascii_digit());
+    let kind = if dated { front } else { kind };
+    kind.strip_suffix("_preview").unwrap_or(kind)
+}
+
+fn messages(body: MessagesBody) -> Result<ModelRequest, UnreadableRequest> {
+    let mut request = ModelRequest::new(ModelApi::Messages, body.model, body.stream);
+    request.output_limit = body.max_tokens;
+    request.thinking = body.thinking.and_then(|it| it.budget_tokens).unwrap_or(0);
+    let servers = body.mcp_servers.is_some_and(|servers| !servers.is_empty());
+    request.reach("mcp_servers", servers);
+    request.reach("container", body.container.is_some());
+    request.reach("batch", body.batch.is_some());
+    request.offer("", body.tools.unwrap_or_default())?;
+    Ok(request)
+}
+
+fn responses(body: ResponsesBody) -> Result<ModelRequest, UnreadableRequest> {
+    let mut request = ModelRequest::new(ModelApi::Responses, body.model, body.stream);
+    request.output_limit = body.max_output_tokens;
+    request.reach("background", body.background == Some(true));
+    request.reach("previous_response_id", body.previous_response_id.is_some());
+    request.reach("conversation", body.conversation.is_some());
+    request.reach("prompt", body.prompt.is_some());
+    request.reach("container", body.container.is_some());
+    request.offer("", body.tools.unwrap_or_default())?;
+    Ok(request)
+}
+
+fn chat(body: ChatBody) -> Result<ModelRequest, UnreadableRequest> {
+    let mut request = ModelRequest::new(ModelApi::Chat, body.model, body.stream);
+    if body.max_tokens.is_some() && body.max_completion_tokens.is_some() {
+        return Err(UnreadableRequest::TwoLimits);
+    }
+    request.output_limit = body.max_completion_tokens.or(body.max_tokens);
+    request.answers = body.n.unwrap_or(1).max(1);
+    request.reach("web_search", body.web_search_options.is_some());
+    request.offer("", body.tools.unwrap_or_default())?;
+    let functions = body.functions.unwrap_or_default();
+    request
+        .tools
+        .extend(functions.into_iter().map(|it| it.name));
+    Ok(request)
+}
+
+fn content(model: &str, body: ContentBody) -> ModelRequest {
+    let mut request = ModelRequest::new(ModelApi::Content, model.to_owned(), None);
+    let config = body.config.unwrap_or_default();
+    request.output_limit = config.most;
+    request.answers = config.candidates.unwrap_or(1).max(1);
+    let thinking = config.thinking.and_then(|thinking| thinking.budget);
+    request.thinking = thinking.map_or(0, |budget| u64::try_from(budget).unwrap_or(0));
+    request.reach("cached_content", body.cached.is_some());
+    for tool in body.tools.unwrap_or_default() {
+        let declared = tool.declared.unwrap_or_default();
+        request.tools.extend(declared.into_iter().map(|it| it.name));
+        for name in tool.others.into_keys() {
+            request.reach(&name, true);
+            request.tools.push(name);
+        }
+    }
+    request
+}
+
+#[cfg(test)]
+mod tests;

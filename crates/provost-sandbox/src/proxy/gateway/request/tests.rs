@@ -1,0 +1,188 @@
+use super::*;
+
+fn of(api: ModelApi, body: &str) -> Result<ModelRequest, String> {
+    let path = "/v1beta/models/gemini-x:generateContent";
+    read(api, path, body.as_bytes()).map_err(|error| error.to_string())
+}
+
+fn outward(request: &ModelRequest) -> Vec<&str> {
+    request.outward.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn every_api_names_model_limit_thoughts_and_tools_in_its_own_way() {
+    let messages = r#"{"model":"claude-x","max_tokens":128000,"stream":true,"unknown":{"a":1},
+        "thinking":{"type":"enabled","budget_tokens":9000},
+        "tools":[{"name":"Bash","input_schema":{"properties":{"file_id":{"type":"string"}}}},
+                 {"type":"bash_20250124","name":"bash"}]}"#;
+    let request = of(ModelApi::Messages, messages).unwrap();
+    assert_eq!(
+        (&*request.model, request.output_limit),
+        ("claude-x", Some(128_000))
+    );
+    assert_eq!((request.thinking, request.streamed), (9000, true));
+    assert_eq!(
+        (&*request.tools.join(" "), outward(&request).len()),
+        ("Bash bash", 0)
+    );
+
+    let responses = r#"{"model":"gpt-x","input":[
+        {"type":"additional_tools","tools":[{"type":"namespace","name":"functions",
+            "tools":[{"type":"function","name":"exec"},{"type":"namespace","name":"deep",
+                "tools":[{"type":"custom","name":"er"}]}]}]},
+        {"type":"message","content":[{"type":"input_text","text":"x"}]}],
+        "tools":[{"type":"function","name":"shell"}]}"#;
+    let request = of(ModelApi::Responses, responses).unwrap();
+    assert_eq!(
+        request.tools,
+        ["shell", "functions.exec", "functions.deep.er"]
+    );
+    assert_eq!((request.output_limit, request.streamed), (None, false));
+
+    let chat = r#"{"model":"gpt-x","max_completion_tokens":5,"n":3,"tools":[
+        {"type":"function","function":{"name":"f"}}],"functions":[{"name":"old"}]}"#;
+    let request = of(ModelApi::Chat, chat).unwrap();
+    assert_eq!((request.output_limit, request.answers), (Some(5), 3));
+    assert_eq!(request.tools, ["f", "old"]);
+
+    let content = r#"{"contents":[],"generation_config":{"maxOutputTokens":7,
+        "thinkingConfig":{"thinkingBudget":-1}},
+        "tools":[{"functionDeclarations":[{"name":"glob"}]},{"googleSearch":{}}]}"#;
+    let request = of(ModelApi::Content, content).unwrap();
+    assert_eq!(
+        (&*request.model, request.output_limit),
+        ("gemini-x", Some(7))
+    );
+    assert_eq!(request.tools, ["glob", "googleSearch"]);
+    assert_eq!(outward(&request), ["googleSearch"]);
+}
+
+#[test]
+fn what_reaches_outside_is_found_where_it_stands() {
+    let cases = [
+        (ModelApi::Messages, r#""mcp_servers":[{}]"#, "mcp_servers"),
+        (ModelApi::Messages, r#""container":"c""#, "container"),
+        (
+            ModelApi::Messages,
+            r#""messages":[{"content":[{"source":{"type":"file","file_id":"f"}}]}]"#,
+            "file_id",
+        ),
+        (
+            ModelApi::Messages,
+            r#""tools":[{"type":"computer_20250124","name":"computer"}]"#,
+            "computer",
+        ),
+        (ModelApi::Responses, r#""background":true"#, "background"),
+        (
+            ModelApi::Responses,
+            r#""tools":[{"type":"web_search_preview"}]"#,
+            "web_search",
+        ),
+        (
+            ModelApi::Responses,
+            r#""tools":[{"type":"mcp","server_url":"u"}]"#,
+            "mcp",
+        ),
+        (
+            ModelApi::Responses,
+            r#""tools":[{"type":"code_interpreter"}]"#,
+            "code_interpreter",
+        ),
+        (
+            ModelApi::Responses,
+            r#""input":[{"type":"item_reference","id":"i"}]"#,
+            "previous_response_id",
+        ),
+        (ModelApi::Responses, r#""prompt":{"id":"p"}"#, "prompt"),
+        (ModelApi::Chat, r#""web_search_options":{}"#, "web_search"),
+        (
+            ModelApi::Content,
+            r#""cachedContent":"c""#,
+            "cached_content",
+        ),
+        (
+            ModelApi::Content,
+            r#""contents":[{"parts":[{"fileData":{"fileUri":"u"}}]}]"#,
+            "file_id",
+        ),
+    ];
+    for (api, field, want) in cases {
+        let request = of(api, &format!("{{\"model\":\"m\",{field}}}")).unwrap();
+        assert_eq!(outward(&request), [want], "{field}");
+    }
+    let data = r#"{"model":"m","background":false,"messages":[{"content":[
+        {"type":"tool_use","input":{"file_id":"data of a tool"}}]}]}"#;
+    assert!(of(ModelApi::Messages, data).unwrap().outward.is_empty());
+}
+
+#[test]
+fn a_request_with_two_readings_or_none_is_refused() {
+    let deep = format!(
+        r#"{{"model":"m","messages":{}{}}}"#,
+        "[".repeat(500),
+        "]".repeat(500)
+    );
+    let cases = [
+        (ModelApi::Messages, "", "cannot be read"),
+        (ModelApi::Messages, "[]", "no object"),
+        (ModelApi::Messages, "{}", "model"),
+        (ModelApi::Messages, r#"{"model":""}"#, "no model"),
+        (
+            ModelApi::Messages,
+            r#"{"model":"a","model":"b"}"#,
+            "cannot be read",
+        ),
+        (
+            ModelApi::Messages,
+            r#"{"model":"a","Model":"b"}"#,
+            "two ways",
+        ),
+        (
+            ModelApi::Messages,
+            r#"{"model":"a","maxTokens":1}"#,
+            "two ways",
+        ),
+        (
+            ModelApi::Messages,
+            r#"{"model":"a","max_tokens":-1}"#,
+            "max_tokens",
+        ),
+        (
+            ModelApi::Messages,
+            r#"{"model":"a","max_tokens":"9"}"#,
+            "max_tokens",
+        ),
+        (
+            ModelApi::Messages,
+            r#"{"model":"a","tools":[{}]}"#,
+            "without a name",
+        ),
+        (
+            ModelApi::Messages,
+            r#"{"model":"a","tools":{"name":"x"}}"#,
+            "tools",
+        ),
+        (
+            ModelApi::Chat,
+            r#"{"model":"a","max_tokens":1,"max_completion_tokens":1}"#,
+            "two output",
+        ),
+        (
+            ModelApi::Content,
+            r#"{"generationConfig":{},"generation_config":{}}"#,
+            "cannot be read",
+        ),
+        (ModelApi::Messages, &deep, "cannot be read"),
+        (ModelApi::Messages, "{\"model\":\"a\"} x", "cannot be read"),
+    ];
+    for (api, body, want) in cases {
+        let error = of(api, body).unwrap_err();
+        assert!(error.contains(want), "{body}: {error}");
+    }
+    let large = format!(r#"{{"model":"m","x":"{}"}}"#, "x".repeat(17 << 20));
+    assert!(
+        of(ModelApi::Messages, &large)
+            .unwrap_err()
+            .contains("at most")
+    );
+}

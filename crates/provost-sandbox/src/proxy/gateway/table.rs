@@ -1,0 +1,155 @@
+//! What is known of models and programs: output limits, prices, tools. It is data, in `table.json`.
+
+use std::sync::LazyLock;
+
+use provost_core::json;
+use serde::Deserialize;
+
+/// The known models and programs.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in super::super) struct GatewayTable {
+    /// When the prices were written down.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the file"))]
+    priced_on: String,
+    models: Vec<ModelRow>,
+    programs: Vec<ProgramRow>,
+}
+
+/// Models whose names begin alike.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in super::super) struct ModelRow {
+    prefix: String,
+    /// The most tokens of an answer.
+    pub(in super::super) output: u64,
+    #[serde(rename = "nano_usd_a_token")]
+    pub(in super::super) prices: Prices,
+}
+
+/// Prices in billionths of a US dollar for one token, which are tenths of a cent for a million.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    pub input: u64,
+    pub cache_write: u64,
+    pub cache_read: u64,
+    pub output: u64,
+}
+
+/// The tools of a program, as seen with its versions from `tested_from` to `tested_to`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ProgramRow {
+    adapter: String,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the file"))]
+    tested_from: String,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the file"))]
+    tested_to: String,
+    tools: Vec<String>,
+}
+
+/// The most tokens of an answer of a model that is not in the table.
+pub(in super::super) const UNKNOWN_OUTPUT: u64 = 128_000;
+
+static TABLE: LazyLock<GatewayTable> = LazyLock::new(|| {
+    // A test reads it; an empty table knows no model and no tool.
+    json::parse_as(include_bytes!("table.json")).unwrap_or_default()
+});
+
+pub(in super::super) fn table() -> &'static GatewayTable {
+    &TABLE
+}
+
+impl GatewayTable {
+    /// The row with the longest prefix of `model`.
+    pub(in super::super) fn model(&self, model: &str) -> Option<&ModelRow> {
+        let name = model.rsplit('/').next().unwrap_or(model);
+        let begins = |row: &&ModelRow| {
+            // `gpt-5` says nothing of `gpt-5.5`.
+            let rest = name.strip_prefix(&row.prefix);
+            let whole = |rest: &str| rest.is_empty() || rest.starts_with('-');
+            rest.is_some_and(|rest| row.prefix.ends_with('-') || whole(rest))
+        };
+        let known = self.models.iter().filter(begins);
+        known.max_by_key(|row| row.prefix.len())
+    }
+
+    /// The tools of the program with this adapter.
+    pub(in super::super) fn tools(&self, adapter: &str) -> &[String] {
+        let program = self.programs.iter().find(|row| row.adapter == adapter);
+        program.map_or(&[], |row| row.tools.as_slice())
+    }
+}
+
+impl Prices {
+    /// In millionths of a US dollar, rounded up.
+    pub fn of(&self, [read, cached, created, written]: [u64; 4]) -> u64 {
+        let parts = [
+            (read, self.input),
+            (cached, self.cache_read),
+            (created, self.cache_write),
+            (written, self.output),
+        ];
+        let sum = parts
+            .iter()
+            .map(|(tokens, price)| tokens.saturating_mul(*price));
+        sum.fold(0, u64::saturating_add).div_ceil(1000)
+    }
+
+    /// The most that these tokens can cost.
+    pub fn most(&self, input: u64, output: u64) -> u64 {
+        let read = input.saturating_mul(self.input.max(self.cache_write));
+        let written = output.saturating_mul(self.output);
+        read.saturating_add(written).div_ceil(1000)
+    }
+
+    /// The most tokens that can be written for `left`, after `input` tokens are read.
+    pub fn output_within(&self, input: u64, left: u64) -> Option<u64> {
+        let read = input.saturating_mul(self.input.max(self.cache_write));
+        let left = left.saturating_mul(1000).checked_sub(read)?;
+        Some(left.checked_div(self.output).unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_can_be_read_and_the_longest_name_counts() {
+        let table: GatewayTable = json::parse_as(include_bytes!("table.json")).unwrap();
+        assert!(!table.priced_on.is_empty());
+        assert!(
+            table
+                .programs
+                .iter()
+                .all(|row| row.tested_from <= row.tested_to)
+        );
+        let haiku = table.model("claude-haiku-4-5-20251001").unwrap();
+        let plain = table.model("anthropic/claude-sonnet-4-5").unwrap();
+        assert!(haiku.prices.output < plain.prices.output);
+        assert!(table.model("gpt-5-codex").is_some());
+        assert!(table.model("m-1").is_none() && table.model("gpt-5.5").is_none());
+        assert!(table.tools("claude").contains(&"Bash".to_owned()));
+        assert!(table.tools("command").is_empty());
+        for row in &table.models {
+            assert!(row.output > 0 && row.prices.output > 0, "{}", row.prefix);
+            assert!(row.prices.cache_read <= row.prices.input, "{}", row.prefix);
+        }
+    }
+
+    #[test]
+    fn a_price_is_rounded_up_and_what_it_buys_is_rounded_down() {
+        let prices = Prices {
+            input: 3000,
+            cache_write: 3750,
+            cache_read: 300,
+            output: 15_000,
+        };
+        assert_eq!(prices.of([1, 1, 1, 1]), 23);
+        assert_eq!(prices.output_within(10, 100), Some(4));
+        assert_eq!(prices.most(10, 4), 98);
+        assert_eq!(prices.output_within(10, 37), None);
+    }
+}
