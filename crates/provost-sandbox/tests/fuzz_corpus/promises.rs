@@ -1,9 +1,13 @@
-//! The guarantees of the parser of HTTP messages, whatever the bytes are.
+//! The guarantees of the readers of HTTP messages, of requests to models and of streams of events,
+//! whatever the bytes are.
 //!
-//! The fuzz target and the replay of its corpus share this function.
+//! The fuzz targets and the replay of their corpora share these functions.
 
 use provost_core::net::credential::Transport;
 use provost_core::net::endpoint::Endpoint;
+use provost_core::net::model_api::ModelApi;
+use provost_sandbox::proxy::gateway;
+use provost_sandbox::proxy::gateway::events::EventReader;
 use provost_sandbox::proxy::http::field::LONGEST_HEAD;
 use provost_sandbox::proxy::http::framing::Framing;
 use provost_sandbox::proxy::http::{reply, request};
@@ -55,4 +59,55 @@ pub(crate) fn message(bytes: &[u8]) {
         .advance(front)
         .and_then(|taken| Ok(taken + pieces.advance(back)?));
     assert_eq!(at_once, in_two);
+}
+
+/// A request to a model has one reading, and a lowered output limit changes nothing else of it.
+fn model_request(api: ModelApi, bytes: &[u8]) {
+    let path = "/v1beta/models/m:generateContent";
+    let Ok(request) = gateway::request::read(api, path, bytes) else {
+        return;
+    };
+    assert!(!request.model.is_empty() && request.answers > 0);
+    let lowered = gateway::with_output_limit(api, bytes, 7);
+    assert_eq!(lowered.is_some(), request.output_limit.is_some());
+    if let Some(lowered) = lowered {
+        let mut again = gateway::request::read(api, path, &lowered).unwrap();
+        assert_eq!(again.output_limit, Some(7));
+        again.output_limit = request.output_limit;
+        assert_eq!(again, request);
+    }
+}
+
+pub(crate) fn model_messages(bytes: &[u8]) {
+    model_request(ModelApi::Messages, bytes);
+}
+
+pub(crate) fn model_responses(bytes: &[u8]) {
+    model_request(ModelApi::Responses, bytes);
+}
+
+pub(crate) fn model_chat(bytes: &[u8]) {
+    model_request(ModelApi::Chat, bytes);
+}
+
+pub(crate) fn model_content(bytes: &[u8]) {
+    model_request(ModelApi::Content, bytes);
+}
+
+/// Events do not depend on how a stream is split.
+pub(crate) fn model_events(bytes: &[u8]) {
+    let read = |size: usize| {
+        let mut events: Vec<Vec<u8>> = Vec::new();
+        let mut reader = EventReader::default();
+        for piece in bytes.chunks(size) {
+            reader.push(piece, &mut |data| events.push(data.to_vec()));
+        }
+        reader.finish(&mut |data| events.push(data.to_vec()));
+        events
+    };
+    let whole = read(bytes.len().max(1));
+    assert!(whole.iter().map(Vec::len).sum::<usize>() <= bytes.len());
+    for size in [1, 2, 3, 7] {
+        assert_eq!(read(size), whole, "in pieces of {size}");
+    }
 }
