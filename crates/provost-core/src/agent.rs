@@ -119,6 +119,9 @@ pub struct ModelGrants {
     /// Fields, and tools of the provider, that reach outside of the sandbox.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outward: Vec<String>,
+    /// What the policy permits a run and a day, beside the budget of an attempt.
+    #[serde(skip_serializing_if = "SpendLimits::is_open")]
+    pub limits: SpendLimits,
 }
 
 #[expect(clippy::borrowed_box, reason = "serde hands it over so")]
@@ -137,9 +140,42 @@ pub struct Budget {
     pub micro_usd: Option<u64>,
 }
 
-impl Budget {
-    fn is_open(&self) -> bool {
+/// What all attempts of a run, and all agents of a user on one day, may spend.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SpendLimits {
+    #[serde(skip_serializing_if = "Budget::is_open")]
+    pub run: Budget,
+    #[serde(skip_serializing_if = "Budget::is_open")]
+    pub day: Budget,
+}
+
+impl SpendLimits {
+    pub fn is_open(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// The smaller of each limit.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            run: self.run.and(other.run),
+            day: self.day.and(other.day),
+        }
+    }
+}
+
+impl Budget {
+    pub fn is_open(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn and(self, other: Self) -> Self {
+        let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+        Self {
+            tokens: least(self.tokens, other.tokens),
+            micro_usd: least(self.micro_usd, other.micro_usd),
+        }
     }
 
     /// The part of the budget that `usage` exceeds, as text for the user.

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::agent::{self, Agent};
+use crate::agent::written::WrittenBudget;
+use crate::agent::{self, Agent, SpendLimits};
 use crate::approval::Unasked;
 use crate::contract::limits::Asked;
 use crate::document::toml;
@@ -54,6 +55,8 @@ pub struct Policy {
     pub least_tier: Tier,
     /// What contracts from files may ask for without approval.
     pub approve: Unasked,
+    /// What runs and days may cost.
+    pub budget: SpendLimits,
 }
 
 /// A policy as written in `provost.toml`.
@@ -71,6 +74,14 @@ pub struct Written {
     prepare: Vec<RawStep>,
     limits: Asked,
     approve: WrittenApprove,
+    budget: WrittenBudget,
+}
+
+/// What a user says for all repositories.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenUserFile {
+    budget: WrittenBudget,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -145,6 +156,18 @@ pub fn parse(bytes: &[u8]) -> Result<Policy, PolicyError> {
     Policy::try_from(written).map_err(PolicyError::Flaw)
 }
 
+/// Reads the limits in the file of a user.
+pub fn parse_user_limits(bytes: &[u8]) -> Result<SpendLimits, PolicyError> {
+    json::text(bytes, LARGEST)?;
+    let written: WrittenUserFile = json::from_value(toml::parse(bytes)?)?;
+    budget(written.budget).map_err(PolicyError::Flaw)
+}
+
+fn budget(written: WrittenBudget) -> Result<SpendLimits, Flaw> {
+    let flaw = |(field, problem)| Flaw(format!("budget.{field} {problem}"));
+    written.resolve().map_err(flaw)
+}
+
 impl TryFrom<Written> for Policy {
     type Error = Flaw;
 
@@ -191,6 +214,7 @@ impl TryFrom<Written> for Policy {
             limits: limits(written.limits)?,
             least_tier: sandbox.least_tier,
             approve: approve(written.approve)?,
+            budget: budget(written.budget)?,
         })
     }
 }

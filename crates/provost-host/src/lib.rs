@@ -27,6 +27,7 @@ pub mod project;
 pub mod runtime_root;
 pub mod shared_checkout;
 pub mod snapshot;
+pub mod spend;
 pub mod untrusted_files;
 pub mod user_state;
 pub mod workspace;

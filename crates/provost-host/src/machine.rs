@@ -74,6 +74,7 @@ const REAP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Carries out the steps of one run.
 #[derive(Debug)]
 pub struct Machine {
+    run_id: String,
     repo: Arc<Repository>,
     places: Places,
     bundle: PathBuf,
@@ -105,6 +106,7 @@ impl Machine {
         // All repositories of this user share one launcher program.
         sandbox::selftest::foresee(&launcher, cache.parent().unwrap_or(cache));
         Self {
+            run_id: run_id.to_owned(),
             places: Places::new(cache, run_id),
             repo: Arc::new(repo),
             bundle: bundle.to_owned(),
@@ -283,7 +285,8 @@ impl Host for Machine {
             let ended = run.follow(order.argv.clone(), Stdin::Bytes(contract), watch)?;
             return self.scrub_late(ended.of_agent(result(), None));
         };
-        let (ended, stream, claims) = run.converse(known, &order.argv, watch)?;
+        let (ended, stream, claims) =
+            run.converse(known, &order.argv, (&self.run_id, &self.repo), watch)?;
         let left = match result() {
             (ResultFile::Absent, _) if known.answer != Answer::Free => {
                 self.scrubbed(stream.result(&known.task_id, RESULT_LIMIT))

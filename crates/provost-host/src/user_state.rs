@@ -120,6 +120,17 @@ impl UserState {
         }
     }
 
+    /// The directory, made if it is missing.
+    pub fn made(&self) -> Result<&Path, UserStateError> {
+        self.files.make()?;
+        Ok(&self.directory)
+    }
+
+    /// Where it is, or would be.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Whether the user agreed to what has this `digest`.
     pub fn has_agreed(&self, digest: &str) -> Result<bool, UserStateError> {
         Ok(self.files.read(&agreed(digest), 0o600)?.is_some())

@@ -43,6 +43,7 @@ mod sandbox;
 mod schema;
 mod shell;
 mod snapshot;
+mod spend;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -96,6 +97,8 @@ enum Command {
     Status,
     /// List all runs, newest first.
     Runs,
+    /// Show what your agents spent, as the proxy counted it.
+    Spend(spend::Spend),
     /// Show one run: its verdict, what changed, where the evidence is.
     Show(runs::Which),
     /// Print the events of one run, or follow an active one.
@@ -243,6 +246,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Chain(chain) => chain::run(&chain, reader),
         Command::Status => runs::status(),
         Command::Runs => runs::list(),
+        Command::Spend(spend) => spend::run(&spend),
         Command::Show(which) => runs::show(&which),
         Command::Log(log) => log::run(&log, reader),
         Command::Diff(which) => runs::diff(&which),

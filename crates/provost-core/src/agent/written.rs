@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::adapter::Start;
 use super::adapter::mcp::{self, Server};
 use super::provider::{BaseUrl, Login, Provider};
-use super::{Adapted, Adapter, Agent, Budget, ModelGrants, is_model};
+use super::{Adapted, Adapter, Agent, Budget, ModelGrants, SpendLimits, is_model};
 use crate::gate::command;
 use crate::net::credential::LoginFile;
 
@@ -101,6 +101,8 @@ impl Written {
                 models: self.models,
                 tools: self.model_tools,
                 outward: self.outward.unwrap_or_default(),
+                // The policy as a whole says them.
+                limits: SpendLimits::default(),
             }),
             model: self.model,
             provider,
@@ -178,6 +180,36 @@ fn words(text: &str) -> Result<Vec<String>, (&'static str, String)> {
         return Err(("command", "is empty".to_owned()));
     }
     Ok(argv)
+}
+
+/// `[budget]`, of a policy or of a user.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WrittenBudget {
+    run_tokens: Option<u64>,
+    run_usd: Option<f64>,
+    day_tokens: Option<u64>,
+    day_usd: Option<f64>,
+}
+
+impl WrittenBudget {
+    /// The limits, or the invalid field and the reason.
+    pub fn resolve(self) -> Result<SpendLimits, (&'static str, String)> {
+        let budget = |tokens: (&'static str, Option<u64>), usd: (&'static str, Option<f64>)| {
+            if tokens.1 == Some(0) {
+                return Err((tokens.0, "is 0".to_owned()));
+            }
+            let micro_usd = usd.1.map(micro).transpose();
+            Ok(Budget {
+                tokens: tokens.1,
+                micro_usd: micro_usd.map_err(|(_, problem)| (usd.0, problem))?,
+            })
+        };
+        Ok(SpendLimits {
+            run: budget(("run_tokens", self.run_tokens), ("run_usd", self.run_usd))?,
+            day: budget(("day_tokens", self.day_tokens), ("day_usd", self.day_usd))?,
+        })
+    }
 }
 
 fn tokens(most: Option<u64>) -> Result<Option<u64>, (&'static str, String)> {

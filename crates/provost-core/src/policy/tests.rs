@@ -32,6 +32,23 @@ fn a_policy_adds_to_the_rules() {
 }
 
 #[test]
+fn a_budget_limits_runs_and_days_and_the_smaller_of_two_counts() {
+    let policy = parse(b"[budget]\nrun_tokens = 900\nday_usd = 2.5\n").unwrap();
+    let user = parse_user_limits(b"[budget]\nrun_tokens = 500\nday_usd = 9.0\n").unwrap();
+    let both = serde_json::to_value(policy.budget.and(user)).unwrap();
+    let want = r#"{"day":{"micro_usd":2500000},"run":{"tokens":500}}"#;
+    assert_eq!(both.to_string(), want);
+    for bad in [
+        &b"[budget]\nday_tokens = 0\n"[..],
+        b"[budget]\nrun_usd = -1.0\n",
+        b"[budget]\nweek_usd = 1.0\n",
+        b"[run]\nallow = []\n",
+    ] {
+        assert!(parse_user_limits(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
 fn an_agent_with_an_adapter_says_what_it_may_spend() {
     let text = b"[agents.a]\nadapter = \"claude\"\nmodel = \"m-1\"\nlogin = \"none\"\n\
         base_url = \"http://127.0.0.1:8080/v1\"\nmax_tokens = 9\nmax_cost_usd = 1.5\n\

@@ -1,7 +1,7 @@
 //! Resolves the agent of a run, and decides how it reaches its model.
 
 use provost_core::agent::launch::{self, Answer};
-use provost_core::agent::provider::{FoundLogins, Login};
+use provost_core::agent::provider::{FoundLogins, Login, Provider};
 use provost_core::agent::{self, Adapted, Adapter};
 use provost_core::code::Code;
 use provost_core::contract::document::Document;
@@ -60,6 +60,16 @@ pub(super) fn resolve(
     adapted.tools = known
         .map(|(name, argv)| (name.clone(), argv.clone()))
         .collect();
+    adapted.grants.limits = policy.budget;
+    let readable = adapted.provider.as_ref().is_some_and(Provider::is_readable);
+    if !policy.budget.is_open() && !readable {
+        let reason = format!(
+            "`[budget]` of provost.toml cannot be held for the agent `{name}`: nothing that passes \
+             between it and its model can be read"
+        );
+        let hint = "let Provost add the key: `login = \"brokered\"` of the agent";
+        return Err(PortError::new(Code::InputInvalid, reason).hint(hint));
+    }
     Ok(ResolvedAgent {
         argv: launch::argv(&adapted, answer),
         adapted: Some(adapted),

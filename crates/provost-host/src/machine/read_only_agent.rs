@@ -143,7 +143,8 @@ impl Machine {
                 ended.of_agent(left(), None)
             }
             Some(known) => {
-                let (ended, stream, claims) = run.converse(known, &order.argv, watch)?;
+                let (ended, stream, claims) =
+                    run.converse(known, &order.argv, (&self.run_id, &self.repo), watch)?;
                 // Only the answer that is bound to a schema counts.
                 let left = self.scrubbed(stream.answer(RESULT_LIMIT));
                 ended.of_agent(left, Some(claims))

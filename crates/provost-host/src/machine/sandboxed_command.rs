@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use provost_core::agent::Adapted;
+use provost_core::code::Code;
 use provost_core::net::model_traffic::ModelTraffic;
 use provost_core::net::traffic::Traffic;
 use provost_core::object::sha256;
@@ -17,8 +19,11 @@ use provost_engine::ports::{Control, PortError, Progress, Watch};
 
 use super::{host, write_birth, write_live};
 use crate::agent::{self, AgentControl, AgentStream};
+use crate::git::Repository;
 use crate::proxy::{Outlet, TokenMeter};
 use crate::sandbox::{self, Command, How, LauncherProgram, Profile, Stdin, StreamFacts};
+use crate::spend::{self, SpendFiles};
+use crate::user_state::UserState;
 
 /// How often the last line is read again.
 const GLANCE: Duration = Duration::from_millis(400);
@@ -81,18 +86,23 @@ impl SandboxedCommand<'_> {
         self.follow_with(argv, stdin, watch, Listener::default())
     }
 
-    /// Runs a known agent to its end and reads its stream; returns what it claims too.
+    /// Runs a known agent to its end and reads its stream; returns what it claims too. What it
+    /// spends counts for the run and the repository `spender`.
     pub(super) fn converse(
         &self,
         known: &Adaptation,
         words: &[String],
+        spender: (&str, &Repository),
         watch: &mut dyn Watch,
     ) -> Result<(Ended, AgentStream, AgentClaims), PortError> {
         let argv = agent::argv(&known.adapted, words)?;
         let stream = self.bundle.join(&self.stdout);
         let (mut stream, stdin) = AgentStream::open(known, stream, self.bundle, self.known)
             .map_err(host("write the events of the agent"))?;
-        let gauge = TokenMeter::of(&known.adapted).map(Arc::new);
+        let gauge = match TokenMeter::of(&known.adapted) {
+            Some(gauge) => Some(Arc::new(with_book(gauge, &known.adapted, spender)?)),
+            None => None,
+        };
         let listener = Listener {
             stream: Some(&mut stream),
             gauge,
@@ -216,6 +226,26 @@ impl SandboxedCommand<'_> {
     }
 }
 
+/// The meter, which records what is spent in the state of the user.
+fn with_book(
+    gauge: TokenMeter,
+    agent: &Adapted,
+    (run, repo): (&str, &Repository),
+) -> Result<TokenMeter, PortError> {
+    let limits = spend::limits_of(agent.grants.limits)?;
+    let top = repo.top().unwrap_or_else(|| repo.common_dir());
+    let state = UserState::find(top).and_then(|state| Ok(state.made()?.to_owned()));
+    match state {
+        Ok(state) => {
+            let book = SpendFiles::at(&state, run, agent.adapter.name(), limits);
+            Ok(gauge.with_book(Arc::new(book)))
+        }
+        // Nothing is limited by what was spent before.
+        Err(_) if limits.is_open() => Ok(gauge),
+        Err(error) => Err(PortError::new(Code::HostFailed, error.to_string())),
+    }
+}
+
 /// Reads what a program prints, and its traffic with its model.
 #[derive(Default)]
 struct Listener<'a> {
@@ -257,7 +287,13 @@ impl Listener<'_> {
     /// The agent's last message, or why its model does not work.
     fn words(&self) -> Option<String> {
         let note = self.gauge.as_ref().and_then(|gauge| gauge.note());
-        note.or_else(|| Some(self.stream.as_deref()?.last_message().to_owned()))
+        let words = note.or_else(|| Some(self.stream.as_deref()?.last_message().to_owned()))?;
+        let spent = self.gauge.as_ref().and_then(|gauge| gauge.spent_words());
+        Some(match spent {
+            Some(spent) if words.is_empty() => spent,
+            Some(spent) => format!("{spent}: {words}"),
+            None => words,
+        })
     }
 }
 

@@ -14,6 +14,7 @@ pub mod events;
 mod number_field;
 pub mod request;
 mod rules;
+pub mod spend_book;
 mod table;
 
 pub use number_field::with_output_limit;

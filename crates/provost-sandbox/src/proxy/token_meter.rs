@@ -8,9 +8,10 @@
 //!   could start work, or fetch its result, without a count.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use provost_core::agent::event::Usage;
 use provost_core::agent::reader::Complaint;
 use provost_core::agent::{Adapted, dollars};
 use provost_core::code::Code;
@@ -20,6 +21,7 @@ use provost_core::net::model_traffic::{ModelTraffic, ModelTrouble};
 
 use super::gateway::budget::{Amount, BudgetAccount, Cost, Grant, Reservation, Shortage};
 use super::gateway::request::{self, ModelRequest};
+use super::gateway::spend_book::{SpendBook, SpendRow};
 use super::gateway::{Grants, Prices, UNKNOWN_OUTPUT, table, with_output_limit};
 use super::http::request::{Form, Request};
 use super::model::{Counted, Meter};
@@ -41,6 +43,8 @@ pub struct TokenMeter {
     /// The API whose form of errors the program reads.
     api: Option<ModelApi>,
     grants: Grants,
+    /// What all agents of the user spend.
+    book: Option<Arc<dyn SpendBook>>,
     /// What authenticates the requests, in words.
     login: Option<String>,
     /// Whether the traffic can be read.
@@ -65,14 +69,23 @@ pub(super) struct Admitted<'a> {
 struct Turn<'a> {
     meter: &'a TokenMeter,
     reservation: Reservation,
+    /// Its row in the book, until it is settled there.
+    row: Option<SpendRow>,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut seen = self.meter.seen();
         seen.account.settle(&self.reservation, Amount::default());
+        drop(seen);
+        if let (Some(book), Some(row)) = (&self.meter.book, self.row.take()) {
+            book.settle(&row, Amount::default(), false);
+        }
     }
 }
+
+/// A reservation or why there is none, its row, and what was left of shared budgets.
+type Reserved = (Result<Reservation, Shortage>, Option<SpendRow>, Grant);
 
 /// Why a request may not be forwarded.
 #[derive(Debug)]
@@ -116,6 +129,7 @@ impl TokenMeter {
             endpoint: provider.base_url.endpoint.clone(),
             api: agent.adapter.vendor().and_then(|vendor| vendor.api),
             grants: Grants::of(agent),
+            book: None,
             login: credential.map(|credential| credential.source.describe()),
             readable: !passed.unread,
             seen: Mutex::new(Seen {
@@ -128,6 +142,13 @@ impl TokenMeter {
                 ..Seen::default()
             }),
         })
+    }
+
+    /// The same meter, which records what is spent in `book` and is bound by what is left there.
+    #[must_use]
+    pub fn with_book(self, book: Arc<dyn SpendBook>) -> Self {
+        let book = Some(book);
+        Self { book, ..self }
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -191,14 +212,16 @@ impl TokenMeter {
             output: limit.saturating_mul(asked.answers),
             least_output: least.saturating_mul(asked.answers),
             prices,
+            shared: Grant::default(),
         };
-        let reserved = seen.account.reserve(&cost);
+        let (reserved, row, shared) = self.reserve(&mut seen, &asked.model, &cost)?;
         let reservation = reserved.map_err(|shortage| seen.denied(&asked, shortage, &cost))?;
-        let bounded = !seen.account.grant().is_open();
+        let bounded = !(seen.account.grant().is_open() && shared.is_open());
         drop(seen);
         let turn = Turn {
             meter: self,
             reservation,
+            row,
         };
         let meter = if bounded {
             let unlimited = asked.output_limit.is_none();
@@ -220,6 +243,33 @@ impl TokenMeter {
         })
     }
 
+    /// Reserves for a request, here and in the book; returns what was left there too.
+    fn reserve(&self, seen: &mut Seen, model: &str, cost: &Cost<'_>) -> Result<Reserved, Denied> {
+        let mut made = Err(Shortage::Spent);
+        let mut left = Grant::default();
+        let mut choose = |shared: Grant| {
+            left = shared;
+            made = seen.account.reserve(&Cost { shared, ..*cost });
+            made.as_ref().ok().map(|reservation| reservation.amount)
+        };
+        let row = if let Some(book) = &self.book {
+            book.reserve(model, &mut choose)
+        } else {
+            choose(Grant::default());
+            Ok(None)
+        };
+        match row {
+            Ok(row) => Ok((made, row, left)),
+            Err(error) => {
+                if let Ok(reservation) = &made {
+                    seen.account.settle(reservation, Amount::default());
+                }
+                let reason = format!("what was spent before cannot be known: {error}");
+                Err(Denied::Spent(self.api, reason))
+            }
+        }
+    }
+
     /// Notes that `target` was reached.
     pub(super) fn reached(&self, target: &Endpoint) {
         if self.is_at(target) {
@@ -228,7 +278,7 @@ impl TokenMeter {
     }
 
     /// Records the status and cost of a request to `target`, which may not have had a reply.
-    pub(super) fn settle(&self, target: &Endpoint, admitted: Admitted<'_>) {
+    pub(super) fn settle(&self, target: &Endpoint, mut admitted: Admitted<'_>) {
         let status = admitted.meter.status();
         let counted = admitted.meter.finish(admitted.body.len() as u64);
         let mut usage = counted.usage;
@@ -242,10 +292,14 @@ impl TokenMeter {
             tokens: usage.tokens(),
             micro_usd: usage.micro_usd,
         };
+        let estimated = counted.estimated || counted.uncounted;
+        if let (Some(book), Some(row)) = (&self.book, admitted.turn.row.take()) {
+            book.settle(&row, spent, estimated);
+        }
         let mut seen = self.seen();
         seen.account.settle(&admitted.turn.reservation, spent);
         seen.passed.requests += 1;
-        seen.passed.estimated += u64::from(counted.estimated || counted.uncounted);
+        seen.passed.estimated += u64::from(estimated);
         seen.passed.unpriced += u64::from(admitted.prices.is_none() && spent.tokens > 0);
         seen.passed.overshoot = seen.account.overshoot().tokens;
         seen.passed.usage = seen.passed.usage.plus(usage);
@@ -334,6 +388,24 @@ impl TokenMeter {
         self.seen().passed.clone()
     }
 
+    /// What was spent so far and what may be spent, for display; `None` before the first request.
+    pub fn spent_words(&self) -> Option<String> {
+        let seen = self.seen();
+        let Usage { micro_usd, .. } = seen.passed.usage;
+        let tokens = seen.passed.usage.tokens();
+        let grant = seen.account.grant();
+        let of = |most: Option<String>| most.map_or(String::new(), |most| format!(" of {most}"));
+        let tokens = format!(
+            "{tokens} tokens{}",
+            of(grant.tokens.map(|most| most.to_string()))
+        );
+        let money = (micro_usd > 0).then(|| {
+            let most = of(grant.micro_usd.map(dollars));
+            format!(", {}{most}", dollars(micro_usd))
+        });
+        (seen.passed.requests > 0).then(|| tokens + &money.unwrap_or_default())
+    }
+
     /// Present trouble with the model, for display.
     pub fn note(&self) -> Option<String> {
         self.seen().note.clone()
@@ -384,7 +456,10 @@ impl Seen {
                     let [spent, most] = [micro_usd, most].map(dollars);
                     format!("{spent} of {most}")
                 });
-                let spent: Vec<String> = tokens.into_iter().chain(money).collect();
+                let mut spent: Vec<String> = tokens.into_iter().chain(money).collect();
+                if spent.is_empty() {
+                    spent.push("what `[budget]` permits a run or a day".to_owned());
+                }
                 let (input, least) = (cost.input, cost.least_output);
                 let words = format!(
                     "the agent spent {}, and this request may cost {input} tokens read and at \

@@ -30,7 +30,7 @@ pub(super) const ALL: &[Group] = &[
     (
         "Evidence",
         &[
-            "runs", "replay", "export", "key", "salvage", "gc", "lease", "resume",
+            "runs", "spend", "replay", "export", "key", "salvage", "gc", "lease", "resume",
         ],
     ),
     ("Sandbox", &["sandbox", "shell", "snapshot", "analyze"]),

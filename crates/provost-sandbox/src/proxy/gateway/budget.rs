@@ -67,6 +67,8 @@ pub struct Cost<'a> {
     pub least_output: u64,
     /// `None` if the prices of the model are not known.
     pub prices: Option<&'a Prices>,
+    /// What is left of budgets that are shared with others.
+    pub shared: Grant,
 }
 
 /// What was reserved for a request.
@@ -126,12 +128,17 @@ impl BudgetAccount {
 
     /// Reserves for a request; its output may be lowered to what is left.
     pub fn reserve(&mut self, cost: &Cost<'_>) -> Result<Reservation, Shortage> {
-        if self.grant.micro_usd.is_some() && cost.prices.is_none() {
+        let money = self.grant.micro_usd.or(cost.shared.micro_usd);
+        if money.is_some() && cost.prices.is_none() {
             return Err(Shortage::Unpriced);
         }
         let taken = self.settled.plus(self.reserved());
         let Some((output, amount)) = self.fitting(cost, taken) else {
-            let later = self.fitting(cost, self.settled).is_some();
+            let alone = Cost {
+                shared: Grant::default(),
+                ..*cost
+            };
+            let later = !self.open.is_empty() && self.fitting(&alone, self.settled).is_some();
             return Err(if later {
                 Shortage::Busy
             } else {
@@ -155,6 +162,9 @@ impl BudgetAccount {
             let left = most.checked_sub(taken.tokens)?.checked_sub(cost.input)?;
             output = output.min(left);
         }
+        if let Some(left) = cost.shared.tokens {
+            output = output.min(left.checked_sub(cost.input)?);
+        }
         let price = |output| {
             cost.prices
                 .map_or(0, |prices| prices.most(cost.input, output))
@@ -163,11 +173,15 @@ impl BudgetAccount {
             let left = most.checked_sub(taken.micro_usd)?;
             output = output.min(prices.output_within(cost.input, left)?);
         }
+        if let (Some(left), Some(prices)) = (cost.shared.micro_usd, cost.prices) {
+            output = output.min(prices.output_within(cost.input, left)?);
+        }
         let amount = Amount {
             tokens: cost.input.saturating_add(output),
             micro_usd: price(output),
         };
-        let fits = output >= cost.least_output && self.grant.covers(taken.plus(amount));
+        let within = self.grant.covers(taken.plus(amount)) && cost.shared.covers(amount);
+        let fits = output >= cost.least_output && within;
         fits.then_some((output, amount))
     }
 

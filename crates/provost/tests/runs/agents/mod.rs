@@ -14,6 +14,7 @@ mod plan;
 mod readme;
 mod review;
 mod servers;
+mod spend;
 mod stage;
 mod trouble;
 mod tunnel;

@@ -13,6 +13,7 @@ fn cost(input: u64, output: u64) -> Cost<'static> {
         output,
         least_output: 1,
         prices: Some(&PRICES),
+        shared: Grant::default(),
     }
 }
 
@@ -58,6 +59,22 @@ fn what_a_provider_reports_beyond_a_reservation_blocks_the_next() {
     assert_eq!(account.settled().tokens, 1100, "it is settled once");
     assert_eq!(account.overshoot().tokens, 800);
     assert_eq!(account.reserve(&cost(1, 1)), Err(Shortage::Spent));
+}
+
+#[test]
+fn what_is_left_of_a_shared_budget_bounds_a_reservation_too() {
+    let mut account = tokens(1000);
+    let shared = |left| Cost {
+        shared: Grant {
+            tokens: Some(left),
+            micro_usd: None,
+        },
+        ..cost(100, 500)
+    };
+    assert_eq!(account.reserve(&shared(100)), Err(Shortage::Spent));
+    let made = account.reserve(&shared(300)).unwrap();
+    assert_eq!((made.output, made.amount.tokens), (200, 300));
+    assert_eq!(account.reserve(&shared(100)), Err(Shortage::Busy));
 }
 
 #[test]

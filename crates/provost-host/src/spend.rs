@@ -1,0 +1,405 @@
+//! Keeps what the agents of this user spend, by day, in the user's state directory.
+//!
+//! `spend/2026-11-18.jsonl` has a line for each reservation of that day (UTC), written before its
+//! request is forwarded, and one for its settlement. A reservation without a settlement counts in
+//! full: the process may have been killed in between.
+//!
+//! # Invariants
+//!
+//! - What is left is computed, and a reservation is written, under an exclusive lock on the file of
+//!   the day, so that agents of several processes do not pass a limit together.
+//! - A line that cannot be read is never taken for nothing: under a limit nothing is reserved then.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use provost_core::agent::{Budget, SpendLimits};
+use provost_core::code::Code;
+use provost_core::{json, policy};
+use provost_engine::ports::PortError;
+use rustix::fs::{FlockOperation, OFlags, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::clock;
+use crate::proxy::gateway::budget::{Amount, Grant};
+use crate::proxy::gateway::spend_book::{SpendBook, SpendRow};
+
+/// The directory in the user's state.
+const DIRECTORY: &str = "spend";
+/// The file with the user's own limits.
+const USER_FILE: &str = "config.toml";
+/// How many days back a run may have begun.
+const DAYS_OF_A_RUN: usize = 31;
+
+/// One line: a reservation, or its settlement with the same `id`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpendLine {
+    pub id: String,
+    pub at: String,
+    pub run: String,
+    pub agent: String,
+    pub model: String,
+    pub tokens: u64,
+    pub micro_usd: u64,
+    /// Whether this is what the request cost, not what was reserved for it.
+    pub settled: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+/// The file of spending, for one agent of one run.
+#[derive(Debug)]
+pub(crate) struct SpendFiles {
+    directory: PathBuf,
+    run: String,
+    agent: String,
+    limits: SpendLimits,
+    next: AtomicU64,
+}
+
+impl SpendFiles {
+    /// In the state directory `state`, which exists.
+    pub(crate) fn at(state: &Path, run: &str, agent: &str, limits: SpendLimits) -> Self {
+        Self {
+            directory: state.join(DIRECTORY),
+            run: run.to_owned(),
+            agent: agent.to_owned(),
+            limits,
+            next: AtomicU64::new(0),
+        }
+    }
+
+    fn open(&self, file: &str) -> io::Result<File> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)?;
+        let no_link = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(no_link)
+            .open(self.directory.join(file))?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        Ok(file)
+    }
+
+    /// What is left, by the lines of today in `file` and those of the run on other days.
+    fn left(&self, name: &str, file: &mut File) -> io::Result<Grant> {
+        if self.limits.is_open() {
+            return Ok(Grant::default());
+        }
+        let today = folded(&read(file)?)?;
+        let mut run = sum(today.values().filter(|line| line.run == self.run));
+        if !self.limits.run.is_open() {
+            for other in files(&self.directory)?.iter().rev().take(DAYS_OF_A_RUN) {
+                if other != name {
+                    let lines = folded(&fs::read(self.directory.join(other))?)?;
+                    let lines = lines.values().filter(|line| line.run == self.run);
+                    run = run.plus(sum(lines));
+                }
+            }
+        }
+        let day = sum(today.values());
+        Ok(smaller(
+            left_of(self.limits.day, day),
+            left_of(self.limits.run, run),
+        ))
+    }
+
+    fn line(&self, (id, model): (&str, &str), amount: Amount, settled: bool) -> SpendLine {
+        SpendLine {
+            id: id.to_owned(),
+            at: clock::now(),
+            run: self.run.clone(),
+            agent: self.agent.clone(),
+            model: model.to_owned(),
+            tokens: amount.tokens,
+            micro_usd: amount.micro_usd,
+            settled,
+            estimated: false,
+        }
+    }
+
+    fn try_reserve(
+        &self,
+        model: &str,
+        choose: &mut dyn FnMut(Grant) -> Option<Amount>,
+    ) -> io::Result<Option<SpendRow>> {
+        let now = clock::now();
+        let name = format!("{}.jsonl", now.get(..10).unwrap_or("unknown"));
+        let mut file = self.open(&name)?;
+        let left = self.left(&name, &mut file)?;
+        let Some(amount) = choose(left) else {
+            return Ok(None);
+        };
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{}.{}.{now}.{number}", self.run, std::process::id());
+        append(&mut file, &self.line((&id, model), amount, false))?;
+        if !self.limits.is_open() {
+            file.sync_data()?;
+        }
+        Ok(Some(SpendRow {
+            file: name,
+            id,
+            model: model.to_owned(),
+        }))
+    }
+}
+
+impl SpendBook for SpendFiles {
+    fn reserve(
+        &self,
+        model: &str,
+        choose: &mut dyn FnMut(Grant) -> Option<Amount>,
+    ) -> io::Result<Option<SpendRow>> {
+        let mut chosen = false;
+        let reserved = self.try_reserve(model, &mut |left| {
+            chosen = true;
+            choose(left)
+        });
+        match reserved {
+            // Without a limit a file that cannot be written is no reason to stop.
+            Err(_) if self.limits.is_open() => {
+                if !chosen {
+                    choose(Grant::default());
+                }
+                Ok(None)
+            }
+            reserved => reserved,
+        }
+    }
+
+    fn settle(&self, row: &SpendRow, spent: Amount, estimated: bool) {
+        let line = SpendLine {
+            estimated,
+            ..self.line((&row.id, &row.model), spent, true)
+        };
+        // If it cannot be written, the reservation counts.
+        let _ = self
+            .open(&row.file)
+            .and_then(|mut file| append(&mut file, &line));
+    }
+}
+
+/// The limits of a policy and those of the user, whichever is smaller.
+///
+/// The file of the user is `provost/config.toml` in `$XDG_CONFIG_HOME` or `~/.config`.
+pub(crate) fn limits_of(policy: SpendLimits) -> Result<SpendLimits, PortError> {
+    let absolute = |name: &str| {
+        let path = PathBuf::from(std::env::var_os(name)?);
+        path.is_absolute().then_some(path)
+    };
+    let home = || Some(absolute("HOME")?.join(".config"));
+    let Some(place) = absolute("XDG_CONFIG_HOME").or_else(home) else {
+        return Ok(policy);
+    };
+    let path = place.join("provost").join(USER_FILE);
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(policy),
+        read => read.map_err(|error| unusable(&path, &error))?,
+    };
+    let own = policy::parse_user_limits(&bytes).map_err(|error| unusable(&path, &error))?;
+    Ok(policy.and(own))
+}
+
+fn unusable(path: &Path, error: &dyn std::error::Error) -> PortError {
+    let reason = format!("`{}` says what may be spent: {error}", path.display());
+    PortError::new(Code::InputInvalid, reason)
+}
+
+/// Every line that counts of the user's spending: settlements, and reservations without one.
+pub fn all(state: &Path) -> io::Result<Vec<SpendLine>> {
+    let directory = state.join(DIRECTORY);
+    let mut all = Vec::new();
+    for name in files(&directory)? {
+        all.extend(folded(&fs::read(directory.join(name))?)?.into_values());
+    }
+    Ok(all)
+}
+
+/// The names of the files, oldest first.
+fn files(directory: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let names = entries.map(|entry| Ok(entry?.file_name().into_string().unwrap_or_default()));
+    let mut names = names.collect::<io::Result<Vec<String>>>()?;
+    names.retain(|name| Path::new(name).extension().is_some_and(|it| it == "jsonl"));
+    names.sort();
+    Ok(names)
+}
+
+fn read(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn append(file: &mut File, line: &SpendLine) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    // A line that a crash cut is ended first.
+    let length = file.seek(SeekFrom::End(0))?;
+    if length > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::Start(length - 1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            text.insert(0, b'\n');
+        }
+    }
+    file.write_all(&text)
+}
+
+/// The line that counts of each reservation.
+fn folded(bytes: &[u8]) -> io::Result<BTreeMap<String, SpendLine>> {
+    let mut lines: BTreeMap<String, SpendLine> = BTreeMap::new();
+    for text in bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        let line: SpendLine = json::parse_as(text)
+            .map_err(|error| io::Error::other(format!("a line of spending: {error}")))?;
+        lines.insert(line.id.clone(), line);
+    }
+    Ok(lines)
+}
+
+fn sum<'a>(lines: impl Iterator<Item = &'a SpendLine>) -> Amount {
+    let amount = |line: &SpendLine| Amount {
+        tokens: line.tokens,
+        micro_usd: line.micro_usd,
+    };
+    lines.fold(Amount::default(), |sum, line| sum.plus(amount(line)))
+}
+
+fn left_of(limit: Budget, spent: Amount) -> Grant {
+    let left = |most: Option<u64>, spent: u64| most.map(|most| most.saturating_sub(spent));
+    Grant {
+        tokens: left(limit.tokens, spent.tokens),
+        micro_usd: left(limit.micro_usd, spent.micro_usd),
+    }
+}
+
+fn smaller(one: Grant, other: Grant) -> Grant {
+    let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+    Grant {
+        tokens: least(one.tokens, other.tokens),
+        micro_usd: least(one.micro_usd, other.micro_usd),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn book(state: &Path, run: &str, day: Option<u64>, most: Option<u64>) -> SpendFiles {
+        let tokens = |tokens| Budget {
+            tokens,
+            ..Budget::default()
+        };
+        let limits = SpendLimits {
+            run: tokens(most),
+            day: tokens(day),
+        };
+        SpendFiles::at(state, run, "claude", limits)
+    }
+
+    /// Reserves `tokens` if they are left; returns what was left too.
+    fn take(book: &SpendFiles, tokens: u64) -> (Option<SpendRow>, Option<u64>) {
+        let mut seen = None;
+        let row = book.reserve("m", &mut |left| {
+            seen = left.tokens;
+            let fits = left.tokens.is_none_or(|left| tokens <= left);
+            fits.then_some(Amount {
+                tokens,
+                micro_usd: 0,
+            })
+        });
+        (row.unwrap(), seen)
+    }
+
+    #[test]
+    fn a_reservation_that_was_never_settled_counts_in_full() {
+        let state = tempfile::tempdir().unwrap();
+        let first = book(state.path(), "one", Some(100), None);
+        let (row, left) = take(&first, 60);
+        assert_eq!(left, Some(100));
+        // Another process of the same user, while the first one is at work, or after `kill -9`.
+        let second = book(state.path(), "two", Some(100), None);
+        assert_eq!(take(&second, 60), (None, Some(40)));
+        first.settle(
+            &row.unwrap(),
+            Amount {
+                tokens: 10,
+                micro_usd: 0,
+            },
+            false,
+        );
+        assert_eq!(take(&second, 60).1, Some(90));
+        let lines = all(state.path()).unwrap();
+        let counted: Vec<(&str, u64, bool)> = lines
+            .iter()
+            .map(|line| (line.run.as_str(), line.tokens, line.settled))
+            .collect();
+        assert_eq!(counted, [("one", 10, true), ("two", 60, false)]);
+    }
+
+    #[test]
+    fn the_limit_of_a_run_counts_its_attempts_on_all_days_and_no_other_run() {
+        let state = tempfile::tempdir().unwrap();
+        let run = book(state.path(), "one", None, Some(100));
+        take(&run, 30);
+        let directory = state.path().join(DIRECTORY);
+        let today = files(&directory).unwrap().remove(0);
+        fs::copy(directory.join(&today), directory.join("2020-01-01.jsonl")).unwrap();
+        take(&book(state.path(), "two", None, None), 500);
+        assert_eq!(take(&run, 50), (None, Some(40)));
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_stops_what_is_limited_and_nothing_else() {
+        let state = tempfile::tempdir().unwrap();
+        let free = book(state.path(), "one", None, None);
+        take(&free, 5);
+        let directory = state.path().join(DIRECTORY);
+        let path = directory.join(files(&directory).unwrap().remove(0));
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.extend(b"{\"id\":\"tor");
+        fs::write(&path, bytes).unwrap();
+        assert!(take(&free, 5).0.is_some());
+        let limited = book(state.path(), "two", Some(100), None);
+        let refused = limited.reserve("m", &mut |_| panic!("nothing is known to be left"));
+        assert!(refused.is_err());
+    }
+
+    #[test]
+    fn many_at_once_do_not_pass_the_limit_of_a_day_together() {
+        let state = tempfile::tempdir().unwrap();
+        let granted = std::thread::scope(|scope| {
+            let all: Vec<_> = (0..8)
+                .map(|number| {
+                    let state = state.path();
+                    scope.spawn(move || {
+                        let book = book(state, &format!("r{number}"), Some(100), None);
+                        (0..5).filter(|_| take(&book, 7).0.is_some()).count()
+                    })
+                })
+                .collect();
+            all.into_iter()
+                .map(|one| one.join().unwrap())
+                .sum::<usize>()
+        });
+        assert_eq!(granted, 14, "100 tokens are fourteen times seven");
+    }
+}
