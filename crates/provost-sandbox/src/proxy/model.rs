@@ -47,7 +47,7 @@ pub(super) fn error(api: ModelApi, status: u16, message: &str) -> Value {
 }
 
 fn parsed(data: &[u8]) -> Option<Value> {
-    serde_json::from_slice(data).ok()
+    serde_json::from_slice::<Value>(data).ok()
 }
 
 /// How many bytes of text the model wrote in one message of a stream, or in a whole reply.

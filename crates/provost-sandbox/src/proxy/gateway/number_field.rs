@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use provost_core::json;
 use provost_core::net::model_api::ModelApi;
 
 /// The same body with its output limit set to `number`, if it has one.
@@ -55,7 +56,7 @@ fn value_of(text: &[u8], names: &[&str]) -> Option<Range<usize>> {
     loop {
         at += blanks(&text[at..]);
         let end = at + string(&text[at..])?;
-        let name: String = serde_json::from_slice(&text[at..end]).ok()?;
+        let name: String = json::parse_as(&text[at..end]).ok()?;
         at = end + blanks(&text[end..]);
         at += usize::from(*text.get(at)? == b':');
         at += blanks(&text[at..]);
