@@ -72,25 +72,7 @@ impl Written {
             base_url,
             login: self.login.unwrap_or_default(),
         });
-        let read_fields = [
-            ("max_tokens", self.max_tokens.is_some()),
-            ("models", self.models.is_some()),
-            ("model_tools", self.model_tools.is_some()),
-            ("outward", self.outward.is_some()),
-        ];
-        let read_field = read_fields.iter().find(|(_, there)| *there);
-        let readable = provider.as_ref().is_some_and(Provider::is_readable);
-        if let Some((field, _)) = read_field.filter(|_| !readable) {
-            // A limit that nothing enforces would mislead.
-            let problem = match provider {
-                None => "needs a `base_url`: tokens of a model at no known place are not counted",
-                Some(_) => {
-                    "cannot be kept with `login = \"none\"` and an encrypted `base_url`: nothing \
-                     that passes can be counted; let Provost add the key (`login = \"brokered\"`)"
-                }
-            };
-            return Err((field, problem.to_owned()));
-        }
+        self.check_is_read(provider.as_ref())?;
         Ok(Agent::Adapted(Adapted {
             adapter,
             budget: Budget {
@@ -126,6 +108,29 @@ impl Written {
         }
         let problem = format!("is none that the adapter `{adapter}` has; leave it out");
         Err(("login", problem))
+    }
+
+    /// Refuses what can only be kept where requests are read: a limit that nothing enforces would
+    /// mislead.
+    fn check_is_read(&self, provider: Option<&Provider>) -> Result<(), (&'static str, String)> {
+        let fields = [
+            ("max_tokens", self.max_tokens.is_some()),
+            ("models", self.models.is_some()),
+            ("model_tools", self.model_tools.is_some()),
+            ("outward", self.outward.is_some()),
+        ];
+        let Some((field, _)) = fields.iter().find(|(_, there)| *there) else {
+            return Ok(());
+        };
+        let problem = match provider {
+            Some(provider) if provider.is_readable() => return Ok(()),
+            None => "needs a `base_url`: tokens of a model at no known place are not counted",
+            Some(_) => {
+                "cannot be kept with `login = \"none\"` and an encrypted `base_url`: nothing \
+                 that passes can be counted; let Provost add the key (`login = \"brokered\"`)"
+            }
+        };
+        Err((field, problem.to_owned()))
     }
 
     /// The MCP server that is the agent, if the adapter is one.

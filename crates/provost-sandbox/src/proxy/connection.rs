@@ -190,7 +190,7 @@ impl<'a> Connection<'a> {
     fn reach(
         &mut self,
         request: &Request,
-    ) -> Result<(Admitted<'a>, Vec<SecretField>, Peer), Refusal> {
+    ) -> Result<(Option<Admitted<'a>>, Vec<SecretField>, Peer), Refusal> {
         decide::granted(&request.target, &self.shared.grants)?;
         let secret = self.secret(&request.target);
         let added = secret
