@@ -105,6 +105,8 @@ struct Shared {
     tls: Option<Arc<ClientConfig>>,
     book: Mutex<TrafficLog>,
     connections: AtomicUsize,
+    /// Bytes of request bodies that all connections keep.
+    held: AtomicUsize,
 }
 
 impl Proxy {
@@ -122,6 +124,7 @@ impl Proxy {
             tls,
             book: Mutex::default(),
             connections: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
         });
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new()

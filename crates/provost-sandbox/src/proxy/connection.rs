@@ -1,6 +1,7 @@
 //! One connection of a program in the sandbox: its requests, one after the other.
 
 mod admission;
+mod held_bytes;
 
 use std::io;
 use std::net::TcpStream;
@@ -11,6 +12,7 @@ use provost_core::net::credential::Transport;
 use provost_core::net::endpoint::{Endpoint, Host};
 use provost_core::net::traffic::Traffic;
 
+use self::held_bytes::HeldBytes;
 use super::answer::Refusal;
 use super::decide;
 use super::http::framing::Framing;
@@ -38,6 +40,8 @@ pub(super) struct Connection<'a> {
     server: Option<Server>,
     /// The open tunnel.
     tunnel: Tunnel,
+    /// The memory for the body of the request.
+    held: HeldBytes<'a>,
 }
 
 /// A tunnel to a place that has a secret. Some programs open one even for a plain address; if their
@@ -64,6 +68,7 @@ impl<'a> Connection<'a> {
             client: Peer::new(client)?,
             server: None,
             tunnel: Tunnel::None,
+            held: HeldBytes::new(&shared.held),
         })
     }
 
@@ -152,6 +157,7 @@ impl<'a> Connection<'a> {
         };
         let before = [server.sent, server.received];
         let outcome = self.pass(request, &added, &mut server, admitted.as_mut());
+        self.held.release();
         let moved = [server.sent - before[0], server.received - before[1]];
         let refusal = outcome.as_ref().err().and_then(Option::as_ref);
         if let (Some(gauge), Some(mut admitted)) = (&self.shared.outlet.gauge, admitted) {

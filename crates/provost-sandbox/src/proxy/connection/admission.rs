@@ -63,6 +63,10 @@ impl<'a> Connection<'a> {
             let mut keep = |bytes: &[u8]| body.extend_from_slice(bytes);
             let taken = framing.advance_over(&self.client.inbox, &mut keep);
             let taken = taken.map_err(|error| unreadable(400, &error.to_string()))?;
+            if !self.held.take(taken) {
+                let words = "the bodies of requests to models have more than 64 MiB together";
+                return Err(unreadable(503, words));
+            }
             self.client.inbox.drain(..taken);
             let coming = framing.announced().saturating_add(body.len() as u64);
             if coming > json::LARGEST as u64 {
