@@ -189,7 +189,7 @@ mod tests {
 
     /// Stands in for the program: it prints what was asked.
     const PROGRAM: &str = "#!/bin/sh\ncase $1 in\n--version) echo provost 1.2.3 ;;\n\
-        --help) printf 'Usage\\n  run     Run\\n  land    Land\\n\\nOptions:\\n  --json\\n' ;;\n\
+        help) printf 'Usage\\n  run     Run\\n  land    Land\\n\\nOptions:\\n  --json\\n' ;;\n\
         *) echo \"$*\" ;;\nesac\n";
 
     #[test]

@@ -114,6 +114,11 @@ const RULES: &[Rule] = &[
         ours: &[],
         others: Some(&["getrandom", "rustix", "serde", "thiserror"]),
     },
+    Rule {
+        package: "provost-demo",
+        ours: &["provost-core", "provost-engine", "provost-host"],
+        others: None,
+    },
     // Only for tests: no rule names it, so no crate may depend on it otherwise.
     Rule {
         package: "provost-testkit",
@@ -125,6 +130,7 @@ const RULES: &[Rule] = &[
         ours: &[
             "provost-change",
             "provost-core",
+            "provost-demo",
             "provost-formats",
             "provost-engine",
             "provost-fs",

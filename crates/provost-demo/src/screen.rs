@@ -4,10 +4,10 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use super::acts::{Act, Played};
+use provost_core::foreign_text::neutralise;
 use provost_core::json::canonical_object;
 
-use crate::show::neutralise;
+use super::acts::{Act, Played};
 
 /// The width of the labels.
 const LABEL: usize = 12;

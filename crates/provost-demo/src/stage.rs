@@ -8,7 +8,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use provost_core::code::Code;
 use provost_core::gate::command::quote;
+use provost_engine::ports::PortError;
 use provost_host::git::Git;
 use provost_host::ids;
 use provost_host::sandbox::SYSTEM_PATH;
@@ -26,8 +27,6 @@ use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use super::canary::{self, Listener, Picture};
-use crate::answer::Failure;
-use crate::show::print_message;
 
 /// The longest time for one call.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -98,11 +97,11 @@ pub(super) struct Stage {
 
 impl Stage {
     /// Creates the stage in a new directory, which is `kept` or removed afterwards.
-    pub(super) fn new(kept: bool) -> Result<Self, Failure> {
-        let git = Git::find(&[]).map_err(|error| Failure::of(Code::GitMissing, &error))?;
+    pub(super) fn new(kept: bool) -> Result<Self, PortError> {
+        let git = Git::find(&[]).map_err(|error| PortError::of(Code::GitMissing, error))?;
         let near = git.program().parent().unwrap_or(Path::new("/usr/bin"));
         let own = std::env::current_exe().map_err(|error| refused("find this program", &error))?;
-        let name = ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?;
+        let name = ids::trace_id().map_err(|error| PortError::of(Code::HostFailed, error))?;
         let place = std::env::temp_dir();
         let top = place
             .canonicalize()
@@ -135,7 +134,7 @@ impl Stage {
             .map_err(|error| refused("prepare the demo", &error))?;
         stage
             .found_repository()
-            .map_err(|trouble| Failure::new(Code::HostFailed, trouble))?;
+            .map_err(|trouble| PortError::new(Code::HostFailed, trouble))?;
         Ok(stage)
     }
 
@@ -331,7 +330,12 @@ impl Drop for Stage {
             return;
         }
         if let Err(error) = fs::remove_dir_all(&self.top) {
-            print_message(&format!("`{}` is left behind: {error}", self.top.display()));
+            // A failure to write to stderr cannot be reported.
+            let _ = writeln!(
+                io::stderr().lock(),
+                "`{}` is left behind: {error}",
+                self.top.display()
+            );
         }
     }
 }
@@ -352,6 +356,6 @@ impl Said {
     }
 }
 
-fn refused(what: &str, error: &io::Error) -> Failure {
-    Failure::new(Code::HostFailed, format!("cannot {what}: {error}"))
+fn refused(what: &str, error: &io::Error) -> PortError {
+    PortError::new(Code::HostFailed, format!("cannot {what}: {error}"))
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use provost_core::verdict::{FoundAt, rows_of};
 
 use super::{ComparedFacts, Played, text};
-use crate::cli::demo::stage::{Stage, Trouble};
+use crate::stage::{Stage, Trouble};
 
 /// The file of the bundle that is altered.
 const VICTIM: &str = "patch.diff";

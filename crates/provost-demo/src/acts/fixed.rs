@@ -9,7 +9,7 @@ use provost_core::run::fact::Ending;
 use serde_json::Value;
 
 use super::{ComparedFacts, Played, code, text};
-use crate::cli::demo::stage::{Stage, Trouble, WORDS};
+use crate::stage::{Stage, Trouble, WORDS};
 
 /// Runs an agent that fixes its work after its reviewer refused the first attempt.
 pub(super) fn fixed(stage: &mut Stage) -> Result<Played, Trouble> {
