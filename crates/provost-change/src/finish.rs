@@ -4,5 +4,5 @@ pub(crate) mod answer;
 pub mod claims;
 pub mod decide;
 pub(crate) mod perform;
-pub(crate) mod remember;
+pub(crate) mod record;
 pub mod verify;

@@ -11,7 +11,7 @@ use provost_engine::ports::{self, PortError};
 use crate::StoreError;
 use crate::bundle::refuse;
 use crate::ledger::FileLedger;
-use crate::registry::{Pin, Registry};
+use crate::registry::{Pin, SqliteRegistry};
 
 /// A ledger in a file, with its records in memory.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl ports::Ledger for DrivenLedger {
 /// The registry, with a test whether the owner of a lease is alive.
 #[derive(Debug)]
 pub struct LiveRegistry {
-    pub registry: Registry,
+    pub registry: SqliteRegistry,
     /// Only the host can tell which processes are alive.
     pub alive: fn(&Owner) -> bool,
 }

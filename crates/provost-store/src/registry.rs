@@ -34,7 +34,7 @@ use crate::lock::ShortLock;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub struct Registry {
+pub struct SqliteRegistry {
     path: PathBuf,
     connection: Connection,
     turnstile: ShortLock,
@@ -49,7 +49,7 @@ enum Durability {
     Synced,
 }
 
-impl Registry {
+impl SqliteRegistry {
     /// Opens the registry at `path`, or makes it; its directory must exist.
     ///
     /// The lock file lies beside it, as `registry.lock` beside `registry.db`.

@@ -23,7 +23,7 @@ use provost_change::queue::ahead;
 use provost_change::scope::ChangeScope;
 use provost_core::checkout::{CheckoutState, Snapshot};
 use provost_core::lease::Owner;
-use provost_store::registry::Registry;
+use provost_store::registry::SqliteRegistry;
 use rustix::fs::{FlockOperation, flock};
 
 /// Names the directory of a child; not set in a parent.
@@ -95,7 +95,7 @@ fn intent(id: String, entry: &str, state: State) -> Intent {
 
 /// Decides about `new` in one turn: it becomes active if no other intent conflicts or came first,
 /// else it waits. Returns the state.
-fn turn(registry: &mut Registry, new: &Intent) -> State {
+fn turn(registry: &mut SqliteRegistry, new: &Intent) -> State {
     let mut state = State::Queued;
     let owner = me();
     registry
@@ -148,7 +148,7 @@ fn part_of_an_agent() {
     let Some(place) = std::env::var_os(PLACE).map(PathBuf::from) else {
         return;
     };
-    let mut registry = Registry::open(&place.join("registry.db")).unwrap();
+    let mut registry = SqliteRegistry::open(&place.join("registry.db")).unwrap();
     let pid = std::process::id();
     for number in 0..TURNS {
         let seed = (pid.wrapping_mul(7) + number * 3) as usize;
@@ -201,7 +201,7 @@ fn child(place: &Path) -> Child {
 fn thirty_two_agents_never_share_a_file_and_lose_no_record() {
     let scratch = tempfile::tempdir().unwrap();
     let place = scratch.path();
-    drop(Registry::open(&place.join("registry.db")).unwrap());
+    drop(SqliteRegistry::open(&place.join("registry.db")).unwrap());
     let mut children: Vec<Child> = (0..PROCESSES).map(|_| child(place)).collect();
     // Killed at moments that depend on the clock of the machine.
     for (number, child) in children.iter_mut().take(KILLS).enumerate() {
@@ -226,7 +226,7 @@ fn thirty_two_agents_never_share_a_file_and_lose_no_record() {
         }
         reported.extend(lines.into_iter().filter(|line| line.contains(" i-")));
     }
-    let mut registry = Registry::open(&place.join("registry.db")).unwrap();
+    let mut registry = SqliteRegistry::open(&place.join("registry.db")).unwrap();
     assert_eq!(registry.damage().unwrap(), None);
     for line in &reported {
         let mut words = line.split(' ').rev();

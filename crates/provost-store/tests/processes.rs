@@ -20,7 +20,7 @@ use provost_core::record::{Event, Head, Level};
 use provost_core::scope::Scope;
 use provost_store::ledger::{self, FileLedger};
 use provost_store::lock::DriverLock;
-use provost_store::registry::Registry;
+use provost_store::registry::SqliteRegistry;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::{Map, Value};
 
@@ -109,14 +109,14 @@ fn part_of_a_leaseholder() {
         return;
     };
     let path = place.join("registry.db");
-    let mut registry = Registry::open(&path).unwrap();
+    let mut registry = SqliteRegistry::open(&path).unwrap();
     let mut granted = 0;
     for turn in number as usize.. {
         let (entry, leaves) = SCOPES[turn * 7 % SCOPES.len()];
         // Some turns close and reopen the database while the others work.
         if turn % 9 == 0 {
             drop(registry);
-            registry = Registry::open(&path).unwrap();
+            registry = SqliteRegistry::open(&path).unwrap();
         }
         let answer = registry.acquire(&request(number, entry), &everybody_lives);
         let Acquired::Granted(lease) = answer.unwrap() else {
@@ -165,7 +165,7 @@ fn no_two_of_many_processes_ever_hold_the_same_path() {
     }
     assert_eq!(count, GRANTS * PROCESSES as usize);
     assert_eq!(fences.len(), count, "a fence was given out twice");
-    let mut registry = Registry::open(&scratch.path().join("registry.db")).unwrap();
+    let mut registry = SqliteRegistry::open(&scratch.path().join("registry.db")).unwrap();
     assert_eq!(registry.leases().unwrap(), []);
     assert_eq!(registry.damage().unwrap(), None);
 }
@@ -192,7 +192,7 @@ fn part_of_a_writer() {
     assert!(lock.is_some(), "the dead driver keeps its lock");
     let path = place.join("events.jsonl");
     let (mut ledger, _) = FileLedger::open_for_append(&path, Head::genesis()).unwrap();
-    let mut registry = Registry::open(&place.join("registry.db")).unwrap();
+    let mut registry = SqliteRegistry::open(&place.join("registry.db")).unwrap();
     // The previous writer is dead, whatever it held.
     let alive = |owner: &Owner| owner.pid == number;
     loop {
@@ -244,7 +244,7 @@ fn what_was_acknowledged_survives_a_kill_at_any_moment() {
         assert!(acknowledged[0].1 > fence, "a fence came back");
         (records, fence) = (chain.records.len(), newest);
 
-        let mut registry = Registry::open(&scratch.path().join("registry.db")).unwrap();
+        let mut registry = SqliteRegistry::open(&scratch.path().join("registry.db")).unwrap();
         assert_eq!(registry.damage().unwrap(), None);
         assert!(registry.leases().unwrap().len() <= 1);
     }

@@ -21,7 +21,7 @@ pub(crate) use provost_store::board;
 pub(crate) use provost_store::changes::{AnalysisFiles, ChangeFiles};
 use provost_store::driven::LiveRegistry;
 use provost_store::lock::DriverLock;
-use provost_store::registry::Registry as SqliteRegistry;
+use provost_store::registry::SqliteRegistry;
 pub(crate) use provost_store::remote_file_system;
 use provost_store::{StoreError, ledger};
 #[cfg(not(feature = "failpoints"))]

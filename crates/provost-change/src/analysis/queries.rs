@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::run::{RunHead, find, newest};
+use crate::analysis::run::{RunHead, find, newest, settings_digest};
 use crate::answer::{Budget, Compared, Gated, Looked};
 use crate::finish::claims::{self, ClaimText, ClaimsVerdict};
 use crate::finish::decide::{FinishStatus, check};
@@ -21,8 +21,8 @@ use provost_lens::structure::compare as structure;
 use provost_lens::structure::gates::{Switches, evaluate};
 use provost_lens::structure::health::Points;
 
-use crate::finish::perform::{baseline, before, changed, means};
-use crate::finish::remember::violate;
+use crate::finish::perform::{baseline, before, changed};
+use crate::finish::record::record_violation;
 use crate::service::{ChangeError, Ports, Session, altered, wrong};
 use crate::unfinished_work::find::with_later_findings;
 
@@ -273,7 +273,7 @@ fn remember_violation(
 ) -> Result<Option<Intent>, ChangeError> {
     match intent {
         Some(own) if verified.status == verify::PatchStatus::Violated && has_run => {
-            violate(ports, &own).map(Some)
+            record_violation(ports, &own).map(Some)
         }
         intent => Ok(intent),
     }
@@ -344,7 +344,7 @@ fn first(
         return Ok(Some(First {
             run_id: intent.run_id.clone(),
             root: intent.root.clone(),
-            means: means(&report),
+            means: settings_digest(&report),
             report,
             baseline: baseline(ports, intent)?,
         }));

@@ -35,6 +35,12 @@ pub struct RunHead {
     pub baseline: Seen,
 }
 
+/// The digest of the settings and the analyser of a report: only reports that agree in it are
+/// compared.
+pub(crate) fn settings_digest(report: &Report) -> String {
+    sha256(format!("{} {}", report.settings.digest(), report.analyser).as_bytes())
+}
+
 impl RunHead {
     pub fn of(
         report: &Report,
@@ -43,12 +49,11 @@ impl RunHead {
         baseline: Seen,
         taken_at: i64,
     ) -> Self {
-        let means = format!("{} {}", report.settings.digest(), report.analyser);
         Self {
             run_id: report.digest(),
             report_digest: digest(report),
             root: root.to_owned(),
-            means: sha256(means.as_bytes()),
+            means: settings_digest(report),
             taken_at,
             workspace,
             baseline,

@@ -64,7 +64,7 @@ pub enum Stop<'a> {
     /// The agent may not edit under an intent in this state.
     NotPermitted(State),
     /// Git cannot read the checkout, so no finish is accepted.
-    Blind,
+    CheckoutUnreadable,
     /// Uncommitted changes block the finish.
     Hygiene(Block),
     /// The digest of the analysis from before differs from the declared one.
@@ -94,7 +94,7 @@ pub fn stopped_at(state: State) -> (FinishStatus, StopReason) {
 pub fn conclude(stop: Stop<'_>) -> (FinishStatus, Option<StopReason>) {
     let (status, reason) = match stop {
         Stop::NotPermitted(state) => stopped_at(state),
-        Stop::Blind => (FinishStatus::Unverified, StopReason::GitUnavailable),
+        Stop::CheckoutUnreadable => (FinishStatus::Unverified, StopReason::GitUnavailable),
         Stop::Hygiene(_) => (FinishStatus::Unverified, StopReason::WorkspaceHygiene),
         Stop::Expired => (FinishStatus::Expired, StopReason::ReportDigestMismatch),
         Stop::Scope => (FinishStatus::Violated, StopReason::ScopeViolation),
@@ -119,7 +119,7 @@ pub fn conclude(stop: Stop<'_>) -> (FinishStatus, Option<StopReason>) {
 pub fn needs_person(stop: Stop<'_>) -> bool {
     match stop {
         Stop::NotPermitted(state) => state == State::Expired,
-        Stop::Blind | Stop::Hygiene(_) | Stop::Expired | Stop::Scope => true,
+        Stop::CheckoutUnreadable | Stop::Hygiene(_) | Stop::Expired | Stop::Scope => true,
         Stop::Judged { verified, .. } => verified.status == verify::PatchStatus::Violated,
     }
 }
@@ -289,7 +289,7 @@ mod tests {
                 true,
             ),
             (
-                Stop::Blind,
+                Stop::CheckoutUnreadable,
                 FinishStatus::Unverified,
                 StopReason::GitUnavailable,
                 true,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::run::{RunHead, find};
+use crate::analysis::run::{RunHead, find, settings_digest};
 use crate::answer::{Finished, Offered};
 use crate::conflict::peers;
 use crate::evidence::{BASELINE, BEFORE};
@@ -26,9 +26,11 @@ use provost_lens::structure::baseline::Seen;
 use provost_lens::structure::profile;
 
 use crate::analysis::queries::root_relative;
-use crate::finish::remember::{accept, name, remember, violate};
+use crate::finish::record::{
+    record_accepted_files, record_scope_check, record_undeclared_paths, record_violation,
+};
 use crate::manage::perform::close;
-use crate::receipt::store::{seal, write_down};
+use crate::receipt::store::{store_receipt, write_down};
 use crate::service::{ChangeError, Ports, Session, altered, is_closed, wrong};
 use crate::unfinished_work::find::with_later_findings;
 
@@ -42,7 +44,7 @@ pub fn finish(
         State::Active | State::Queued | State::Refused | State::Expired => {}
         State::Clean | State::Orphaned | State::Replaced => return is_closed(&intent),
     }
-    let mut done = empty(intent, request);
+    let mut done = undecided(intent, request);
     if !done.intent.may_edit() {
         if let Evidence::Files(files) = &request.evidence {
             rules::evidence(files, &done.intent.root, None)?;
@@ -54,12 +56,12 @@ pub fn finish(
         Ok(workspace) => workspace,
         Err(error) => {
             done.blind = Some(error.verdict().reason);
-            return stop(ports, done, Stop::Blind);
+            return stop(ports, done, Stop::CheckoutUnreadable);
         }
     };
     let evidence = resolve(ports, &done.intent, &request.evidence, &workspace)?;
     done.evidence = evidence.iter().cloned().collect();
-    done.intent = name(ports, &done.intent, &evidence)?;
+    done.intent = record_undeclared_paths(ports, &done.intent, &evidence)?;
     let hygiene = look(ports, session, &done.intent, &evidence, &workspace)?;
     let block = hygiene.block;
     done.hygiene = Some(hygiene);
@@ -73,7 +75,7 @@ pub fn finish(
         return stop(ports, done, Stop::Expired);
     };
     let check = rules::check(&done.intent.scope, &evidence);
-    done.intent = remember(ports, &done.intent, check.status)?;
+    done.intent = record_scope_check(ports, &done.intent, check.status)?;
     if let Some(workspace) = &done.workspace {
         done.intent = with_later_findings(ports, done.intent, workspace)?;
         done.strictness = done.intent.strictness(request.strictness);
@@ -87,11 +89,11 @@ pub fn finish(
     }
     done.check = Some(check);
     done.before = Some((done.intent.run_id.clone(), before));
-    let after = weigh(ports, request, &evidence, &mut done)?;
+    let after = judge_structure(ports, request, &evidence, &mut done)?;
     complete(ports, session, request, after.as_ref(), done)
 }
 
-fn empty(intent: Intent, request: &FinishRequest) -> Finished {
+fn undecided(intent: Intent, request: &FinishRequest) -> Finished {
     let strictness = intent.strictness(request.strictness);
     Finished {
         intent,
@@ -234,7 +236,7 @@ pub(crate) fn baseline(ports: &Ports<'_>, intent: &Intent) -> Result<Seen, Chang
 }
 
 /// Judges the change; also gives the run from after it, if there is one.
-fn weigh(
+fn judge_structure(
     ports: &mut Ports<'_>,
     request: &FinishRequest,
     evidence: &BTreeSet<RawPath>,
@@ -249,13 +251,13 @@ fn weigh(
     let means = done
         .before
         .as_ref()
-        .map(|(_, report)| means(report))
+        .map(|(_, report)| settings_digest(report))
         .unwrap_or_default();
     let named = request.after_run.as_ref();
     let head = match named.and_then(|name| find(&heads, name).ok()) {
         Some(head) => Some(head.clone()),
         None if profile::of(paths.iter().map(String::as_str)).after_run_required() => None,
-        None => left_out(ports, &heads, &means, evidence, done)?,
+        None => newest_fresh_analysis(ports, &heads, &means, evidence, done)?,
     };
     let after = match &head {
         Some(head) => Some((head.clone(), ports.analyses.report(head)?)),
@@ -294,7 +296,7 @@ fn weigh(
         without_run: done.intent.without_run(),
     });
     if verified.status == verify::PatchStatus::Violated && side.is_some() {
-        done.intent = violate(ports, &done.intent)?;
+        done.intent = record_violation(ports, &done.intent)?;
     }
     done.verified = Some(verified);
     if let Some((head, report)) = after {
@@ -305,7 +307,7 @@ fn weigh(
 
 /// The newest analysis of this session that describes what is on disk. A finish that names none is
 /// judged by it, so that leaving it out does not help.
-fn left_out(
+fn newest_fresh_analysis(
     ports: &Ports<'_>,
     heads: &[RunHead],
     means: &str,
@@ -324,11 +326,6 @@ fn left_out(
         }
     }
     Ok(None)
-}
-
-/// The digest of the settings and the analyser of a report.
-pub(crate) fn means(report: &Report) -> String {
-    sha256(format!("{} {}", report.settings.digest(), report.analyser).as_bytes())
 }
 
 /// Whether a run does not describe the files that this change left on disk.
@@ -390,7 +387,7 @@ fn complete(
     done.verified = Some(verified);
     let mut files = Vec::new();
     if accepted && request.receipt == Wanted::Yes {
-        match seal(ports, request, after, &done) {
+        match store_receipt(ports, request, after, &done) {
             Ok((receipt, kept)) => {
                 done.receipt = Some(receipt);
                 files = kept;
@@ -408,7 +405,7 @@ fn complete(
         Err(error) => return Err(error),
     }
     if let Some(workspace) = done.workspace.as_ref().filter(|_| accepted) {
-        done.intent = accept(ports, &done.intent, workspace)?;
+        done.intent = record_accepted_files(ports, &done.intent, workspace)?;
     }
     if accepted && done.receipt_error.is_none() && request.clear == Wanted::Yes {
         let id = done.intent.intent_id.clone();

@@ -20,7 +20,7 @@ use provost_core::path::RawPath;
 use serde_json::json;
 
 use crate::finish::perform::changed;
-use crate::finish::remember::{name, remember};
+use crate::finish::record::{record_scope_check, record_undeclared_paths};
 use crate::ports::{IntentEntry, IntentRegistry, RegistryView};
 use crate::service::{ChangeError, Ports, Session, is_closed, wrong};
 use crate::start::perform::drifted;
@@ -175,8 +175,8 @@ pub fn check(
         return wrong("the evidence names no file");
     }
     let found = hold(&intent.scope, &evidence);
-    let intent = name(ports, &intent, &evidence)?;
-    let intent = remember(ports, &intent, found.status)?;
+    let intent = record_undeclared_paths(ports, &intent, &evidence)?;
+    let intent = record_scope_check(ports, &intent, found.status)?;
     let facts = json!({ "status": found.status.name(), "evidence": found.actual });
     ports.note(IntentEvent::Checked, &intent, facts, &[])?;
     Ok((intent, found))

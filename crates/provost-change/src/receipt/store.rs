@@ -15,7 +15,7 @@ use crate::service::{ChangeError, Ports, wrong};
 pub(crate) type Kept = Vec<(&'static str, String)>;
 
 /// Makes the receipt and stores it; gives the receipt with its digest, and the stored files.
-pub(crate) fn seal(
+pub(crate) fn store_receipt(
     ports: &mut Ports<'_>,
     request: &FinishRequest,
     after_run: Option<&RunHead>,

@@ -124,7 +124,7 @@ impl AgentSettings {
         });
         if self.agent == HookedAgent::Claude {
             // A hook that crashed or timed out counts as a refusal.
-            handler["onPortError"] = json!("block");
+            handler["onFailure"] = json!("block");
         }
         let hooks = settings.entry("hooks").or_insert_with(|| json!({}));
         for event in EVENTS {

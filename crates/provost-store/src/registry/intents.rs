@@ -21,11 +21,11 @@ use provost_engine::ports::PortError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::intent_events::{Which, put, read_chains};
-use super::{Durability, Registry, Trouble, read_leases};
+use super::{Durability, SqliteRegistry, Trouble, read_leases};
 use crate::bundle::refuse;
 use crate::error::StoreError;
 
-impl IntentRegistry for Registry {
+impl IntentRegistry for SqliteRegistry {
     fn turn(
         &mut self,
         named: Option<&str>,
@@ -111,7 +111,7 @@ impl IntentRegistry for Registry {
     }
 }
 
-impl Registry {
+impl SqliteRegistry {
     /// Renews the leases of open intents of `owner` that are not expired: of `one`, or of all.
     fn beat(&mut self, owner: &Owner, one: Option<&str>, now: i64) -> Result<usize, PortError> {
         let beat = self.write(Durability::Ordinary, |transaction| {

@@ -8,7 +8,7 @@ use provost_core::record::Head;
 use provost_engine::bundle::verify::Pins;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{Durability, Registry, Trouble, fence};
+use super::{Durability, SqliteRegistry, Trouble, fence};
 use crate::error::StoreError;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Pin {
     }
 }
 
-impl Registry {
+impl SqliteRegistry {
     /// Pins the last record of the sealed ledger of a run; the same pin again changes nothing.
     pub fn pin(&mut self, run_id: &str, pin: &Pin) -> Result<(), StoreError> {
         self.write(Durability::Synced, |transaction| {
@@ -88,7 +88,7 @@ impl Registry {
     }
 }
 
-impl Registry {
+impl SqliteRegistry {
     /// Moves the pin of the chain of a controlled change to its end; an earlier end changes
     /// nothing.
     ///

@@ -11,12 +11,12 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{PATIENCE, Registry, files, schema};
+use super::{PATIENCE, SqliteRegistry, files, schema};
 use crate::error::StoreError;
 use crate::file;
 use crate::lock::ShortLock;
 
-impl Registry {
+impl SqliteRegistry {
     /// Runs a query that changes nothing on the registry at `path`.
     pub fn glance<T, E: From<StoreError>>(
         path: &Path,

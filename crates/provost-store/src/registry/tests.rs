@@ -55,8 +55,8 @@ impl Scratch {
         }
     }
 
-    fn open(&self) -> Registry {
-        Registry::open(&self.path).unwrap()
+    fn open(&self) -> SqliteRegistry {
+        SqliteRegistry::open(&self.path).unwrap()
     }
 
     fn sql(&self, script: &str) {
@@ -179,7 +179,7 @@ fn a_pin_is_kept_and_never_changed() {
 #[test]
 fn the_pin_after_the_seal_only_moves_forward() {
     let scratch = tempfile::tempdir().unwrap();
-    let mut registry = Registry::open(&scratch.path().join("registry.db")).unwrap();
+    let mut registry = SqliteRegistry::open(&scratch.path().join("registry.db")).unwrap();
     let pin = |seq: u64, hash: &str| Pin {
         seq,
         hash: hash.into(),
@@ -216,7 +216,7 @@ fn refused(name: &str, make: Make, want: &str) {
     };
     let before = look();
     let begin = Instant::now();
-    let answer = Registry::open(&scratch.path)
+    let answer = SqliteRegistry::open(&scratch.path)
         .and_then(|mut registry| registry.acquire(&request("a", &["a"], 0), &everybody_lives));
     let Err(error) = answer else {
         panic!("{name} was taken for a registry");
@@ -305,8 +305,8 @@ fn what_is_no_file_is_refused_at_once() {
     for (name, make, want) in cases {
         refused(name, make, want);
     }
-    assert!(Registry::open(&Scratch::new().path.join("x/registry.db")).is_err());
-    assert!(Registry::open(Path::new("/")).is_err());
+    assert!(SqliteRegistry::open(&Scratch::new().path.join("x/registry.db")).is_err());
+    assert!(SqliteRegistry::open(Path::new("/")).is_err());
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn a_damaged_page_is_an_error_and_no_panic() {
         let end = (place + 64).min(bytes.len());
         bytes[place..end].fill(0xff);
         std::fs::write(&scratch.path, &bytes).unwrap();
-        let Ok(mut registry) = Registry::open(&scratch.path) else {
+        let Ok(mut registry) = SqliteRegistry::open(&scratch.path) else {
             continue;
         };
         // Damage of unused bytes may go unnoticed; an existing lease must not be granted again.

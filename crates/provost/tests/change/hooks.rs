@@ -4,7 +4,7 @@ mod after_call;
 
 use provost_change::intent::fact::{IntentFact, Renewal};
 use provost_change::ports::{IntentRegistry as _, RegistryView};
-use provost_store::registry::Registry;
+use provost_store::registry::SqliteRegistry;
 use provost_testkit::stage::{Stage, program};
 use serde_json::{Value, json};
 
@@ -179,6 +179,11 @@ fn settings_get_our_hook_and_come_back_to_the_byte() {
     let text = std::fs::read_to_string(&claude).unwrap();
     let value: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["model"], "x");
+    // Claude Code then refuses what a hook that timed out did not answer.
+    assert_eq!(
+        value["hooks"]["PreToolUse"][1]["hooks"][0]["onFailure"],
+        "block"
+    );
     assert_eq!(
         value["hooks"]["PreToolUse"][0]["hooks"][0]["command"],
         "true"
@@ -212,7 +217,7 @@ fn a_hook_says_that_a_declared_change_is_expired_and_how_it_is_renewed() {
     let (code, answer) = stage.change("ada", &["start", "x", "--file", "docs"]);
     assert_eq!(code, 0, "{answer}");
     let id = answer["intent_id"].as_str().unwrap();
-    let mut registry = Registry::open(&stage.path("repo/.provost/registry.db")).unwrap();
+    let mut registry = SqliteRegistry::open(&stage.path("repo/.provost/registry.db")).unwrap();
     let age = |known: &RegistryView| {
         let intent = &known.intents[0];
         let over = IntentFact::Renewed(Renewal {

@@ -91,6 +91,7 @@ const CALLS: &[(&str, Touch, &[&str])] = &[
     ("why", Looks, &["RUN"]),
     ("diff", Looks, &["RUN"]),
     ("log", Looks, &["RUN"]),
+    ("spend", Nothing, &["", "--by agent"]),
     ("analyze", Nothing, &[""]),
     ("explain", Nothing, &["RUN_FOREIGN"]),
     ("verify", Looks, &["RUN"]),

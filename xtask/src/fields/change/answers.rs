@@ -213,7 +213,7 @@ fn finishes() -> Answer<Vec<Value>> {
         hygiene: None,
         workspace: None,
         blind: Some("git cannot be asked".to_owned()),
-        ..stopped(held_up, Stop::Blind)
+        ..stopped(held_up, Stop::CheckoutUnreadable)
     };
     Ok(vec![
         answer(&[MINE], &theirs, THEIRS)?,

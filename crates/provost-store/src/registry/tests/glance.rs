@@ -13,7 +13,7 @@ fn pin() -> Pin {
 }
 
 fn seen(path: &Path) -> Option<Pin> {
-    Registry::glance(path, |registry| registry.pinned("run_1")).unwrap()
+    SqliteRegistry::glance(path, |registry| registry.pinned("run_1")).unwrap()
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -31,11 +31,11 @@ fn a_registry_at_rest_is_read_as_it_lies_there() {
     let directory = scratch.path().join("a b%41?x=1#é");
     fs::create_dir(&directory).unwrap();
     let path = directory.join("registry.db");
-    let mut registry = Registry::open(&path).unwrap();
+    let mut registry = SqliteRegistry::open(&path).unwrap();
     registry.pin("run_1", &pin()).unwrap();
     drop(registry);
     let before = (fs::read(&path).unwrap(), names(&directory));
-    let during = Registry::glance(&path, |registry| {
+    let during = SqliteRegistry::glance(&path, |registry| {
         Ok::<_, StoreError>((registry.pinned("run_1")?, names(&directory)))
     });
     assert_eq!(during.unwrap(), (Some(pin()), before.1.clone()));
@@ -47,7 +47,7 @@ fn a_registry_at_rest_is_read_as_it_lies_there() {
 fn what_others_wrote_is_seen_while_they_have_it_open_and_after_they_died() {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("registry.db");
-    let mut registry = Registry::open(&path).unwrap();
+    let mut registry = SqliteRegistry::open(&path).unwrap();
     assert_eq!(seen(&path), None);
     registry.pin("run_1", &pin()).unwrap();
     assert_eq!(seen(&path), Some(pin()));
@@ -68,6 +68,6 @@ fn a_database_of_others_is_refused_like_by_an_opening() {
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("CREATE TABLE pin (x)").unwrap();
     drop(other);
-    let answer = Registry::glance(&path, |registry| registry.pinned("run_1"));
+    let answer = SqliteRegistry::glance(&path, |registry| registry.pinned("run_1"));
     assert!(matches!(answer, Err(StoreError::Foreign { .. })));
 }

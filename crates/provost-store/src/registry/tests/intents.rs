@@ -54,7 +54,7 @@ fn declared(intent: Intent) -> Vec<IntentEntry> {
     vec![IntentEntry::Declared(Box::new(intent))]
 }
 
-fn change(registry: &mut Registry, id: &str, fact: &IntentFact) {
+fn change(registry: &mut SqliteRegistry, id: &str, fact: &IntentFact) {
     let entry = |known: &RegistryView| {
         let mut found = known.intents.iter();
         let found = found.find(|one| one.intent_id == id).unwrap();
@@ -79,7 +79,7 @@ fn events(connection: &Connection) -> i64 {
     connection.query_row(count, [], |row| row.get(0)).unwrap()
 }
 
-fn put(registry: &mut Registry, intent: &Intent) {
+fn put(registry: &mut SqliteRegistry, intent: &Intent) {
     registry
         .turn(None, &mut |_| declared(intent.clone()))
         .unwrap();
@@ -214,7 +214,7 @@ fn an_index_that_is_behind_the_events_is_made_anew() {
         let connection = Connection::open(&scratch.path).unwrap();
         connection.execute(damage, []).unwrap();
         drop(connection);
-        let seen = Registry::glance(&scratch.path, |registry| registry.look(None)).unwrap();
+        let seen = SqliteRegistry::glance(&scratch.path, |registry| registry.look(None)).unwrap();
         assert_eq!(seen.intents, known.intents, "{damage}");
         assert_eq!(unread(&seen), [], "{damage}");
     }
@@ -313,7 +313,7 @@ impl Model {
 
 /// Lets `pid` request a scope; registry and model must agree about the answer.
 fn begin(
-    registry: &mut Registry,
+    registry: &mut SqliteRegistry,
     model: &mut Model,
     number: usize,
     (pid, scope): (u32, usize),

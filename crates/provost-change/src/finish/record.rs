@@ -11,7 +11,7 @@ use provost_core::path::RawPath;
 use crate::service::{ChangeError, Ports};
 
 /// Stores the paths outside of its scope that an agent reports; they count from the declaration.
-pub(crate) fn name(
+pub(crate) fn record_undeclared_paths(
     ports: &mut Ports<'_>,
     intent: &Intent,
     evidence: &BTreeSet<RawPath>,
@@ -27,7 +27,7 @@ pub(crate) fn name(
 }
 
 /// Stores the files that a finish accepted.
-pub(crate) fn accept(
+pub(crate) fn record_accepted_files(
     ports: &mut Ports<'_>,
     intent: &Intent,
     workspace: &CheckoutState,
@@ -41,7 +41,10 @@ pub(crate) fn accept(
 }
 
 /// Stores that an analysis from after an edit showed a violation.
-pub(crate) fn violate(ports: &mut Ports<'_>, intent: &Intent) -> Result<Intent, ChangeError> {
+pub(crate) fn record_violation(
+    ports: &mut Ports<'_>,
+    intent: &Intent,
+) -> Result<Intent, ChangeError> {
     write(ports, intent, &IntentFact::Violated)
 }
 
@@ -63,7 +66,7 @@ fn write(ports: &mut Ports<'_>, intent: &Intent, fact: &IntentFact) -> Result<In
 }
 
 /// Stores the result of a scope check; the state of the intent stays the same.
-pub(crate) fn remember(
+pub(crate) fn record_scope_check(
     ports: &mut Ports<'_>,
     intent: &Intent,
     status: ScopeStatus,
