@@ -99,10 +99,21 @@ pub(crate) fn secret(
             Secret::read(credential.clone(), Arc::new(reader))
         }
     };
-    Ok(match provider {
-        Some(provider) => secret.for_model(provider.base_url.path()),
-        None => secret,
-    })
+    let base = match (provider, &credential.source) {
+        (Some(provider), _) => provider.base_url.path(),
+        // A login is for calls of a model, whichever agent makes them.
+        (None, SecretSource::File(LoginFile::Claude)) => "",
+        (None, SecretSource::File(LoginFile::Codex)) => {
+            let is_subscription = credential.endpoint.to_string().starts_with("chatgpt.com:");
+            if is_subscription {
+                "/backend-api/codex"
+            } else {
+                "/v1"
+            }
+        }
+        (None, SecretSource::Variable(_)) => return Ok(secret),
+    };
+    Ok(secret.for_model(base))
 }
 
 /// The tokens that were read from login files while a sandbox ran.

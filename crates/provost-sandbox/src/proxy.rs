@@ -59,7 +59,7 @@ use traffic_log::TrafficLog;
 /// The most connections at a time.
 const MOST_CONNECTIONS: usize = 256;
 /// The stack of a connection's thread; its buffers are on the heap.
-const STACK: usize = 256 << 10;
+const STACK: usize = 1 << 20;
 
 /// What a proxy needs from the host.
 #[derive(Debug, Clone)]

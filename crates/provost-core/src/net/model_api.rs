@@ -113,7 +113,8 @@ fn plain(path: &str) -> Option<&str> {
 
 fn unambiguous<'a>(path: &'a str, query: &str) -> Option<&'a str> {
     // Some servers read the method there.
-    if query.to_ascii_lowercase().contains("_method") {
+    let query = query.to_ascii_lowercase().replace("%5f", "_");
+    if query.contains("_method") {
         return None;
     }
     let usual = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-~:".contains(&byte);

@@ -238,7 +238,7 @@ fn with_book(
     match state {
         Ok(state) => {
             let book = SpendFiles::at(&state, run, agent.adapter.name(), limits);
-            Ok(gauge.with_book(Arc::new(book)))
+            Ok(gauge.with_book(Arc::new(book), limits))
         }
         // Nothing is limited by what was spent before.
         Err(_) if limits.is_open() => Ok(gauge),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use provost_core::agent::event::Usage;
 use provost_core::agent::reader::Complaint;
-use provost_core::agent::{Adapted, dollars};
+use provost_core::agent::{Adapted, SpendLimits, dollars};
 use provost_core::code::Code;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::net::model_api::{ModelApi, ModelCall};
@@ -144,11 +144,13 @@ impl TokenMeter {
         })
     }
 
-    /// The same meter, which records what is spent in `book` and is bound by what is left there.
+    /// The same meter, which records what is spent in `book` and is bound by what `limits` leave
+    /// there.
     #[must_use]
-    pub fn with_book(self, book: Arc<dyn SpendBook>) -> Self {
-        let book = Some(book);
-        Self { book, ..self }
+    pub fn with_book(mut self, book: Arc<dyn SpendBook>, limits: SpendLimits) -> Self {
+        self.book = Some(book);
+        self.grants.limited |= !limits.is_open();
+        self
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -303,7 +305,8 @@ impl TokenMeter {
         seen.passed.unpriced += u64::from(admitted.prices.is_none() && spent.tokens > 0);
         seen.passed.overshoot = seen.account.overshoot().tokens;
         seen.passed.usage = seen.passed.usage.plus(usage);
-        if !counted.estimated && admitted.body.len() > 1000 {
+        // A refused request has no count to learn from.
+        if !counted.estimated && status < 400 && admitted.body.len() > 1000 {
             let read = usage.input_tokens.saturating_mul(1000);
             let ratio = read.div_ceil(admitted.body.len() as u64);
             let known = seen.learned.entry(admitted.model.clone()).or_default();
@@ -428,8 +431,10 @@ impl Seen {
     /// How many tokens a request of this many bytes has at most, as far as is known.
     fn estimate(&self, model: &str, bytes: u64) -> u64 {
         let learned = self.learned.get(model);
-        // A quarter more, because one request differs from another.
-        let ratio = learned.map_or(TOKENS_A_THOUSAND, |known| known.saturating_mul(5) / 4 + 1);
+        // A quarter more, because one request differs from another. The agent chooses what is
+        // learned from, so nothing is ever learned to cost less.
+        let ratio = learned.map_or(0, |known| known.saturating_mul(5) / 4 + 1);
+        let ratio = ratio.max(TOKENS_A_THOUSAND);
         bytes.saturating_mul(ratio).div_ceil(1000)
     }
 

@@ -40,11 +40,20 @@ pub enum UnreadableRequest {
     Twin(String),
     #[error("the request names no model")]
     NoModel,
+    #[error("the name of the model has control characters or more than 256 bytes")]
+    ModelName,
+    #[error("the query `{0}` may take the count of tokens out of the reply")]
+    Query(String),
     #[error("the request offers a tool without a name")]
     NamelessTool,
+    #[error("the request offers a tool with two names")]
+    TwoNames,
     #[error("the request has two output limits")]
     TwoLimits,
 }
+
+/// The longest name of a model, in bytes: it is written into the book of what was spent.
+const LONGEST_MODEL: usize = 256;
 
 /// Types of tools that a program runs itself; every other type is run by the provider.
 const OWN_TYPES: [&str; 8] = [
@@ -176,6 +185,10 @@ pub fn read(api: ModelApi, path: &str, body: &[u8]) -> Result<ModelRequest, Unre
         ModelApi::Responses => responses(json::from_node(&document)?)?,
         ModelApi::Chat => chat(json::from_node(&document)?)?,
         ModelApi::Content => {
+            let query = path.split_once('?').map_or("", |(_, query)| query);
+            if !matches!(query, "" | "alt=sse" | "alt=json") {
+                return Err(UnreadableRequest::Query(query.chars().take(64).collect()));
+            }
             let model = model_in(path).ok_or(UnreadableRequest::NoModel)?;
             content(model, json::from_node(&document)?)
         }
@@ -187,6 +200,9 @@ pub fn read(api: ModelApi, path: &str, body: &[u8]) -> Result<ModelRequest, Unre
     }
     if request.model.is_empty() {
         return Err(UnreadableRequest::NoModel);
+    }
+    if request.model.len() > LONGEST_MODEL || request.model.contains(char::is_control) {
+        return Err(UnreadableRequest::ModelName);
     }
     Ok(request)
 }
@@ -230,7 +246,9 @@ fn spellings(api: ModelApi) -> Vec<&'static str> {
 
 fn plain(name: &str) -> String {
     let letters = name.chars().filter(|letter| *letter != '_');
-    letters.flat_map(char::to_lowercase).collect()
+    // Both, because some servers take `ſ` for `s`.
+    let upper = letters.flat_map(char::to_uppercase);
+    upper.flat_map(char::to_lowercase).collect()
 }
 
 impl ModelRequest {
@@ -258,17 +276,22 @@ impl ModelRequest {
         for tool in tools {
             let kind = tool.r#type.as_deref().map(undated);
             let foreign = kind.filter(|kind| !OWN_TYPES.contains(kind));
-            let named = tool.function.or(tool.custom).map(|inner| inner.name);
-            let name = tool.name.or(named);
+            let inner = [tool.function, tool.custom].into_iter().flatten();
+            let mut names = tool.name.into_iter().chain(inner.map(|inner| inner.name));
+            let name = names.next();
+            if names.any(|other| name.as_ref() != Some(&other)) {
+                return Err(UnreadableRequest::TwoNames);
+            }
             if let Some(kind) = foreign {
                 self.reach(kind, true);
             }
             let name = name.or_else(|| foreign.map(str::to_owned));
             let name = name.ok_or(UnreadableRequest::NamelessTool)?;
             let name = format!("{group}{name}");
-            match tool.tools {
-                Some(inner) => self.offer(&format!("{name}."), inner)?,
-                None => self.tools.push(name),
+            let is_group = kind == Some("namespace") && tool.tools.is_some();
+            self.offer(&format!("{name}."), tool.tools.unwrap_or_default())?;
+            if !is_group {
+                self.tools.push(name);
             }
         }
         Ok(())
@@ -283,10 +306,8 @@ impl ModelRequest {
             return Ok(());
         };
         let kind = fields.get("type").and_then(Node::as_str);
-        if let Some(tools) = fields
-            .get("tools")
-            .filter(|_| kind == Some("additional_tools"))
-        {
+        let brings = matches!(kind, Some("additional_tools" | "tool_search_output"));
+        if let Some(tools) = fields.get("tools").filter(|_| brings) {
             self.offer("", json::from_node(tools)?)?;
         }
         self.reach("previous_response_id", kind == Some("item_reference"));

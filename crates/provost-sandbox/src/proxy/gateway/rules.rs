@@ -17,7 +17,7 @@ pub(in super::super) struct Grants {
     /// The beginnings of the names of tools of granted servers.
     servers: Vec<String>,
     /// Whether tokens or money are limited.
-    limited: bool,
+    pub(in super::super) limited: bool,
 }
 
 /// What of a request is not granted.

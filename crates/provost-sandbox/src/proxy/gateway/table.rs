@@ -52,6 +52,9 @@ struct ProgramRow {
 /// The most tokens of an answer of a model that is not in the table.
 pub(in super::super) const UNKNOWN_OUTPUT: u64 = 128_000;
 
+/// Parts of the names of models whose tokens have other prices than those of the family.
+const OTHER_KINDS: [&str; 5] = ["image", "tts", "audio", "research", "realtime"];
+
 static TABLE: LazyLock<GatewayTable> = LazyLock::new(|| {
     // A test reads it; an empty table knows no model and no tool.
     json::parse_as(include_bytes!("table.json")).unwrap_or_default()
@@ -65,6 +68,9 @@ impl GatewayTable {
     /// The row with the longest prefix of `model`.
     pub(in super::super) fn model(&self, model: &str) -> Option<&ModelRow> {
         let name = model.rsplit('/').next().unwrap_or(model);
+        if OTHER_KINDS.iter().any(|kind| name.contains(kind)) {
+            return None;
+        }
         let begins = |row: &&ModelRow| {
             // `gpt-5` says nothing of `gpt-5.5`.
             let rest = name.strip_prefix(&row.prefix);

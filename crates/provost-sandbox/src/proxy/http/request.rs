@@ -201,7 +201,9 @@ impl Request {
     /// The same request, asking for an uncompressed reply.
     #[must_use]
     pub fn uncompressed(&self) -> Self {
-        let fields = self.fields.clone().without("accept-encoding");
+        // A mask could take the count of tokens out of the reply.
+        let fields = self.fields.clone().without("x-goog-fieldmask");
+        let fields = fields.without("accept-encoding");
         Self {
             fields: fields.with("Accept-Encoding", b"identity"),
             ..self.clone()

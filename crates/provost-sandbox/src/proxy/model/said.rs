@@ -39,11 +39,20 @@ fn messages(value: &Value) -> Option<Said> {
         Some("message_start") => (value.pointer("/message/usage")?, false),
         _ => (value.get("usage")?, true),
     };
+    // What a compaction of the conversation cost stands in the list of passes alone.
+    let passes = usage["iterations"].as_array();
+    let count = |name: &str| {
+        let of_all = number(usage, name);
+        let of_each = passes.into_iter().flatten();
+        let sum = of_each.filter_map(|pass| number(pass, name));
+        let sum = sum.reduce(u64::saturating_add);
+        of_all.max(sum)
+    };
     Some(Said {
-        input: number(usage, "input_tokens"),
-        cached: number(usage, "cache_read_input_tokens"),
-        created: number(usage, "cache_creation_input_tokens"),
-        output: number(usage, "output_tokens"),
+        input: count("input_tokens"),
+        cached: count("cache_read_input_tokens"),
+        created: count("cache_creation_input_tokens"),
+        output: count("output_tokens"),
         is_last: is_last && number(usage, "output_tokens").is_some(),
     })
 }
@@ -88,7 +97,8 @@ fn content(value: &Value) -> Option<Said> {
     let part = |name: &str| number(usage, name).unwrap_or(0);
     let read = number(usage, "promptTokenCount")?.saturating_add(part("toolUsePromptTokenCount"));
     let written = part("candidatesTokenCount").saturating_add(part("thoughtsTokenCount"));
-    let rest = part("totalTokenCount").saturating_sub(read);
+    // Without a total, a part of the count may be missing.
+    let rest = number(usage, "totalTokenCount")?.saturating_sub(read);
     let said = among(
         read,
         number(usage, "cachedContentTokenCount"),

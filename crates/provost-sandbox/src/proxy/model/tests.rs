@@ -32,6 +32,14 @@ const SSE: &str = "text/event-stream; charset=utf-8";
 const JSON: &str = "application/json";
 
 #[test]
+fn a_compaction_counts_although_the_sum_leaves_it_out() {
+    let body = "{\"usage\":{\"input_tokens\":10,\"output_tokens\":5,\"iterations\":[\
+         {\"type\":\"compaction\",\"input_tokens\":90,\"output_tokens\":2},\
+         {\"type\":\"message\",\"input_tokens\":10,\"output_tokens\":5}]}}";
+    assert_eq!(counted(ModelApi::Messages, JSON, body), (100, 0, 7, false));
+}
+
+#[test]
 fn every_interface_says_its_tokens_in_its_own_way() {
     let start = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":\
         {\"input_tokens\":6,\"cache_read_input_tokens\":4,\"cache_creation_input_tokens\":2,\
@@ -89,7 +97,7 @@ fn every_interface_says_its_tokens_in_its_own_way() {
             JSON,
             "[{\"usageMetadata\":{\"promptTokenCount\":10,\"candidatesTokenCount\":1}},\
              {\"candidates\":[{\"finishReason\":\"STOP\"}],\"usageMetadata\":{\
-             \"promptTokenCount\":10,\"candidatesTokenCount\":5}}]"
+             \"promptTokenCount\":10,\"candidatesTokenCount\":5,\"totalTokenCount\":15}}]"
                 .to_owned(),
             (10, 0, 5),
         ),

@@ -254,3 +254,23 @@ fn requests_run_at_once_while_the_budget_covers_all_of_them() {
     );
     assert_eq!(gauge.passed().usage.tokens(), 20 * 16);
 }
+
+#[test]
+fn nothing_is_learned_that_makes_a_reservation_smaller() {
+    let reply = r#"{"usage":{"input_tokens":1,"output_tokens":1}}"#;
+    for answer in [
+        sized(reply),
+        sized("{}").replacen("200 OK", "400 Bad Request", 1),
+    ] {
+        let place = model(answer).to_string();
+        let gauge = meter(&place, |agent| agent.budget.tokens = Some(10_000));
+        let stage = stage(&place, &gauge);
+        let body = |count: usize| {
+            let blanks = " ".repeat(count);
+            format!(r#"{{"model":"m",{blanks}"max_tokens":16}}"#)
+        };
+        stage.ask(&post_with(&place, MESSAGES, "", &body(20_000)));
+        let reply = stage.ask(&post_with(&place, MESSAGES, "", &body(40_000)));
+        assert_eq!(status(&reply), "403", "{reply}");
+    }
+}

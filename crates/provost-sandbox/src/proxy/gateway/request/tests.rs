@@ -186,3 +186,54 @@ fn a_request_with_two_readings_or_none_is_refused() {
             .contains("at most")
     );
 }
+
+#[test]
+fn a_tool_is_seen_whatever_stands_beside_its_name() {
+    let cases = [
+        (
+            r#""tools":[{"type":"function","name":"x","tools":[]}]"#,
+            "x",
+        ),
+        (
+            r#""tools":[{"type":"function","name":"x","tools":[{"name":"y"}]}]"#,
+            "x.y x",
+        ),
+        (
+            r#""input":[{"type":"tool_search_output","tools":[{"name":"x"}]}]"#,
+            "x",
+        ),
+    ];
+    for (field, want) in cases {
+        let request = of(ModelApi::Responses, &format!(r#"{{"model":"m",{field}}}"#)).unwrap();
+        assert_eq!(request.tools.join(" "), want, "{field}");
+    }
+}
+
+#[test]
+fn a_query_that_could_hide_the_count_is_refused() {
+    let path = |query: &str| format!("/v1beta/models/m:generateContent{query}");
+    let asked = |query: &str| read(ModelApi::Content, &path(query), b"{}").is_ok();
+    assert!(asked("") && asked("?alt=sse") && asked("?alt=json"));
+    assert!(!asked("?fields=candidates") && !asked("?alt=sse&$fields=x") && !asked("?alt=proto"));
+}
+
+#[test]
+fn names_that_hide_something_are_refused() {
+    let long = format!(r#"{{"model":"{}"}}"#, "m".repeat(257));
+    let cases = [
+        (
+            r#"{"model":"a","max_tokens":1,"max_token\u017f":9}"#,
+            "two ways",
+        ),
+        (
+            r#"{"model":"a","tools":[{"name":"known","function":{"name":"other"}}]}"#,
+            "two names",
+        ),
+        (r#"{"model":"a\nb"}"#, "control characters"),
+        (&long, "256 bytes"),
+    ];
+    for (body, want) in cases {
+        let error = of(ModelApi::Chat, body).unwrap_err();
+        assert!(error.contains(want), "{body}: {error}");
+    }
+}
