@@ -2,12 +2,14 @@
 
 use std::sync::Mutex;
 
-use provost_core::agent::Adapter;
 use provost_core::agent::provider::BaseUrl;
+use provost_core::agent::{Adapter, Budget, SpendLimits};
 
 use super::counted::{BODY, gauge, model, post, post_with, read_body};
 use super::*;
 use crate::proxy::TokenMeter;
+use crate::proxy::gateway::budget::{Amount, Grant};
+use crate::proxy::gateway::spend_book::{SpendBook, SpendRow};
 
 const MESSAGES: &str = "/v1/messages";
 const REPLY: &str = r#"{"usage":{"input_tokens":7,"output_tokens":9}}"#;
@@ -272,5 +274,43 @@ fn nothing_is_learned_that_makes_a_reservation_smaller() {
         stage.ask(&post_with(&place, MESSAGES, "", &body(20_000)));
         let reply = stage.ask(&post_with(&place, MESSAGES, "", &body(40_000)));
         assert_eq!(status(&reply), "403", "{reply}");
+    }
+}
+
+/// A book in which nothing was spent.
+#[derive(Debug)]
+struct EmptyBook;
+
+impl SpendBook for EmptyBook {
+    fn reserve(
+        &self,
+        _: &str,
+        choose: &mut dyn FnMut(Grant) -> Option<Amount>,
+    ) -> std::io::Result<Option<SpendRow>> {
+        choose(Grant::default());
+        Ok(None)
+    }
+
+    fn settle(&self, _: &SpendRow, _: Amount, _: bool) {}
+}
+
+#[test]
+fn a_limit_of_all_agents_refuses_what_cannot_be_counted() {
+    let body = r#"{"model":"m","previous_response_id":"r"}"#;
+    let day = Budget {
+        tokens: Some(1_000_000),
+        micro_usd: None,
+    };
+    let limited = SpendLimits {
+        day,
+        ..SpendLimits::default()
+    };
+    for (limits, want) in [(SpendLimits::default(), "200"), (limited, "403")] {
+        let (place, _) = keeping();
+        let gauge = Arc::into_inner(meter(&place, |_| {})).unwrap();
+        let gauge = Arc::new(gauge.with_book(Arc::new(EmptyBook), limits));
+        let stage = stage(&place, &gauge);
+        let reply = stage.ask(&post_with(&place, "/v1/responses", "", body));
+        assert_eq!(status(&reply), want, "{reply}");
     }
 }
