@@ -108,6 +108,8 @@ pub(super) fn hook(bench: &mut Bench) -> Result {
 /// Operations on an unbound branch, in a repository with all git hooks and a bound checkout.
 pub(super) fn unbound_ref(bench: &mut Bench) -> Result {
     let repository = bench.ground.repository()?.canonicalize()?;
+    // Bindings count only in a runtime root that a run of this user made.
+    bench.ground.run(&bench.programs.provost(), &repository)?;
     let mut install = bench.ground.command(&bench.programs.provost(), &repository);
     time(install.args(["hook", "install"]))?;
     let bindings = json!({ "bindings": [{

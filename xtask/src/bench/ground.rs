@@ -72,7 +72,8 @@ impl Ground {
         command
             .current_dir(repository)
             .env("PROVOST_KEYS", self.path().join("keys"))
-            .env("XDG_CACHE_HOME", self.path().join("cache"));
+            .env("XDG_CACHE_HOME", self.path().join("cache"))
+            .env("XDG_STATE_HOME", self.path().join("state"));
         command
     }
 
