@@ -15,7 +15,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::agent_registry;
-use crate::contract::document::{Document, Permissions};
+use crate::contract::document::{AcceptMode, AcceptanceTest, Document, Permissions};
 use crate::gate::command;
 use crate::gate::proof::{self, Proof};
 use crate::json;
@@ -83,6 +83,12 @@ pub enum Kind {
     Network,
     /// A weaker sandbox.
     Tier,
+    /// Tests that fail on the base may fail.
+    AcceptMode,
+    /// Work that was refused is judged by fewer or other commands.
+    Commands,
+    /// Work that was refused is judged by another reviewer.
+    Reviewer,
 }
 
 /// Whether a directory at the top holds more than half of the files of the repository.
@@ -137,6 +143,48 @@ pub fn widenings(
         );
         found.add(Kind::Tier, "/x_provost/tier", words);
     }
+    if extension.accept_mode.unwrap_or_default() != AcceptMode::default() {
+        found.accept_mode();
+    }
+    found.0
+}
+
+/// The points in which work that was refused under `before` is judged less strictly under `after`.
+///
+/// The reviewers are given by their commands. These points are asked about even if the user typed
+/// them: they replace the judge whose answer was no.
+pub fn laxer(
+    (before, reviewer): (&Document, Option<&[String]>),
+    (after, other): (&Document, Option<&[String]>),
+) -> Vec<Widening> {
+    let mut found = Found(Vec::new());
+    let mode = |document: &Document| {
+        let extension = document.x_provost.as_ref();
+        extension.and_then(|it| it.accept_mode).unwrap_or_default()
+    };
+    if mode(after) != mode(before) && mode(after) != AcceptMode::default() {
+        found.accept_mode();
+    }
+    let kept = |test: &&AcceptanceTest| {
+        let same = |other: &AcceptanceTest| (&other.cmd, other.must_pass) == (&test.cmd, true);
+        after.acceptance_tests.iter().any(same)
+    };
+    let must = before.acceptance_tests.iter().filter(|test| test.must_pass);
+    for test in must.filter(|test| !kept(test)) {
+        let words = format!("no longer has `{}`, which had to pass", plain(&test.cmd));
+        found.add(Kind::Commands, "/acceptance_tests", words);
+    }
+    if let Some(reviewer) = reviewer.filter(|reviewer| other != Some(*reviewer)) {
+        let words = match other {
+            Some(other) => format!(
+                "`{}` reviews the work instead of `{}`",
+                plain(&command::line(other)),
+                plain(&command::line(reviewer))
+            ),
+            None => format!("`{}` no longer reviews it", plain(&command::line(reviewer))),
+        };
+        found.add(Kind::Reviewer, "reviewer", words);
+    }
     found.0
 }
 
@@ -188,6 +236,11 @@ fn permits(permit: &Permissions, unasked: &Unasked, found: &mut Found) {
 struct Found(Vec<Widening>);
 
 impl Found {
+    fn accept_mode(&mut self) {
+        let words = "`no-regression` lets tests fail that fail twice on the base";
+        self.add(Kind::AcceptMode, "/x_provost/accept_mode", words);
+    }
+
     fn add(&mut self, kind: Kind, path: impl Into<String>, problem: impl Into<String>) {
         self.0.push(Widening {
             kind,

@@ -209,6 +209,8 @@ catalogue! {
     RunBusy = "RUN_BUSY" => NotNow,
     /// The run has ended already.
     RunOver = "RUN_OVER" => No,
+    /// The work of the run may not be judged again without its agent.
+    KeepWorkRefused = "KEEP_WORK_REFUSED" => No,
     /// The run has not ended yet.
     RunUnfinished = "RUN_UNFINISHED" => NotNow,
 

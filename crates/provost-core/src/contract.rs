@@ -33,8 +33,8 @@ use crate::tier::Tier;
 use crate::verdict::Verdict;
 use check::{Purpose, Rules};
 use document::{
-    Document, Extension, Filesystem, Network, OutputType, Permissions, RequiredOutput, Role,
-    RollbackStrategy, Shell,
+    AcceptMode, Document, Extension, Filesystem, Network, OutputType, Permissions, RequiredOutput,
+    Role, RollbackStrategy, Shell,
 };
 use limits::{Asked, Limits};
 use problem::Problems;
@@ -80,6 +80,8 @@ pub struct Contract {
     pub result: ResultRule,
     /// Whether fewer tests may run than before.
     pub may_lose_tests: bool,
+    /// What the acceptance commands have to show.
+    pub accept_mode: AcceptMode,
     /// The network endpoints that the agent may reach; acceptance commands reach none.
     pub net: Vec<Endpoint>,
     /// Whether sandboxes have their own loopback interface; a policy may still turn it off.
@@ -176,6 +178,7 @@ pub fn resolve(
             .permit
             .as_ref()
             .is_some_and(|permit| permit.fewer_tests),
+        accept_mode: extension.accept_mode.unwrap_or_default(),
         permit: permit(&extension.permit.unwrap_or_default(), &mut problems),
         tests: tests(&document, policy, trust, &mut problems),
         time_limit: Duration::from_secs(document.timeout_retry.timeout_sec),
@@ -317,6 +320,7 @@ fn unsupported(document: &Document, problems: &mut Problems) {
         net,
         loopback,
         author: _,
+        accept_mode: _,
         target: _,
         forbid: _,
         permit: _,

@@ -10,12 +10,15 @@
 //!   started.
 //! - A contract that needs approval waits for it before any step starts.
 //! - A refused attempt that is being fixed stays in the state with its refusal; see [`fix`].
+//! - A run of work that exists already starts no agent: no step and no gate about one is in its
+//!   ledger.
 
 pub mod cross_tests;
 pub mod effect;
 pub mod fact;
 pub mod fix;
 pub mod judge;
+pub mod keep_work;
 mod next;
 pub mod refs;
 pub mod spent;

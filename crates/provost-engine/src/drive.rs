@@ -12,6 +12,7 @@ use provost_core::json;
 use provost_core::lease::{Acquired, Holder, LeaseRequest, Owner};
 use provost_core::object::sha256;
 use provost_core::path::RepoPath;
+use provost_core::record::Head;
 use provost_core::run::effect::Effect;
 use provost_core::run::fact::{ContractSource, Fact, Judgement, Names, Opened, Violation};
 use provost_core::run::{Next, State, Step};
@@ -65,15 +66,20 @@ pub fn keep_source(
     Ok(())
 }
 
-/// Begins a run: a ref for the base, the contract in the bundle, the first record in the ledger.
+/// Begins a run: refs for the base and for work that exists already, the contract in the bundle,
+/// the first record in the ledger.
 pub fn open(ports: &mut Ports<'_>, names: &Names, opened: Opened) -> Result<(), PortError> {
     secrets::refuse_secret(ports.host, &opened)?;
     ports.bundle.put(CONTRACT, &contract_file(&opened)?)?;
     ports.host.keep_base(&names.run_id, &opened.base_commit)?;
     let fact = Fact::Opened(Box::new(opened));
-    ports
-        .ledger
-        .append(fact.event(names, 1, ports.clock.timestamp()))
+    let event = fact.event(names, 1, ports.clock.timestamp());
+    let first = Head::genesis().append(event.clone());
+    let state = State::fold(&[first]).map_err(|error| PortError::of(Code::Bug, error))?;
+    if let Some((tree, keep)) = state.existing_tree() {
+        ports.host.keep_tree(tree, &keep)?;
+    }
+    ports.ledger.append(event)
 }
 
 /// `contract.json`, as the ledger has the contract.

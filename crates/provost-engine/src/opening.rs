@@ -6,6 +6,7 @@
 //! - A refusal here opens no run, and says what to do.
 
 pub(crate) mod agent;
+mod keep_work;
 mod preflight;
 mod retry;
 
@@ -14,6 +15,7 @@ pub use agent::{OwnLogins, is_granted, reading_agent};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+pub use keep_work::{KeepWorkRequest, Wider, keep_work};
 pub use preflight::{Preflight, foresee};
 pub use retry::{RetryRequest, again};
 
@@ -30,7 +32,7 @@ use provost_core::net::endpoint::Endpoint;
 use provost_core::object::{ObjectFormat, Oid};
 use provost_core::path::RepoPath;
 use provost_core::policy::Policy;
-use provost_core::run::fact::{Opened, WorkspaceChoice};
+use provost_core::run::fact::{ExistingWork, Opened, WorkspaceChoice};
 use provost_core::run::refs;
 use provost_core::scope;
 
@@ -73,6 +75,8 @@ pub struct Request {
     /// Whether the user typed its commands.
     pub typed: bool,
     pub agent: RequestedAgent,
+    /// Work that is judged without an agent.
+    pub work: Option<ExistingWork>,
     /// The reviewer, instead of the one in the policy.
     pub review: Option<RequestedAgent>,
     /// The secrets that the proxy adds, by name.
@@ -120,7 +124,10 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         found: &request.logins,
     };
     let tools = &document.mcp_tool_set;
-    let resolved = agent::resolve(&request.agent, (&policy, own), answer, tools)?;
+    let resolved = match &request.work {
+        Some(_) => agent::ResolvedAgent::none(),
+        None => agent::resolve(&request.agent, (&policy, own), answer, tools)?,
+    };
     let review = request
         .review
         .or(policy.review.clone().map(RequestedAgent::Named));
@@ -156,6 +163,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         least_tier: policy.least_tier,
         widenings,
         parent: None,
+        work: request.work,
         part: None,
         owner: request.owner,
         format: BundleFormat::NEWEST,

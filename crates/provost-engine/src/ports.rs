@@ -107,6 +107,9 @@ pub trait Host {
     /// Keeps the base commit of a run by a ref of Provost, before any record names it.
     fn keep_base(&mut self, run_id: &str, base: &Oid) -> Result<(), PortError>;
 
+    /// Keeps the tree of work that exists already, before any record names it.
+    fn keep_tree(&mut self, tree: &Oid, keep: &effect::Keep) -> Result<(), PortError>;
+
     /// Takes hold of the prepared layers of a tree, and builds those that are missing.
     fn prepare(
         &mut self,

@@ -29,6 +29,7 @@ fn request(typed: Typed, agent: RequestedAgent) -> Request {
         contract: typed.document("run-1", 1),
         typed: true,
         agent,
+        work: None,
         review: None,
         credentials: Vec::new(),
         logins: FoundLogins::default(),

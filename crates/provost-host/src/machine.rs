@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use provost_core::agent::launch::Answer;
 use provost_core::bundle::layout::MOST_CHANGED;
+use provost_core::change::FindingKind;
 use provost_core::code::Code;
 use provost_core::json;
 use provost_core::net::credential::Credential;
@@ -48,7 +49,7 @@ use provost_core::secret::Known;
 use provost_engine::ports::{Control, Host, PortError, Watch};
 use provost_fs::atomic::{self, Durability};
 
-use crate::capture::{self, Limits, Mode};
+use crate::capture::{self, Captured, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
 use crate::login::{self, Learned};
 use crate::sandbox::{self, LauncherProgram, ProcessIdentity, Stdin};
@@ -175,6 +176,15 @@ fn git(error: crate::git::GitError) -> PortError {
     PortError::of(Code::GitFailed, error)
 }
 
+/// The limits of the work of one run.
+fn of_run() -> Limits {
+    Limits {
+        changes: MOST_CHANGES,
+        changed_bytes: MOST_CHANGED,
+        ..Limits::default()
+    }
+}
+
 fn uncaptured(error: capture::CaptureError) -> PortError {
     let code = match error {
         capture::CaptureError::TooManyChanges { .. } | capture::CaptureError::TooMuch { .. } => {
@@ -225,6 +235,10 @@ fn read_birth(directory: &Path) -> io::Result<Option<ProcessIdentity>> {
 impl Host for Machine {
     fn keep_base(&mut self, run_id: &str, base: &Oid) -> Result<(), PortError> {
         self.point(&Kind::Base.of_run(run_id), base)
+    }
+
+    fn keep_tree(&mut self, tree: &Oid, keep: &Keep) -> Result<(), PortError> {
+        self.keep(tree, keep).map(|_| ())
     }
 
     fn prepare(
@@ -298,18 +312,10 @@ impl Host for Machine {
 
     fn capture(&mut self, order: &effect::Capture) -> Result<Capture, PortError> {
         self.learn();
-        let directory = self.places.attempt(order.attempt);
-        Self::reap(&directory)?;
-        let source = workspace::left_in(&directory)
-            .ok_or_else(|| PortError::new(Code::HostFailed, "the workspace is gone"))?;
-        let limits = Limits {
-            changes: MOST_CHANGES,
-            changed_bytes: MOST_CHANGED,
-            ..Limits::default()
+        let mut captured = match &order.existing {
+            None => self.capture_workspace(order)?,
+            Some(existing) => self.capture_existing(existing, order)?,
         };
-        let (repo, base) = (&self.repo, &order.base);
-        let mut captured =
-            capture::capture(repo, base, &source, &limits, Mode::Record).map_err(uncaptured)?;
         self.keep(&captured.tree, &order.keep)?;
         let withheld = self.find_secrets(&mut captured, &order.base)?;
         let crossed = self.cross(&captured, order)?;
@@ -401,6 +407,31 @@ impl Host for Machine {
 }
 
 impl Machine {
+    /// Captures the files that the agent left.
+    fn capture_workspace(&self, order: &effect::Capture) -> Result<Captured, PortError> {
+        let directory = self.places.attempt(order.attempt);
+        Self::reap(&directory)?;
+        let source = workspace::left_in(&directory)
+            .ok_or_else(|| PortError::new(Code::HostFailed, "the workspace is gone"))?;
+        let (repo, base) = (&self.repo, &order.base);
+        capture::capture(repo, base, &source, &of_run(), Mode::Record).map_err(uncaptured)
+    }
+
+    /// Captures a checkout of a tree that exists already, so that it gets the same checks.
+    fn capture_existing(
+        &self,
+        existing: &effect::ExistingTree,
+        order: &effect::Capture,
+    ) -> Result<Captured, PortError> {
+        let mut captured = self.captured_tree(&order.base, &existing.tree, &of_run())?;
+        // What the tree could not hold when an agent left it still counts. Secrets are found anew.
+        let lost = existing.findings.iter();
+        let lost = lost.filter(|finding| finding.kind != FindingKind::Secret);
+        captured.findings.extend(lost.cloned());
+        captured.findings.dedup();
+        Ok(captured)
+    }
+
     /// Keeps work that exists only on disk.
     fn salvage(&self, order: &effect::Salvage, directory: &Path) -> Result<Cleaned, PortError> {
         let kept_by = order.keep.name.clone();

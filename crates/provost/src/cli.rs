@@ -87,6 +87,8 @@ enum Command {
     Demo(demo::Demo),
     /// Run an agent under contract and judge the result.
     Run(Box<run::Run>),
+    /// Judge a branch or commit that any agent or person made; no agent is started.
+    Judge(Box<run::judge::Judge>),
     /// Have an agent write a contract for a request; nothing is run.
     Plan(plan::Plan),
     /// Have an agent split a contract into smaller ones; nothing is run.
@@ -120,8 +122,8 @@ enum Command {
     Resume(resume::Resume),
     /// Cancel a run, whichever process drives it.
     Cancel(cancel::Ended),
-    /// Retry a run that is over, with the same contract, agent and reviewer.
-    Retry(retry::Retry),
+    /// Retry a run that is over, or judge its work again.
+    Retry(Box<retry::Retry>),
     /// Approve a run that asks for more than the policy permits by itself.
     Approve(approve::Approve),
     /// Reject a run that asks for more than it should get.
@@ -237,6 +239,7 @@ fn run() -> Exit {
 fn dispatch(command: Command, reader: Reader) -> Outcome {
     match command {
         Command::Run(run) => run::run(&run, reader),
+        Command::Judge(judge) => run::judge::run(*judge, reader),
         Command::Init(init) => init::run(&init),
         Command::Doctor(doctor) => Ok(doctor::run(&doctor)),
         Command::Prepare(prepare) => prepare::run(&prepare, reader),

@@ -207,3 +207,75 @@ fn an_approval_is_over_at_its_time_and_when_the_time_is_invalid() {
     assert!(second.is_over(1000));
     assert!(until("soon").is_over(0));
 }
+
+#[test]
+fn judging_refused_work_less_strictly_is_asked_about() {
+    let first = |mode: Value, commands: Value| {
+        let mut value = serde_json::to_value(document(&["app"], &json!({}))).unwrap();
+        value["x_provost"] = mode;
+        value["acceptance_tests"] = commands;
+        contract::from_value(&value).unwrap()
+    };
+    let test = |cmd: &str, must: bool| json!({ "name": "one", "cmd": cmd, "must_pass": must });
+    let strict = json!({});
+    let lax = json!({ "accept_mode": "no-regression" });
+    let both = json!([test("pytest -q", true), test("npm test", true)]);
+    let words = |text: &str| vec![text.to_owned()];
+    let (a, b) = (words("review"), words("other"));
+    let cases = [
+        ("the same", &strict, &both, Some(&a), Vec::new()),
+        (
+            "a command more",
+            &strict,
+            &json!([
+                test("npm test", true),
+                test("go test", true),
+                test("pytest -q", true)
+            ]),
+            Some(&a),
+            Vec::new(),
+        ),
+        (
+            "a command less",
+            &strict,
+            &json!([test("npm test", true)]),
+            Some(&a),
+            vec![Kind::Commands],
+        ),
+        (
+            "need not pass",
+            &strict,
+            &json!([test("pytest -q", false), test("npm test", true)]),
+            Some(&a),
+            vec![Kind::Commands],
+        ),
+        (
+            "another reviewer",
+            &strict,
+            &both,
+            Some(&b),
+            vec![Kind::Reviewer],
+        ),
+        ("no reviewer", &strict, &both, None, vec![Kind::Reviewer]),
+        (
+            "another mode",
+            &lax,
+            &both,
+            Some(&a),
+            vec![Kind::AcceptMode],
+        ),
+    ];
+    let before = first(strict.clone(), both.clone());
+    for (name, mode, commands, reviewer, want) in cases {
+        let after = first(mode.clone(), commands.clone());
+        let reviewer = reviewer.map(Vec::as_slice);
+        let found = laxer((&before, Some(a.as_slice())), (&after, reviewer));
+        let kinds: Vec<Kind> = found.iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, want, "{name}");
+    }
+    let lax_before = first(lax, both.clone());
+    let same = laxer((&lax_before, None), (&lax_before, Some(a.as_slice())));
+    assert_eq!(same, [], "the mode is the same, and a reviewer is new");
+    let stricter = first(strict, both);
+    assert_eq!(laxer((&lax_before, None), (&stricter, None)), []);
+}

@@ -3,6 +3,8 @@
 //! Field names and closed shapes are those of the format; the module above defines their meaning.
 //! Unknown fields are refused, so that no author relies on a limit that Provost does not know.
 
+use std::str::FromStr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -300,9 +302,42 @@ pub struct Extension {
     /// Who wrote the contract.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
+    /// What the acceptance commands have to show; left out, that they pass.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub accept_mode: Option<AcceptMode>,
     /// Limits beside the time limit.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub limits: Option<Asked>,
+}
+
+/// What the acceptance commands have to show.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AcceptMode {
+    /// That all of them pass.
+    #[default]
+    Pass,
+    /// That no test fails which does not fail twice on the base, and that none is missing.
+    NoRegression,
+}
+
+impl AcceptMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::NoRegression => "no-regression",
+        }
+    }
+}
+
+impl FromStr for AcceptMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::Pass, Self::NoRegression];
+        let found = all.into_iter().find(|mode| mode.name() == text);
+        found.ok_or_else(|| "is neither `pass` nor `no-regression`".to_owned())
+    }
 }
 
 /// Paths where a kind of change is permitted that is refused otherwise.

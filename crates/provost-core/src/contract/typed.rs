@@ -1,9 +1,9 @@
 //! Makes the contract that a user types on the command line.
 
 use super::document::{
-    AcceptanceTest, Agent, Artifact, Document, Extension, Filesystem, Inputs, LogPaths, LogRefs,
-    Network, OutputType, Permissions, RequiredOutput, Role, Rollback, RollbackStrategy, Shell,
-    TaskType, TimeoutRetry, ToolPermissions,
+    AcceptMode, AcceptanceTest, Agent, Artifact, Document, Extension, Filesystem, Inputs, LogPaths,
+    LogRefs, Network, OutputType, Permissions, RequiredOutput, Role, Rollback, RollbackStrategy,
+    Shell, TaskType, TimeoutRetry, ToolPermissions,
 };
 use super::limits::Asked;
 use super::{RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
@@ -38,6 +38,8 @@ pub struct Typed {
     pub net: Vec<Endpoint>,
     /// Kinds of change that are refused otherwise.
     pub permit: Permissions,
+    /// What the acceptance commands have to show, instead of that they pass.
+    pub accept_mode: Option<AcceptMode>,
 }
 
 impl Typed {
@@ -109,6 +111,7 @@ impl Typed {
                 permit: (self.permit != Permissions::default()).then_some(self.permit),
                 target: self.target,
                 author: Some("person".to_owned()),
+                accept_mode: self.accept_mode,
                 limits: (!self.limits.is_empty()).then_some(self.limits),
             }),
         }

@@ -17,6 +17,7 @@ use super::fact::{Side, TestRun, WorkspaceChoice};
 use super::fix::Evidence;
 use crate::agent::Adapted;
 use crate::agent::launch::Answer;
+use crate::change::Finding;
 use crate::contract::Test;
 use crate::contract::document::Document;
 use crate::contract::limits::Limits;
@@ -298,6 +299,16 @@ pub struct Capture {
     /// How the two trees for cross-tests are kept: with the base's tests, and with the changed
     /// ones.
     pub crossed: [Keep; 2],
+    /// The tree to take instead of a workspace, if the work exists already.
+    pub existing: Option<ExistingTree>,
+}
+
+/// The tree of work that exists already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExistingTree {
+    pub tree: Oid,
+    /// What it could not represent when it was captured.
+    pub findings: Vec<Finding>,
 }
 
 /// A round of the acceptance commands on exactly one tree.

@@ -11,6 +11,7 @@ mod review;
 mod tested;
 mod violation;
 mod withheld;
+mod work;
 
 pub use agent_run::{AgentRun, ResultFile};
 pub use cancel::Cancel;
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use tested::{Probe, Probed, SandboxTest};
 pub use violation::{Program, RefusedRequest, Stopped, Violation};
 pub use withheld::Withheld;
+pub use work::{EarlierVerdict, ExistingWork, Revision};
 
 use super::{Gate, Step};
 use crate::agent::Adapted;
@@ -218,6 +220,10 @@ pub struct Opened {
     /// The run that this one retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+    /// The work that this run judges without an agent, if it exists already. `agent` then made it,
+    /// or is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<ExistingWork>,
     /// The chain that this run is a part of, if the chain divides one contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,

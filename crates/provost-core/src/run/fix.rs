@@ -84,8 +84,11 @@ impl State {
         whole && run.altered.is_empty() && refused.peek().is_some() && refused.all(failed)
     }
 
-    /// The most fix attempts.
+    /// The most fix attempts; none without an agent.
     pub(super) fn most_fixes(&self) -> usize {
+        if self.opened.work.is_some() {
+            return 0;
+        }
         self.opened.contract.timeout_retry.max_retries as usize
     }
 

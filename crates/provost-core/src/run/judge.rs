@@ -39,10 +39,12 @@ use crate::verdict::Verdict;
 use crate::wording::counted;
 
 impl Opened {
-    /// Every secret that the proxy adds in this run, for the agent or for the reviewer.
+    /// Every secret that the proxy adds in this run, for the agent if one starts, or for the
+    /// reviewer.
     pub fn brokered(&self) -> Vec<&Credential> {
         let review = self.review.iter().flat_map(|review| &review.credentials);
-        self.credentials.iter().chain(review).collect()
+        let agent = self.credentials.iter().filter(|_| self.work.is_none());
+        agent.chain(review).collect()
     }
 
     /// What the rules say about the contract, in this repository and with this agent.
@@ -195,12 +197,21 @@ impl State {
         let Some(captured) = &self.captured else {
             return Verdict::deny(Code::DiffRefused, "nothing was captured");
         };
+        let work = self.opened.work.as_ref();
+        if work.is_some_and(|work| work.tree != captured.tree) {
+            let reason = "another tree was captured than is to be judged";
+            return Verdict::deny(Code::TreeChanged, reason);
+        }
         let verdict = self.judge_changes(contract, &captured.changes, &captured.findings);
         if contract.audit {
             return audited(verdict, &captured.changes);
         }
         if verdict.allow && captured.changes.is_empty() {
-            return Verdict::deny(Code::EmptyDiff, "the agent changed nothing that could land");
+            let reason = match work {
+                None => "the agent changed nothing that could land",
+                Some(_) => "the work has the same files as its base",
+            };
+            return Verdict::deny(Code::EmptyDiff, reason);
         }
         verdict
     }

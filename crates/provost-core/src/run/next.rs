@@ -108,27 +108,28 @@ impl State {
     fn advance(&self) -> Next {
         let judged = |gate| self.gates.contains_key(&gate);
         let ran = |side| self.tests.contains_key(&side);
+        let has_agent = self.opened.work.is_none();
         if !judged(Gate::Policy) {
             self.consent().unwrap_or(Next::Judge(Gate::Policy))
         } else if self.fence.is_none() {
             Next::Do(Step::Lease)
         } else if self.published.is_some() || (self.audits() && judged(Gate::Tree)) {
             self.wind_up(Verdict::allow("every gate passed"))
-        } else if self.layers.is_none() && !self.opened.prepare.is_empty() {
+        } else if has_agent && self.layers.is_none() && !self.opened.prepare.is_empty() {
             Next::Do(Step::Prepare)
-        } else if self.site != Site::Workspace {
+        } else if has_agent && self.site != Site::Workspace {
             Next::Do(Step::Workspace)
-        } else if self.tested.is_none() {
+        } else if has_agent && self.tested.is_none() {
             Next::Do(Step::Selftest)
-        } else if !judged(Gate::Sandbox) {
+        } else if has_agent && !judged(Gate::Sandbox) {
             Next::Judge(Gate::Sandbox)
-        } else if self.agent.is_none() {
+        } else if has_agent && self.agent.is_none() {
             Next::Do(Step::Agent)
         } else if self.captured.is_none() {
             Next::Do(Step::Capture)
-        } else if !judged(Gate::Agent) {
+        } else if has_agent && !judged(Gate::Agent) {
             Next::Judge(Gate::Agent)
-        } else if !judged(Gate::Output) {
+        } else if has_agent && !judged(Gate::Output) {
             Next::Judge(Gate::Output)
         } else if !judged(Gate::Diff) {
             Next::Judge(Gate::Diff)

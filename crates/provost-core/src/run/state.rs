@@ -249,7 +249,13 @@ impl State {
             return Err(Misplaced);
         }
         self.pending = Some(step);
-        if step == Step::Workspace && self.site == Site::Empty {
+        // Without an agent, the judges are the first that need a directory.
+        let makes = match step {
+            Step::Workspace => true,
+            Step::Lease | Step::Clean => false,
+            _ => self.opened.work.is_some(),
+        };
+        if makes && self.site == Site::Empty {
             self.site = Site::Begun;
         }
         Ok(())

@@ -1,6 +1,7 @@
 mod consent;
 mod effect;
 mod fix;
+mod keep_work;
 mod lost;
 mod model;
 mod program;
@@ -99,6 +100,7 @@ fn opened() -> Fact {
         least_tier: Tier::default(),
         widenings: Vec::new(),
         parent: None,
+        work: None,
         part: None,
         owner: owner(),
         format: crate::bundle::layout::BundleFormat::NEWEST,

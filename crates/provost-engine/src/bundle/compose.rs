@@ -97,7 +97,7 @@ impl<'a> Composer<'a> {
         let absent = |name: &&str| !self.files.contains_key(*name) && !later.contains(name);
         let expected = REQUIRED
             .into_iter()
-            .chain(expected_of(self.state.opened.format));
+            .chain(expected_of(Some(&self.state.opened)));
         let withheld = |captured: &Capture| captured.withheld.names;
         let expected = expected.chain(
             self.state
@@ -376,6 +376,7 @@ impl<'a> Composer<'a> {
                 commands: count(state.opened.contract.acceptance_tests.len()),
                 passed: count(passed),
             },
+            work: state.opened.work.clone(),
             finished_at: time(&state.latest)?,
         };
         Ok(predicate.state())

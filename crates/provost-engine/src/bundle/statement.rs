@@ -9,6 +9,7 @@ use super::after::{Candidate, Replay};
 use provost_core::bundle::report::{Sha256, TestStatus, Time};
 use provost_core::code::Code;
 use provost_core::object::{ObjectFormat, Oid};
+use provost_core::run::fact::ExistingWork;
 
 pub use provost_evidence::statement::{
     CommitDigest, LedgerHead, PredicateType, Statement, StatementKind, Subject, TreeDigest, Vouched,
@@ -48,6 +49,10 @@ pub struct RunPredicate {
     #[serde(default, alias = "box", skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxFacts>,
     pub acceptance: Acceptance,
+    /// The work that the run judged without an agent, with every earlier refusal of it; absent if
+    /// an agent made it in this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<ExistingWork>,
     /// When the run was sealed.
     pub finished_at: Time,
 }
@@ -245,6 +250,7 @@ mod tests {
                 commands: 1,
                 passed: 1,
             },
+            work: None,
             finished_at: "2026-01-01T00:00:00Z".try_into().unwrap(),
         }
     }

@@ -121,6 +121,11 @@ pub fn reading_agent(
 }
 
 impl ResolvedAgent {
+    /// No agent, for work that exists already.
+    pub(super) fn none() -> Self {
+        Self::command(Vec::new())
+    }
+
     fn command(argv: Vec<String>) -> Self {
         Self {
             argv,

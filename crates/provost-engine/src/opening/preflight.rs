@@ -67,6 +67,7 @@ fn begin(
         contract: document.clone(),
         typed: false,
         agent,
+        work: None,
         review: None,
         credentials: Vec::new(),
         // Which login the user has decides nothing about the contract.

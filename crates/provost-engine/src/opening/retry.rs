@@ -2,7 +2,7 @@
 
 use provost_core::bundle::layout::BundleFormat;
 use provost_core::code::Code;
-use provost_core::contract;
+use provost_core::contract::{self, document::Document};
 use provost_core::lease::Owner;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::run::State;
@@ -28,10 +28,30 @@ pub struct RetryRequest {
 pub fn again(
     origin: &dyn Origin,
     before: &State,
+    request: RetryRequest,
+) -> Result<Opened, PortError> {
+    let opened = &before.opened;
+    if opened.agent.is_empty() {
+        let run = &before.names.run_id;
+        let reason = format!("{run} judged a revision, and has no agent that could start again");
+        let hint = format!("provost retry {run} --keep-work judges the revision again");
+        return Err(PortError::new(Code::UsageError, reason).hint(hint));
+    }
+    let again = of_document(origin, before, opened.contract.clone(), request)?;
+    Ok(Opened {
+        work: None,
+        ..again
+    })
+}
+
+/// The same with the contract `document`.
+pub(super) fn of_document(
+    origin: &dyn Origin,
+    before: &State,
+    mut document: Document,
     again: RetryRequest,
 ) -> Result<Opened, PortError> {
     let opened = &before.opened;
-    let mut document = opened.contract.clone();
     let same = opened.base_commit.to_string();
     let base_commit = base(origin, again.base.as_deref().unwrap_or(&same))?;
     let named = origin.resolve(&document.rollback.baseline_ref);

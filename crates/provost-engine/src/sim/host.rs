@@ -25,6 +25,9 @@ use crate::ports::{Control, Host, PortError, Progress, Watch};
 /// The file of the bundle that every stream goes to; no simulated program prints anything.
 pub(super) const LOG: &str = "ci/log";
 
+/// The files that simulated agents change.
+const FILES: [&str; 4] = ["app/a", "app/b", "app/tested", "other/x"];
+
 /// What the simulated agent does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
@@ -155,6 +158,13 @@ impl Host for SimHost {
         })
     }
 
+    fn keep_tree(&mut self, _: &Oid, keep: &effect::Keep) -> Result<(), PortError> {
+        let Self { power, refs, .. } = self;
+        power.call(|| {
+            refs.insert(keep.name.clone());
+        })
+    }
+
     fn prepare(
         &mut self,
         order: &effect::Prepare,
@@ -268,7 +278,10 @@ impl Host for SimHost {
             ..
         } = self;
         power.call(|| {
-            let changed = workspaces.get(&order.attempt).copied().flatten();
+            let changed = match &order.existing {
+                None => workspaces.get(&order.attempt).copied().flatten(),
+                Some(existing) => FILES.into_iter().find(|path| oid(path) == existing.tree),
+            };
             let change = changed.map(|path| Change {
                 path: RawPath::new(path),
                 before: None,
@@ -296,7 +309,10 @@ impl Host for SimHost {
                 tree: oid(changed.unwrap_or("base tree")),
                 kept_by,
                 changes: change.into_iter().collect(),
-                findings: Vec::new(),
+                findings: order
+                    .existing
+                    .as_ref()
+                    .map_or_else(Vec::new, |it| it.findings.clone()),
                 ignored: Ignored::default(),
                 withheld: Withheld::default(),
                 crossed,

@@ -115,6 +115,7 @@ fn opened(draft: &Draft) -> Fact {
         least_tier: Tier::default(),
         widenings: Vec::new(),
         parent: None,
+        work: None,
         part: None,
         owner: Owner {
             host: word(),

@@ -196,6 +196,7 @@ fn opening(contract: Document) -> Opened {
         least_tier: Tier::default(),
         widenings: Vec::new(),
         parent: None,
+        work: None,
         part: None,
         owner: process(1),
         format: provost_core::bundle::layout::BundleFormat::NEWEST,

@@ -124,6 +124,22 @@ impl Repository {
         }
     }
 
+    /// The commit that both sides come from; `None` if they have nothing in common.
+    pub fn merge_base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
+        let arguments = ["merge-base", one.as_str(), other.as_str()];
+        let output = self.git.call(&self.at_side(), &arguments, Vec::new())?;
+        let failure = || failed("merge-base".to_owned(), &output);
+        match output.status.code() {
+            Some(0) => {
+                let text = String::from_utf8_lossy(&output.stdout);
+                let line = text.lines().next().unwrap_or_default();
+                Oid::try_from(line).map(Some).map_err(|_| failure())
+            }
+            Some(1) => Ok(None),
+            _ => Err(failure()),
+        }
+    }
+
     /// Whether `new` is `old` or a descendant of it.
     pub fn follows(&self, new: &Oid, old: &Oid) -> Result<bool, GitError> {
         let arguments = ["merge-base", "--is-ancestor", old.as_str(), new.as_str()];

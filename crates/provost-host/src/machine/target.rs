@@ -11,7 +11,7 @@ use provost_engine::ports::{PortError, Watch};
 use super::accept::TESTS;
 use super::read_only_agent::LOOK;
 use super::{Machine, git, uncaptured};
-use crate::capture::{self, Limits, Mode};
+use crate::capture::{self, Captured, Limits, Mode};
 use crate::git::land::{LandError, checkout_fast_forward};
 use crate::git::{Checkout, Expected, GitError, Merged};
 use crate::workspace;
@@ -59,29 +59,7 @@ impl Target for Machine {
     /// an agent's work.
     fn changes(&mut self, target: &Oid, tree: &Oid) -> Result<Changed, PortError> {
         let base = self.repo.commit_tree(target).map_err(git)?;
-        let directory = self.places.run.join(MERGE);
-        self.remove(&directory)?;
-        std::fs::create_dir_all(&self.places.run)
-            .map_err(super::host("make the cache directory"))?;
-        let made = workspace::create(&self.repo, tree, &directory, None)
-            .map_err(|error| PortError::of(Code::HostFailed, error))?;
-        let limits = Limits::default();
-        let source = made.source();
-        let mut captured = capture::capture(&self.repo, &base, &source, &limits, Mode::Record)
-            .map_err(uncaptured)?;
-        // A tree of an old repository may have another id than its own files make.
-        let same = captured.tree == *tree
-            || self
-                .repo
-                .differences(tree, &captured.tree)
-                .map_err(git)?
-                .is_empty();
-        if !same {
-            return Err(PortError::new(
-                Code::Bug,
-                "the merged tree does not survive a checkout",
-            ));
-        }
+        let mut captured = self.captured_tree(&base, tree, &Limits::default())?;
         self.find_secrets(&mut captured, &base)?;
         Ok(Changed {
             changes: captured.changes,
@@ -129,6 +107,42 @@ impl Target for Machine {
             // Gone already, or it has later commits.
             Some(_) | None => Ok(()),
         }
+    }
+}
+
+impl Machine {
+    /// Captures a checkout of `tree`, compared with the tree `base`.
+    pub(super) fn captured_tree(
+        &self,
+        base: &Oid,
+        tree: &Oid,
+        limits: &Limits,
+    ) -> Result<Captured, PortError> {
+        let directory = self.places.run.join(MERGE);
+        self.remove(&directory)?;
+        std::fs::create_dir_all(&self.places.run)
+            .map_err(super::host("make the cache directory"))?;
+        let made = workspace::create(&self.repo, tree, &directory, None)
+            .map_err(|error| PortError::of(Code::HostFailed, error))?;
+        let source = made.source();
+        let mut captured = capture::capture(&self.repo, base, &source, limits, Mode::Record)
+            .map_err(uncaptured)?;
+        if captured.tree != *tree {
+            let differing = self.repo.differences(tree, &captured.tree).map_err(git)?;
+            if let Some(first) = differing.first() {
+                let reason = format!(
+                    "`{}` of the tree {} is lost in a checkout: the base ignores it, or it is a \
+                     submodule",
+                    first.path,
+                    tree.short()
+                );
+                return Err(PortError::new(Code::DiffRefused, reason));
+            }
+            // A tree of an old repository may have another id than its own files make.
+            captured.tree = tree.clone();
+        }
+        self.remove(&directory)?;
+        Ok(captured)
     }
 }
 

@@ -159,6 +159,7 @@ fn new(new: &New) -> Outcome {
     let now = clock::now_millis();
     let run_id = ids::run_id(now)?;
     let typed = Typed {
+        accept_mode: None,
         objective: new.objective.clone(),
         allow: new.allow.clone(),
         forbid: new.forbid.clone(),

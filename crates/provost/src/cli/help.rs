@@ -12,8 +12,8 @@ type Group = (&'static str, &'static [&'static str]);
 const DAILY: Group = (
     "Every day",
     &[
-        "init", "doctor", "demo", "run", "status", "show", "why", "diff", "log", "land", "retry",
-        "approve", "reject", "cancel", "verify", "hook", "change", "agent",
+        "init", "doctor", "demo", "run", "judge", "status", "show", "why", "diff", "log", "land",
+        "retry", "approve", "reject", "cancel", "verify", "hook", "change", "agent",
     ],
 );
 

@@ -1,11 +1,13 @@
 //! `provost retry`: retries a run that is over.
 
+mod wider;
+
 use clap::Args;
 use provost_core::bundle::key::PublicKey;
 use provost_core::code::Code;
 use provost_core::run::fact::Names;
 use provost_engine::bundle::verify;
-use provost_engine::opening::{RetryRequest, again};
+use provost_engine::opening::{RetryRequest, Wider, again};
 use provost_engine::query::{self, Stage};
 use provost_host::bundle::Directory;
 use provost_host::origin::GitOrigin;
@@ -22,22 +24,34 @@ use crate::session;
 use crate::show::Reader;
 use crate::user_consent;
 
-/// Retry a run that is over, with the same contract, agent and reviewer.
+/// Retry a run that is over, or judge its work again.
 #[derive(Args)]
 #[command(after_help = "\
-This is a new run that names the old one. It starts from the same commit, or from the revision of
---base, and under the policy there. What needed an approval needs one again.
+This is a new run that names the old one, with the same contract, agent and reviewer. It starts from
+the same commit, or from the revision of --base, and under the policy there. What needed an approval
+needs one again.
+
+With --keep-work no agent is started: the work that the run captured is judged again, by the same
+gates under a wider contract, after a refusal by the diff, review or acceptance gate.
 
 Examples:
   provost retry last
-  provost retry RUN --base main")]
+  provost retry RUN --base main
+  provost retry RUN --keep-work --allow='src/extra.py'")]
 pub(super) struct Retry {
     /// The run: its id, a part of it, or `last`.
     run: String,
 
     /// The revision to start from [default: the commit that the run started from].
-    #[arg(long, value_name = "REV")]
+    #[arg(long, value_name = "REV", conflicts_with = "keep_work")]
     base: Option<String>,
+
+    /// Judge the work that the run captured again, and start no agent.
+    #[arg(long)]
+    keep_work: bool,
+
+    #[command(flatten)]
+    wider: wider::WiderFlags,
 
     #[command(flatten)]
     again: super::net::Again,
@@ -69,7 +83,15 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
         owner: session::owner()?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let opened = again(&GitOrigin(&place.repo), &first, wanted)?;
+    let wider = retry.wider.wider();
+    let opened = if retry.keep_work {
+        wider::opened(&place, &first, wider, wanted)?
+    } else if wider == Wider::default() {
+        again(&GitOrigin(&place.repo), &first, wanted)?
+    } else {
+        let reason = "a wider contract is for work that is kept; without that, `provost run` it";
+        return Err(Failure::new(Code::UsageError, reason).hint("add --keep-work"));
+    };
     user_consent::to_send(&before, "retry", &opened.brokered(), &retry.again.send)?;
     user_consent::to_retry(&place, &opened)?;
     start::check(&opened, None)?;

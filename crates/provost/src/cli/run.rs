@@ -3,6 +3,7 @@
 mod detach;
 mod flags;
 mod flaws;
+pub(super) mod judge;
 mod notes;
 pub(in crate::cli) mod refused;
 pub(super) mod start;
@@ -12,10 +13,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use provost_core::code::Code;
-use provost_core::contract::{self, Problem, check, document::Document};
+use provost_core::contract::document::{AcceptMode, Document};
+use provost_core::contract::{self, Problem, check};
 use provost_core::json;
 use provost_core::path::RepoPath;
-use provost_core::run::fact::{Names, Opened, WorkspaceChoice};
+use provost_core::run::fact::{ExistingWork, Names, Opened, WorkspaceChoice};
 use provost_core::tier::Tier;
 use provost_engine::drive::Source;
 use provost_engine::opening::{self, Request};
@@ -61,7 +63,7 @@ pub(super) struct Run {
     #[arg(short, long, value_name = "CONTRACT", help_heading = CONTRACT, conflicts_with_all =
         ["objective", "allow", "accept", "forbid", "timeout", "target", "base", "permit_oracle",
          "memory", "processes", "disk", "no_progress", "net", "tier", "permit_governing",
-         "allow_binary", "permit_symlink", "permit_fewer_tests", "retries"])]
+         "allow_binary", "permit_symlink", "permit_fewer_tests", "retries", "accept_mode"])]
     file: Option<PathBuf>,
 
     /// A path that the agent may write, from the top of the repository, with everything below it.
@@ -90,6 +92,11 @@ pub(super) struct Run {
     #[arg(long, value_name = "TIME", help_heading = CONTRACT, default_value = "20m",
         value_parser = seconds)]
     timeout: u64,
+
+    /// What the acceptance commands have to show: that they `pass`, or `no-regression`: that no test
+    /// fails which does not fail twice on the base, and that none is missing [default: pass].
+    #[arg(long, value_name = "MODE", help_heading = CONTRACT)]
+    accept_mode: Option<AcceptMode>,
 
     /// How many more attempts may fix what the reviewer or an acceptance command refused; up to 10.
     #[arg(long, value_name = "NUMBER", help_heading = CONTRACT, default_value_t = 0)]
@@ -146,6 +153,10 @@ pub(super) struct Run {
     /// Permit that an acceptance command runs fewer tests than on the base, or none.
     #[arg(long, help_heading = PERMITS)]
     permit_fewer_tests: bool,
+
+    /// Work that is judged without an agent; only `provost judge` sets it.
+    #[arg(skip)]
+    work: Option<ExistingWork>,
 }
 
 const CONTRACT: &str = "Contract";
@@ -252,6 +263,7 @@ fn request(run: &Run, contract: Document) -> Result<Request, Failure> {
         contract,
         typed: run.file.is_none(),
         agent: flags::agent(run),
+        work: run.work.clone(),
         review: flags::review(run),
         credentials: run.net.credentials().to_vec(),
         logins: login::found(),

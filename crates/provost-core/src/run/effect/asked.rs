@@ -1,9 +1,9 @@
 //! Derives the inputs of a step from the state of the run.
 
 use super::{
-    Accept, Adaptation, AgentEffect, Base, Capture, Clean, CommitText, Effect, Extent, Fix, Keep,
-    Merge, NamedBy, NoEffect, Prepare, Publish, ReadOnlyRun, Review, Salvage, Selftest, Workspace,
-    WriteProtection,
+    Accept, Adaptation, AgentEffect, Base, Capture, Clean, CommitText, Effect, ExistingTree,
+    Extent, Fix, Keep, Merge, NamedBy, NoEffect, Prepare, Publish, ReadOnlyRun, Review, Salvage,
+    Selftest, Workspace, WriteProtection,
 };
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -51,6 +51,10 @@ impl State {
                 base: self.opened.base_tree.clone(),
                 keep: self.keep(Kind::Captured, "Capture"),
                 crossed: ["old-tests", "new-tests"].map(|which| self.keep_crossed(which)),
+                existing: self.opened.work.as_ref().map(|work| ExistingTree {
+                    tree: work.tree.clone(),
+                    findings: work.findings.clone(),
+                }),
             }),
             Step::Review => Effect::Review(Box::new(self.review_effect()?)),
             Step::BaseAcceptance => Effect::Accept(self.accept_base()?),
@@ -76,6 +80,12 @@ impl State {
             Step::Publish => Effect::Publish(self.publish()?),
             Step::Clean => Effect::Clean(self.clean_effect()),
         })
+    }
+
+    /// The tree of work that exists already, and how it is kept.
+    pub fn existing_tree(&self) -> Option<(&Oid, Keep)> {
+        let work = self.opened.work.as_ref()?;
+        Some((&work.tree, self.keep(Kind::Captured, "Capture")))
     }
 
     /// The round on `tree`, to run it again and show its output.

@@ -42,7 +42,8 @@ impl Composer<'_> {
             user_request: request(&state.opened.contract.inputs.spec),
             trace_id: state.names.trace_id.clone(),
             diagnostic: None,
-            runner: Some(Runner {
+            // No program ran that the work would have to be attributed to.
+            runner: state.opened.work.is_none().then(|| Runner {
                 name: Some(adapter.name().to_owned()),
                 mcp_only: Some(adapter.start() == Start::Server),
                 profile: None,

@@ -6,13 +6,14 @@ use super::read::{
     PATCH, REVIEW_REPORT, TASK_RESULT, TEST_REPORT, WORK_REPORT,
 };
 use provost_core::bundle::layout::{
-    BESIDE, BundleFormat, CHANGED_COPY, META, PATCH_COPY, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT,
-    TRACE, WORKED_IN, is_later,
+    BESIDE, CHANGED_COPY, META, PATCH_COPY, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT, TRACE,
+    WORKED_IN, is_later,
 };
 use provost_core::bundle::report::EvidenceStatus;
 use provost_core::json;
 use provost_core::lease::Owner;
 use provost_core::path::RepoPath;
+use provost_core::run::fact::Opened;
 
 /// Files of every sealed run, however it ended. A check of its own looks for the attestation.
 pub(in crate::bundle) const REQUIRED: [&str; 8] = [
@@ -27,9 +28,8 @@ pub(in crate::bundle) const REQUIRED: [&str; 8] = [
 ];
 
 /// The expected files with the same name in every format.
-const EXPECTED: [&str; 11] = [
+const EXPECTED: [&str; 10] = [
     META,
-    WORKED_IN,
     TASK_RESULT,
     WORK_REPORT,
     BASELINE,
@@ -41,9 +41,17 @@ const EXPECTED: [&str; 11] = [
     TRACE,
 ];
 
-/// Files that a run of `format` has unless its evidence report lists them as missing.
-pub(in crate::bundle) fn expected_of(format: BundleFormat) -> impl Iterator<Item = &'static str> {
-    EXPECTED.into_iter().chain([format.selftest()])
+/// Files that the run `opened` has unless its evidence report lists them as missing. A run without
+/// an agent has neither a workspace nor a self-test of the sandbox around one.
+pub(in crate::bundle) fn expected_of(
+    opened: Option<&Opened>,
+) -> impl Iterator<Item = &'static str> + use<> {
+    let format = opened.map(|opened| opened.format).unwrap_or_default();
+    let of_agent = [WORKED_IN, format.selftest()];
+    let has_agent = opened.is_none_or(|opened| opened.work.is_none());
+    EXPECTED
+        .into_iter()
+        .chain(of_agent.into_iter().filter(move |_| has_agent))
 }
 
 /// The largest lock of a driver, in bytes.
@@ -83,8 +91,7 @@ pub(super) fn expected(bundle: &Bundle<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let owned_up = |name: &str| report.missing.iter().any(|missing| missing == name);
-    let format = bundle.course.end().map(|state| state.opened.format);
-    expected_of(format.unwrap_or_default())
+    expected_of(bundle.course.end().map(|state| &state.opened))
         .filter(|name| bundle.file(name).is_none() && !owned_up(name) && !is_named(bundle, name))
         .map(|name| {
             Finding::incomplete(name, "is missing, and the evidence report does not say so")

@@ -138,6 +138,9 @@ fn agree_with_statement(bundle: &Bundle<'_>, state: &State) -> Vec<Finding> {
     if state.opened.contract_sha256 != predicate.contract_sha256.as_str() {
         wrong("is about another contract than the seal names");
     }
+    if state.opened.work != predicate.work {
+        wrong("is about other work than the seal names");
+    }
     if state.opened.base_tree != predicate.base_tree
         || state.captured.as_ref().map(|captured| &captured.tree)
             != predicate.candidate_tree.as_ref()

@@ -83,6 +83,7 @@ fn opened(place: &Places, order: &CombinedResults) -> Result<State, PortError> {
         trace_id: ids::trace_id().map_err(|error| PortError::of(Code::HostFailed, error))?,
     };
     let request = Request {
+        work: None,
         contract: order.contract.clone(),
         typed: false,
         // Only the commands run.

@@ -213,6 +213,7 @@ fn begin(order: NodeStart, agents: &NodeAgents) -> Result<End, Failure> {
     let granted = |it: &&Credential| opening::is_granted(&it.endpoint, places);
     let credentials = agents.credentials.iter().filter(granted).cloned().collect();
     let request = Request {
+        work: None,
         contract: order.contract,
         typed: false,
         agent: agent.unwrap_or_else(|| agents.agent.clone()),

@@ -27,6 +27,7 @@ pub(super) fn typed(run: &Run) -> Typed {
             symlink: run.permit_symlink.clone(),
             fewer_tests: run.permit_fewer_tests,
         },
+        accept_mode: run.accept_mode,
     }
 }
 

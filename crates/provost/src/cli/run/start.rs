@@ -15,13 +15,17 @@ use crate::session::Session;
 
 /// Refuses if the machine lacks what the agent and the reviewer need, before anything starts.
 pub(in crate::cli) fn check(opened: &Opened, source: Option<&Source>) -> Result<(), Failure> {
-    machine::outlet(&opened.credentials)?;
+    let has_agent = opened.work.is_none();
+    if has_agent {
+        machine::outlet(&opened.credentials)?;
+    }
     let review = opened.review.as_ref();
     if let Some(review) = review {
         machine::outlet(&review.credentials)?;
     }
     let reviewer = review.and_then(|review| review.adapted.as_ref());
-    for adapted in opened.adapted.iter().chain(reviewer) {
+    let agent = opened.adapted.iter().filter(|_| has_agent);
+    for adapted in agent.chain(reviewer) {
         agent::find(adapted)?;
     }
     refuse_secrets(opened, source.map_or(&[][..], |source| &source.bytes))
