@@ -48,10 +48,21 @@ pub fn markup(text: &str) -> String {
 /// Whether a terminal obeys `letter`, or shows nothing for it, or shows others differently.
 pub fn is_unseen(letter: char) -> bool {
     let directs = matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}');
+    let fills = matches!(
+        letter,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{115f}'
+            | '\u{1160}'
+            | '\u{17b4}'
+            | '\u{17b5}'
+            | '\u{3164}'
+            | '\u{ffa0}'
+    );
     let hides = matches!(letter, '\u{180e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}');
     let is_tag = matches!(letter, '\u{e0000}'..='\u{e007f}');
     let is_no_character = u32::from(letter) & 0xfffe == 0xfffe;
-    letter.is_control() || directs || hides || is_tag || is_no_character
+    letter.is_control() || directs || fills || hides || is_tag || is_no_character
 }
 
 fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
@@ -79,6 +90,7 @@ mod tests {
                 "a\u{200b}b\u{2066}c\u{feff}",
                 "a\\u{200b}b\\u{2066}c\\u{feff}",
             ),
+            ("soft\u{ad}fill\u{3164}", "soft\\u{ad}fill\\u{3164}"),
             ("tag\u{e0041}\u{ffff}", "tag\\u{e0041}\\u{ffff}"),
             ("äöü it's \"it\" \\ 日本", "äöü it's \"it\" \\ 日本"),
         ];

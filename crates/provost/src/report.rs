@@ -8,7 +8,7 @@ use provost_core::agent::dollars;
 use provost_core::bundle::report::ReviewVerdict;
 use provost_core::review::Remark;
 use provost_core::run::State;
-use provost_core::run::fact::Layered;
+use provost_core::run::fact::{ExistingWork, Layered};
 use provost_core::run::judge::render_ending;
 use provost_core::size;
 use provost_core::tally::Tally;
@@ -93,6 +93,9 @@ fn text(view: &RunView) -> String {
     }
     if let Some(changed) = &view.tests_changed {
         text += &changed_tests(&changed.words);
+    }
+    for words in view.work.iter().flat_map(ExistingWork::words) {
+        text += &format!("  work     {}\n", one_line(&words));
     }
     if is_detailed(view) {
         text += &beginning(view);

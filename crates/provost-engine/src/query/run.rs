@@ -18,7 +18,7 @@ use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::review::Remark;
 use provost_core::run::cross_tests::ChangedTests;
-use provost_core::run::fact::{Capture, Layered, Left, Salvage, Side};
+use provost_core::run::fact::{Capture, ExistingWork, Layered, Left, Salvage, Side};
 use provost_core::run::fix::EarlierAttempt;
 use provost_core::run::spent::Spent;
 use provost_core::run::{Gate, State};
@@ -95,6 +95,9 @@ pub struct RunView {
     pub objective: String,
     /// The run that this one retries.
     pub parent: Option<String>,
+    /// The work that it judged without an agent, with every earlier refusal of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<ExistingWork>,
     pub approval: Option<Approval>,
     pub base: Oid,
     pub tree: Option<Oid>,
@@ -293,6 +296,7 @@ impl RunView {
             own: !around.foreign,
             objective: state.opened.contract.inputs.spec.clone(),
             parent: state.opened.parent.clone(),
+            work: state.opened.work.clone(),
             approval: state.approval.clone(),
             base: state.opened.base_commit.clone(),
             tree: captured.map(|captured| captured.tree.clone()),

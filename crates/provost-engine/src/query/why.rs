@@ -18,6 +18,10 @@ pub struct WhyView {
     pub why: Why,
     /// Everything that the contract would have to say; null if that would not suffice.
     pub widening: Option<Vec<Widening>>,
+    /// The command that judges the work again under the wider contract, word by word; absent if
+    /// there is none, or if a word of it holds characters that a person cannot see.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permit_with: Option<Vec<String>>,
     /// Whether this user began the run on this machine.
     pub own: bool,
     /// Whether the contract was typed as flags.
@@ -36,6 +40,7 @@ impl WhyView {
         }
         Self {
             widening: why.widening(),
+            permit_with: None,
             why,
             own,
             typed,

@@ -6,6 +6,7 @@ use provost_core::code::Code;
 use provost_core::document::Format;
 use provost_core::document::lines::Lines;
 use provost_core::exit::Exit;
+use provost_core::foreign_text::is_unseen;
 use provost_core::json;
 use provost_core::run::fact::ContractSource;
 use provost_core::wording::counted;
@@ -44,10 +45,15 @@ pub(super) fn run(asked: &Asked) -> Outcome {
     let run_id = place.find_run(&asked.which.run)?;
     let records = place.records(&run_id)?;
     let why = Why::of(&records).map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
-    let opened = query::state(&place, &run_id)?.opened;
+    let state = query::state(&place, &run_id)?;
+    let opened = &state.opened;
     let source = contract_lines(&place, &run_id, opened.contract_source.as_ref());
     let own = query::is_own(&place, &run_id);
-    let view = WhyView::of(why, &source, opened.typed, own);
+    let mut view = WhyView::of(why, &source, opened.typed, own);
+    if own && query::stage(&place, &run_id) == Stage::Sealed && state.kept_work().is_ok() {
+        let widening = view.widening.as_deref().filter(|it| !it.is_empty());
+        view.permit_with = widening.and_then(|it| keep_work(&run_id, it));
+    }
     let mut answer = Answer::data(&view, text(&view));
     if !own {
         answer.text +=
@@ -159,7 +165,7 @@ fn short(text: &str) -> String {
 
 fn words(widening: &Widening, typed: bool) -> String {
     let Widening { pointer, edit } = widening;
-    let flag = flag(widening).filter(|_| typed);
+    let flag = flag(widening).filter(|flag| typed && can_be_seen(flag));
     let flag = flag.map(|flag| format!(" ({flag})"));
     let flag = flag.unwrap_or_default();
     match edit {
@@ -169,9 +175,51 @@ fn words(widening: &Widening, typed: bool) -> String {
     }
 }
 
+/// The command that judges the work of `run_id` again with all of `widening`, word by word; `None`
+/// if a widening has no flag, or cannot be seen in full.
+fn keep_work(run_id: &str, widening: &[Widening]) -> Option<Vec<String>> {
+    let words = ["provost", "retry", run_id, "--keep-work"];
+    let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    for one in widening {
+        let name = flag_name(one).filter(|name| *name != "--net")?;
+        words.push(match &one.edit {
+            Edit::Add(entry) => format!("{name}={entry}"),
+            Edit::Set(Value::Bool(true)) => name.to_owned(),
+            Edit::Set(value) => format!("{name}={value}"),
+            Edit::Remove(_) => return None,
+        });
+    }
+    words.iter().all(|word| can_be_seen(word)).then_some(words)
+}
+
+/// Whether a person sees every character of `word`, and a terminal obeys none.
+fn can_be_seen(word: &str) -> bool {
+    !word.chars().any(is_unseen)
+}
+
+/// A command for a shell; the value of a flag is always in single quotes.
+fn pasted(words: &[String]) -> String {
+    let word = |word: &String| match word.split_once('=') {
+        Some((flag, value)) => format!("{flag}='{}'", value.replace('\'', r"'\''")),
+        None => word.clone(),
+    };
+    let words: Vec<String> = words.iter().map(word).collect();
+    words.join(" ")
+}
+
 /// The flag of `provost run` for the same widening.
 fn flag(widening: &Widening) -> Option<String> {
-    let name = match widening.pointer.as_str() {
+    let name = flag_name(widening)?;
+    match &widening.edit {
+        Edit::Add(entry) => Some(format!("{name} {}", quoted(entry))),
+        Edit::Set(Value::Bool(true)) => Some(name.to_owned()),
+        Edit::Set(value) => Some(format!("{name} {value}")),
+        Edit::Remove(_) => None,
+    }
+}
+
+fn flag_name(widening: &Widening) -> Option<&'static str> {
+    Some(match widening.pointer.as_str() {
         "/allowed_paths" => "--allow",
         "/x_provost/permit/oracle" => "--permit-oracle",
         "/x_provost/permit/governing" => "--permit-governing",
@@ -185,13 +233,7 @@ fn flag(widening: &Widening) -> Option<String> {
         "/x_provost/limits/disk_bytes" => "--disk",
         "/x_provost/limits/no_progress_sec" => "--no-progress",
         _ => return None,
-    };
-    match &widening.edit {
-        Edit::Add(entry) => Some(format!("{name} {}", quoted(entry))),
-        Edit::Set(Value::Bool(true)) => Some(name.to_owned()),
-        Edit::Set(value) => Some(format!("{name} {value}")),
-        Edit::Remove(_) => None,
-    }
+    })
 }
 
 /// A word quoted for a shell.
@@ -214,6 +256,12 @@ fn together(view: &WhyView) -> String {
     let flags: Vec<String> = all.iter().filter_map(flag).collect();
     let count = counted(all.len(), "change");
     let mut text = format!("{count} of the contract would have permitted it\n");
+    if let Some(words) = &view.permit_with {
+        return text + &format!("permit with: {}\n", pasted(words));
+    }
+    if !flags.iter().all(|flag| can_be_seen(flag)) {
+        return text + "  a name holds characters that cannot be seen, so no command is offered\n";
+    }
     if view.typed && flags.len() == all.len() {
         text += &format!(
             "  the same `provost run` with: {}\n",
@@ -226,6 +274,54 @@ fn together(view: &WhyView) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn file_names_that_are_shell_code_are_harmless_and_unseen_ones_are_no_command() {
+        let add = |entry: &str| Widening {
+            pointer: "/allowed_paths".to_owned(),
+            edit: Edit::Add(entry.to_owned()),
+        };
+        let command = |entry: &str| {
+            let words = keep_work("RUN", &[add(entry)])?;
+            let text = pasted(&words);
+            // A shell takes it for exactly these words.
+            let shell = std::process::Command::new("sh")
+                .args(["-c", &format!(r"printf '%s\n' {text}")])
+                .output()
+                .unwrap();
+            let printed = String::from_utf8(shell.stdout).unwrap();
+            assert_eq!(printed.lines().collect::<Vec<_>>(), words, "{text}");
+            Some(text)
+        };
+        let cases = [
+            ("src/a b", "--allow='src/a b'"),
+            ("$(touch x)", "--allow='$(touch x)'"),
+            ("`touch x`; rm -rf .", "--allow='`touch x`; rm -rf .'"),
+            ("it's && echo", r"--allow='it'\''s && echo'"),
+            ("-rf", "--allow='-rf'"),
+            ("a=b' $HOME", r"--allow='a=b'\'' $HOME'"),
+            ("größe/日本", "--allow='größe/日本'"),
+        ];
+        for (entry, want) in cases {
+            let want = format!("provost retry RUN --keep-work {want}");
+            assert_eq!(command(entry), Some(want));
+        }
+        for unseen in [
+            "a\nb",
+            "a\u{1b}[2Jb",
+            "a\u{202e}b",
+            "a\u{200b}b",
+            "a\u{ad}b",
+            "a\u{3164}b",
+            "a\u{feff}b",
+            "a\u{e0041}b",
+            "a\u{7f}b",
+        ] {
+            assert_eq!(command(unseen), None, "{unseen:?}");
+            let shown = words(&add(unseen), true);
+            assert!(!shown.contains("--allow"), "{shown}");
+        }
+    }
 
     #[test]
     fn a_flag_can_be_pasted_into_a_shell() {
