@@ -11,7 +11,7 @@
 //! - A contract that needs approval waits for it before any step starts.
 //! - A refused attempt that is being fixed stays in the state with its refusal; see [`fix`].
 //! - A run of work that exists already starts no agent: no step and no gate about one is in its
-//!   ledger.
+//!   ledger, and its sandbox is tested after the diff gate.
 
 pub mod cross_tests;
 pub mod effect;

@@ -206,11 +206,11 @@ pub struct InputFile {
 /// The sandboxes of a run, to be probed before a program runs in them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selftest {
-    /// The user of the first one.
-    pub agent: AgentEffect,
+    /// The user of the first one; absent if no agent is started.
+    pub agent: Option<AgentEffect>,
     /// The user of the second one.
     pub acceptance: Accept,
-    /// The paths that the agent may write.
+    /// The paths that may change.
     pub scope: Scope,
 }
 

@@ -171,9 +171,10 @@ impl State {
             .filter(|(_, attempt)| !attempt.held && !excused(attempt))
             .map(|(place, attempt)| format!("{} ({place})", attempt.name))
             .collect();
-        let whole = [&test.agent, &test.acceptance]
-            .iter()
-            .all(|probed| !probed.attempts.is_empty());
+        // Without an agent there is one sandbox.
+        let agent = Some(&test.agent).filter(|_| self.opened.work.is_none());
+        let mut tested = agent.into_iter().chain([&test.acceptance]);
+        let whole = tested.all(|probed| !probed.attempts.is_empty());
         if test.held && leaks.is_empty() && whole {
             let probes = counted(test.attempts().count(), "probe");
             let holes = tier.holes(test.processes).len();

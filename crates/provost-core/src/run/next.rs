@@ -108,6 +108,7 @@ impl State {
     fn advance(&self) -> Next {
         let judged = |gate| self.gates.contains_key(&gate);
         let ran = |side| self.tests.contains_key(&side);
+        // Work that exists already needs no sandbox before its changes are known to be in scope.
         let has_agent = self.opened.work.is_none();
         if !judged(Gate::Policy) {
             self.consent().unwrap_or(Next::Judge(Gate::Policy))
@@ -133,6 +134,12 @@ impl State {
             Next::Judge(Gate::Output)
         } else if !judged(Gate::Diff) {
             Next::Judge(Gate::Diff)
+        } else if self.layers.is_none() && !self.opened.prepare.is_empty() {
+            Next::Do(Step::Prepare)
+        } else if self.tested.is_none() {
+            Next::Do(Step::Selftest)
+        } else if !judged(Gate::Sandbox) {
+            Next::Judge(Gate::Sandbox)
         } else if self.opened.review.is_some() && self.reviewed.is_none() {
             Next::Do(Step::Review)
         } else if self.opened.review.is_some() && !judged(Gate::Review) {

@@ -45,7 +45,8 @@ pub struct RunPredicate {
     pub ledger_head: LedgerHead,
     /// SHA-256 of `manifest.json`.
     pub manifest_sha256: Sha256,
-    /// The agent's sandbox; absent if the run never started one.
+    /// The sandbox of the agent, or of the acceptance commands if no agent was started; absent if
+    /// the run never started one.
     #[serde(default, alias = "box", skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxFacts>,
     pub acceptance: Acceptance,

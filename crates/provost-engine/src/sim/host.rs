@@ -201,7 +201,7 @@ impl Host for SimHost {
 
     fn selftest(&mut self, order: &effect::Selftest) -> Result<SandboxTest, PortError> {
         self.refuse(Step::Selftest)?;
-        self.need(&order.agent.prepare)?;
+        self.need(&order.acceptance.prepare)?;
         self.power.call(|| SandboxTest {
             tier: Tier::default().name().to_owned(),
             processes: Processes::Own,
@@ -212,7 +212,7 @@ impl Host for SimHost {
             launcher: sha256(b"launcher"),
             profile: sha256(b"profile"),
             limits: BTreeMap::new(),
-            agent: probed(),
+            agent: order.agent.as_ref().map(|_| probed()).unwrap_or_default(),
             acceptance: probed(),
         })
     }

@@ -12,7 +12,7 @@ use provost_core::path::RepoPath;
 use provost_core::prepare;
 use provost_core::protect::Extra;
 use provost_core::run::State;
-use provost_core::run::fact::{Names, Opened, Reviewer, WorkspaceChoice};
+use provost_core::run::fact::{ExistingWork, Names, Opened, Reviewer, WorkspaceChoice};
 use provost_core::tier::Tier;
 use provost_engine::drive::{Ports, drive, open, resume};
 use provost_engine::ports::{PortError, Signer};
@@ -38,6 +38,8 @@ pub(crate) struct Machine {
     pub(crate) contract: Value,
     /// Whether the run has a reviewer.
     pub(crate) reviewed: bool,
+    /// The work that is judged without an agent, if it exists already.
+    pub(crate) work: Option<ExistingWork>,
     pub(crate) signer: Box<dyn Signer>,
 }
 
@@ -68,6 +70,7 @@ impl Machine {
             wide: false,
             contract: contract(),
             reviewed: true,
+            work: None,
             signer: Box::new(SimSigner),
             power,
         }
@@ -97,6 +100,7 @@ impl Machine {
             trace_id: "trace-0001".to_owned(),
         };
         let mut opened = opening(contract);
+        opened.work.clone_from(&self.work);
         if !self.reviewed {
             opened.review = None;
         }

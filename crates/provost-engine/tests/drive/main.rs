@@ -5,6 +5,7 @@
 mod cancel;
 mod consent;
 mod fix;
+mod keep_work;
 mod machine;
 mod sealed;
 

@@ -41,7 +41,7 @@ impl Signer for KeySigner {
 }
 
 /// Runs `machine` to its seal, and gives the code of the answer and the findings of verification.
-fn seal(mut machine: Machine) -> Option<(Code, Vec<String>)> {
+pub(crate) fn seal(mut machine: Machine) -> Option<(Code, Vec<String>)> {
     machine.signer = Box::new(signer());
     let state = machine.begin().unwrap();
     let code = state.finished?.code;

@@ -2,55 +2,85 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
 use provost_core::change::{Change, Node};
 use provost_core::code::Code;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::path::RawPath;
-use provost_core::run::effect::{Base, Selftest};
+use provost_core::run::effect::{AgentEffect, Base, Selftest};
 use provost_core::run::fact::{self, Probed, SandboxTest};
 use provost_core::run::judge::judge_programs;
 use provost_core::{pack, tree};
 use provost_engine::ports::PortError;
 
+use super::accept::TESTS;
 use super::prepare::Ready;
-use super::{Machine, git};
+use super::profile::TREE;
+use super::workspaces::Wanted;
+use super::{Machine, git, host};
 use crate::git::{Batch, Repository};
 use crate::sandbox::selftest::remembered::{self, Recalled};
 use crate::sandbox::selftest::{Ground, Outside, Probe};
-use crate::sandbox::{self, Profile, SandboxError};
+use crate::sandbox::{self, Mount, Profile, SandboxError};
 
 impl Machine {
     /// Runs the self-tests of the sandboxes of this run, or recalls earlier ones.
-    pub(super) fn prove(&self, order: &Selftest) -> Result<SandboxTest, PortError> {
-        let agent = self.agent_profile(&order.agent)?;
-        let ground = Ground::of(&self.launcher, &agent)?;
+    pub(super) fn prove(
+        &self,
+        order: &Selftest,
+        agent: &AgentEffect,
+    ) -> Result<SandboxTest, PortError> {
         // The acceptance commands get a tree of their own; for the test any directory will do.
-        let workspace = self.mounted(&self.places.attempt(order.agent.attempt))?;
+        let workspace = self.mounted(&self.places.attempt(agent.attempt))?;
+        self.prove_both(order, Some(&self.agent_profile(agent)?), workspace)
+    }
+
+    /// The same for a run that starts no agent, on a checkout of the base.
+    pub(super) fn prove_judges(&self, order: &Selftest) -> Result<SandboxTest, PortError> {
+        let directory = self.places.run.join(TESTS);
+        self.remove(&directory)?;
+        fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
+        let fresh = self.fresh(&Wanted::of_round(&order.acceptance), &directory)?;
+        if let Some(ready) = &self.ready {
+            ready.make_places(&fresh.workspace.tree, None)?;
+        }
+        let tested = self.prove_both(order, None, fresh.workspace.mount(TREE.as_ref()))?;
+        self.remove(&directory)?;
+        Ok(tested)
+    }
+
+    fn prove_both(
+        &self,
+        order: &Selftest,
+        agent: Option<&Profile>,
+        workspace: Mount,
+    ) -> Result<SandboxTest, PortError> {
         let none = Ready::default();
         let ready = self.ready.as_ref().unwrap_or(&none);
-        let acceptance = self.test_profile(&order.acceptance, workspace, ready);
-        let (tier, processes) = (agent.tier, agent.processes);
-        let holes = agent.holes().iter().map(|hole| hole.words.to_owned());
-        let holes = holes.collect();
-        let programs = acceptance.clone();
-        let (agent, acceptance) = (self.test(&agent)?, self.test(&acceptance)?);
-        let held = agent.report.held() && acceptance.report.held();
+        let programs = self.test_profile(&order.acceptance, workspace, ready);
+        let first = agent.unwrap_or(&programs);
+        let ground = Ground::of(&self.launcher, first)?;
+        let holes = first.holes().iter().map(|hole| hole.words.to_owned());
+        let agent = agent.map(|profile| self.test(profile)).transpose()?;
+        let acceptance = self.test(&programs)?;
+        let held = |tested: &Recalled| tested.report.held();
+        let held = agent.as_ref().is_none_or(held) && held(&acceptance);
         if held {
             self.proven.borrow_mut().insert(self.shape_of(&programs)?);
             self.find(order, &programs)?;
         }
         Ok(SandboxTest {
-            tier: tier.name().to_owned(),
-            processes,
-            holes,
+            tier: first.tier.name().to_owned(),
+            processes: first.processes,
+            holes: holes.collect(),
             held,
             kernel: ground.kernel,
             boot: ground.boot,
             launcher: ground.launcher,
             profile: ground.profile,
             limits: sandbox::means(),
-            agent: probed(agent),
+            agent: agent.map(probed).unwrap_or_default(),
             acceptance: probed(acceptance),
         })
     }

@@ -31,6 +31,8 @@ mod hooks;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod keep_work;
+#[cfg(test)]
 mod kept;
 #[cfg(test)]
 mod landing;

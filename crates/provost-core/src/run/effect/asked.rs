@@ -41,7 +41,10 @@ impl State {
                 tier: self.held_to()?.tier,
             }),
             Step::Selftest => Effect::Selftest(Box::new(Selftest {
-                agent: self.agent_effect()?,
+                agent: match self.opened.work {
+                    None => Some(self.agent_effect()?),
+                    Some(_) => None,
+                },
                 acceptance: self.accept_base()?,
                 scope: self.held_to()?.scope.clone(),
             })),

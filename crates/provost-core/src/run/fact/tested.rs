@@ -24,13 +24,13 @@ pub struct SandboxTest {
     pub boot: String,
     /// SHA-256 of the launcher.
     pub launcher: String,
-    /// SHA-256 of the agent's profile.
+    /// SHA-256 of the profile of the agent, or of the acceptance commands if none is started.
     pub profile: String,
     /// The mechanism for each limit that not every machine can enforce exactly.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
-    /// The probes of the agent's sandbox; empty in records from before they were recorded, which
-    /// passes no gate.
+    /// The probes of the agent's sandbox; empty if none is started. In records from before they
+    /// were recorded it is empty, too, which passes no gate.
     #[serde(default)]
     pub agent: Probed,
     /// The probes of the acceptance commands' sandbox.

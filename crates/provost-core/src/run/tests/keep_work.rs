@@ -131,8 +131,45 @@ fn after(facts: &[Fact]) -> State {
     State::fold(&ledger(&[vec![existing()], facts.to_vec()].concat())).unwrap()
 }
 
+/// The sandbox of the acceptance commands held; there is no other.
+fn tested() -> Vec<Fact> {
+    let test = SandboxTest {
+        tier: "namespaces".to_owned(),
+        processes: Processes::Own,
+        holes: Vec::new(),
+        held: true,
+        kernel: "k".to_owned(),
+        boot: "b".to_owned(),
+        launcher: sha256(b"l"),
+        profile: sha256(b"p"),
+        limits: BTreeMap::new(),
+        agent: Probed::default(),
+        acceptance: Probed {
+            shape: sha256(b"s"),
+            cached: false,
+            attempts: vec![attempt(true)],
+        },
+    };
+    vec![started(Step::Selftest), Fact::Tested(test)]
+}
+
 #[test]
-fn existing_work_reaches_its_verdict_without_a_step_or_gate_of_an_agent() {
+fn one_sandbox_is_enough_only_where_no_agent_was() {
+    assert!(after(&tested()).judge(Gate::Sandbox).allow);
+    assert!(!state(&tested()).judge(Gate::Sandbox).allow);
+    let mut leaking = tested();
+    if let Fact::Tested(test) = &mut leaking[1] {
+        test.acceptance.attempts.push(attempt(false));
+    }
+    assert!(!after(&leaking).judge(Gate::Sandbox).allow);
+    if let Fact::Tested(test) = &mut leaking[1] {
+        test.acceptance.attempts.clear();
+    }
+    assert!(!after(&leaking).judge(Gate::Sandbox).allow);
+}
+
+#[test]
+fn existing_work_reaches_its_verdict_without_an_agent() {
     let passed = |gate| {
         Fact::Passed(Judgement {
             gate,
@@ -149,11 +186,13 @@ fn existing_work_reaches_its_verdict_without_a_step_or_gate_of_an_agent() {
     };
     let mut facts = Vec::new();
     let mut next = Vec::new();
-    let steps: [Vec<Fact>; 9] = [
+    let steps: [Vec<Fact>; 11] = [
         vec![passed(Gate::Policy)],
         vec![started(Step::Lease), Fact::Leased { fence: 1 }],
         captured(&["app/a"]),
         vec![passed(Gate::Diff)],
+        tested(),
+        vec![passed(Gate::Sandbox)],
         run(Side::Base, Step::BaseAcceptance),
         run(Side::Candidate, Step::Acceptance),
         vec![passed(Gate::Acceptance)],
@@ -176,6 +215,8 @@ fn existing_work_reaches_its_verdict_without_a_step_or_gate_of_an_agent() {
         Next::Do(Step::Lease),
         Next::Do(Step::Capture),
         Next::Judge(Gate::Diff),
+        Next::Do(Step::Selftest),
+        Next::Judge(Gate::Sandbox),
         Next::Do(Step::BaseAcceptance),
         Next::Do(Step::Acceptance),
         Next::Judge(Gate::Acceptance),

@@ -42,16 +42,14 @@ const EXPECTED: [&str; 10] = [
 ];
 
 /// Files that the run `opened` has unless its evidence report lists them as missing. A run without
-/// an agent has neither a workspace nor a self-test of the sandbox around one.
+/// an agent has no workspace that is kept.
 pub(in crate::bundle) fn expected_of(
     opened: Option<&Opened>,
 ) -> impl Iterator<Item = &'static str> + use<> {
     let format = opened.map(|opened| opened.format).unwrap_or_default();
-    let of_agent = [WORKED_IN, format.selftest()];
     let has_agent = opened.is_none_or(|opened| opened.work.is_none());
-    EXPECTED
-        .into_iter()
-        .chain(of_agent.into_iter().filter(move |_| has_agent))
+    let expected = EXPECTED.into_iter().chain([format.selftest()]);
+    expected.chain(has_agent.then_some(WORKED_IN))
 }
 
 /// The largest lock of a driver, in bytes.
