@@ -195,6 +195,8 @@ catalogue! {
     AcceptanceUnstartable = "ACCEPTANCE_UNSTARTABLE" => No,
     /// An acceptance command ran fewer tests than on the base, or none.
     TestsFewer = "TESTS_FEWER" => No,
+    /// Tests may fail that fail on the base, and a command does not name those that failed.
+    TestsUnnamed = "TESTS_UNNAMED" => No,
     /// An acceptance command exceeded its time limit.
     AcceptanceTimeout = "ACCEPTANCE_TIMEOUT" => No,
     /// The acceptance commands changed the tree that they tested.

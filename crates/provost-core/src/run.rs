@@ -52,6 +52,8 @@ pub enum Step {
     Review,
     /// Run the acceptance commands on the base.
     BaseAcceptance,
+    /// Run them on the base once more, to see which tests fail twice.
+    BaseAgain,
     /// Run the acceptance commands on the candidate.
     Acceptance,
     /// Run them on the candidate with the tests of the base; no verdict depends on it.

@@ -47,6 +47,9 @@ pub struct Tally {
     pub failed: u64,
     /// Tests that were skipped, or were expected to fail.
     pub skipped: u64,
+    /// The names of all tests that failed, sorted; absent if the output does not name each of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_names: Option<Vec<String>>,
 }
 
 impl Tally {

@@ -5,6 +5,7 @@
 //! prints none of them is not counted, which is not the same as zero.
 
 mod cargo;
+mod failed_names;
 mod go;
 mod javascript;
 mod junit;
@@ -40,10 +41,14 @@ impl Counts {
 /// The streams are parsed separately, because the order between their lines is unknown.
 pub fn count(stdout: &[u8], stderr: &[u8]) -> Option<Tally> {
     let mut tally: Option<Tally> = None;
-    for stream in [stdout, stderr] {
-        let text = String::from_utf8_lossy(stream);
-        let lines: Vec<Cow<'_, str>> = text.lines().map(plain).collect();
-        let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+    let texts = [stdout, stderr].map(String::from_utf8_lossy);
+    let lines = texts.each_ref().map(|text| {
+        let lines = text.lines().map(plain);
+        let lines: Vec<String> = lines.map(|line| line.trim_end().to_owned()).collect();
+        lines
+    });
+    for lines in &lines {
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         for (runner, counts) in read(&lines) {
             let tally = tally.get_or_insert_default();
             if !tally.runners.contains(&runner) {
@@ -53,6 +58,10 @@ pub fn count(stdout: &[u8], stderr: &[u8]) -> Option<Tally> {
             tally.failed = tally.failed.saturating_add(counts.failed);
             tally.skipped = tally.skipped.saturating_add(counts.skipped);
         }
+    }
+    if let Some(tally) = &mut tally {
+        let lines: Vec<&str> = lines.iter().flatten().map(String::as_str).collect();
+        tally.failed_names = failed_names::read(tally, &lines);
     }
     tally
 }

@@ -160,6 +160,7 @@ fn words(step: Step) -> &'static str {
         Step::Capture => "capturing the workspace",
         Step::Review => "reviewer is working",
         Step::BaseAcceptance => "acceptance commands on the base",
+        Step::BaseAgain => "acceptance commands on the base again",
         Step::Acceptance => "acceptance commands on the candidate",
         Step::OldTests => "acceptance commands with the tests of the base",
         Step::NewTests => "acceptance commands with the new tests alone",
@@ -171,7 +172,10 @@ fn words(step: Step) -> &'static str {
 
 impl Observer for ProgressObserver {
     fn begins(&mut self, state: &State, step: Step) -> ObserverChoice {
-        self.step = words(step);
+        self.step = match (step, &state.opened.work) {
+            (Step::Capture, Some(_)) => "reading the work",
+            _ => words(step),
+        };
         self.attempt = state.attempt;
         self.worker.clear();
         self.show_step(&format!("{} …", self.phase()));

@@ -91,6 +91,13 @@ fn text(view: &RunView) -> String {
     for row in finished.into_iter().flat_map(findings) {
         text += &format!("  {}\n", one_line(&row));
     }
+    for (at, name) in view.excused.iter().take(MOST_CHANGES).enumerate() {
+        let head = if at == 0 { "  excused " } else { "          " };
+        text += &format!("{head} {}\n", one_line(name));
+    }
+    if let Some(more) = view.excused.len().checked_sub(MOST_CHANGES + 1) {
+        text += &format!("           and {} more; --json lists all\n", more + 1);
+    }
     if let Some(changed) = &view.tests_changed {
         text += &changed_tests(&changed.words);
     }

@@ -153,7 +153,7 @@ impl State {
         let same = match side {
             Side::OldTests => self.tests.get(&Side::Base),
             Side::NewTests => self.tests.get(&Side::Candidate),
-            Side::Base | Side::Candidate | Side::Merged => None,
+            Side::Base | Side::BaseAgain | Side::Candidate | Side::Merged => None,
         };
         let same = same.filter(|_| only_tests && !tests.is_empty());
         same.map(|run| Round::Ran(run.clone()))

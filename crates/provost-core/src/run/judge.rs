@@ -7,6 +7,7 @@ mod consent;
 mod output;
 mod program;
 mod read_only_agent;
+mod regression;
 mod review;
 mod runtime;
 mod tools;
@@ -16,6 +17,7 @@ pub use acceptance::{compare, judge_tests, optional_red, render_ending};
 pub use output::{AgentResult, Claim, Complaint};
 pub use program::{Lack, judge_programs};
 pub use read_only_agent::ReadOnlyAgent;
+pub use regression::judge_regression;
 
 use std::sync::OnceLock;
 
@@ -27,7 +29,7 @@ use crate::agent::reader::End;
 use crate::agent::{Adapted, dollars};
 use crate::change::{Change, Finding};
 use crate::code::Code;
-use crate::contract::document::Document;
+use crate::contract::document::{AcceptMode, Document};
 use crate::contract::limits::Limits;
 use crate::contract::{self, Contract, Problem};
 use crate::gate::command::{self, CommandPolicy, PolicyError, Trust};
@@ -151,9 +153,26 @@ impl State {
             Gate::Review => self.judge_review(),
             Gate::Acceptance => {
                 let tests = |side| self.tests.get(&side);
-                judge_tests(tests(Side::Candidate), tests(Side::Base), contract)
+                self.judge_round(tests(Side::Candidate), tests(Side::Base), contract)
             }
             Gate::Tree => self.judge_tree(),
+        }
+    }
+
+    /// Whether the acceptance commands in `run` show what the contract asks for; `before` is the
+    /// round whose tests must still run.
+    pub fn judge_round(
+        &self,
+        run: Option<&TestRun>,
+        before: Option<&TestRun>,
+        contract: &Contract,
+    ) -> Verdict {
+        match contract.accept_mode {
+            AcceptMode::Pass => judge_tests(run, before, contract),
+            AcceptMode::NoRegression => {
+                let base = [Side::Base, Side::BaseAgain].map(|side| self.tests.get(&side));
+                judge_regression(run, before, base, contract)
+            }
         }
     }
 

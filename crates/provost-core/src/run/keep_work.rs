@@ -17,6 +17,7 @@ pub const JUDGED_AGAIN: &[(Gate, Code)] = &[
     (Gate::Acceptance, Code::AcceptanceFailed),
     (Gate::Acceptance, Code::AcceptanceTimeout),
     (Gate::Acceptance, Code::TestsFewer),
+    (Gate::Acceptance, Code::TestsUnnamed),
     (Gate::Acceptance, Code::MemoryLimit),
     (Gate::Acceptance, Code::ProcessLimit),
     (Gate::Acceptance, Code::DiskLimit),

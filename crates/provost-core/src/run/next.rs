@@ -1,8 +1,9 @@
 //! Decides the next step of a run.
 
-use super::fact::{Cancel, Capture, Side};
+use super::fact::{Cancel, Capture, Ending, Side};
 use super::{Gate, Site, State, Step};
 use crate::code::Code;
+use crate::contract::document::AcceptMode;
 use crate::verdict::Verdict;
 
 /// How often an agent may be lost with its driver before the run fails.
@@ -90,6 +91,15 @@ impl State {
         self.contract.as_ref().is_ok_and(|contract| contract.audit)
     }
 
+    /// Whether tests that fail on the base may fail, and some command does fail there.
+    fn excuses(&self) -> bool {
+        let mode = self.contract.as_ref().map(|contract| contract.accept_mode);
+        let base = self.tests.get(&Side::Base).into_iter();
+        let mut ran = base.flat_map(|base| &base.commands);
+        mode.is_ok_and(|mode| mode == AcceptMode::NoRegression)
+            && ran.any(|ran| ran.ending != Ending::Exited(0))
+    }
+
     /// The end of a run: save the work on disk and remove the workspace, then finish with `answer`.
     fn wind_up(&self, answer: Verdict) -> Next {
         if self.site == Site::Empty {
@@ -146,6 +156,8 @@ impl State {
             Next::Judge(Gate::Review)
         } else if !ran(Side::Base) {
             Next::Do(Step::BaseAcceptance)
+        } else if self.excuses() && !ran(Side::BaseAgain) {
+            Next::Do(Step::BaseAgain)
         } else if !ran(Side::Candidate) {
             Next::Do(Step::Acceptance)
         } else if !judged(Gate::Acceptance) {

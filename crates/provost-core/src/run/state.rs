@@ -347,6 +347,7 @@ impl State {
     fn tests_ran(&mut self, run: TestRun) -> Result<(), Misplaced> {
         let step = match run.side {
             Side::Base => Step::BaseAcceptance,
+            Side::BaseAgain => Step::BaseAgain,
             Side::Candidate => Step::Acceptance,
             // Comes after the seal, in another chain.
             Side::Merged => return Err(Misplaced),

@@ -6,6 +6,7 @@ mod lost;
 mod model;
 mod program;
 mod promises;
+mod regression;
 mod review;
 mod tier;
 mod written;

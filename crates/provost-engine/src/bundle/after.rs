@@ -116,6 +116,7 @@ impl ReplayStart {
     pub fn side(&self, side: Side) -> String {
         let name = match side {
             Side::Base => "base",
+            Side::BaseAgain => "base-again",
             Side::Candidate => "candidate",
             Side::Merged => "merged",
             Side::OldTests => "old-tests",
@@ -129,10 +130,10 @@ impl ReplayStart {
     }
 
     /// All directories that its files are in.
-    pub fn directories(&self) -> [String; 3] {
-        let sides = [Side::Base, Side::Candidate].map(|side| self.side(side));
-        let [base, candidate] = sides;
-        [self.logs.clone(), base, candidate]
+    pub fn directories(&self) -> [String; 4] {
+        let sides = [Side::Base, Side::BaseAgain, Side::Candidate].map(|side| self.side(side));
+        let [base, again, candidate] = sides;
+        [self.logs.clone(), base, again, candidate]
     }
 }
 

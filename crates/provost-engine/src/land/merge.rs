@@ -11,7 +11,7 @@ use provost_core::object::Oid;
 use provost_core::run::Gate;
 use provost_core::run::effect::NoEffect;
 use provost_core::run::fact::{Ending, Side, TestRun};
-use provost_core::run::judge::{judge_tests, judge_unaltered};
+use provost_core::run::judge::judge_unaltered;
 
 use super::{LandAfterSeal, MergeOutcome, review};
 use crate::after::UnleasedWatch;
@@ -50,7 +50,9 @@ pub(super) fn merge(
     let run = test(after_seal, &candidate.tree, known)?;
     // The merge must not run fewer tests than the accepted candidate.
     let accepted = after_seal.state.tests.get(&Side::Candidate);
-    let mut verdict = judge_tests(Some(&run), accepted, &contract);
+    let mut verdict = after_seal
+        .state
+        .judge_round(Some(&run), accepted, &contract);
     if !verdict.allow {
         let mut ran = run.commands.iter();
         let failed = ran.find(|command| command.ending != Ending::Exited(0));

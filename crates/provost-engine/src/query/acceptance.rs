@@ -59,6 +59,9 @@ impl TestsView {
         let acceptance = state.gates.get(&Gate::Acceptance);
         let headline = match acceptance.map(|verdict| verdict.code) {
             Some(Code::TestsFewer) => "tests are missing".to_owned(),
+            Some(Code::Ok) if !super::run::excused(state).is_empty() => {
+                "no test fails that passes on the base".to_owned()
+            }
             _ => headline(base, candidate, tests),
         };
         Some(Self {

@@ -130,6 +130,7 @@ fn judged(judgement: &Judgement) -> String {
 fn tested(run: &TestRun) -> String {
     let side = match run.side {
         Side::Base => "base",
+        Side::BaseAgain => "base again",
         Side::Candidate => "candidate",
         Side::Merged => "merged",
         Side::OldTests => "candidate with the tests of the base",

@@ -111,6 +111,9 @@ pub struct RunView {
     pub usage: Option<Spent>,
     /// Milliseconds that the agents of all attempts worked.
     pub agent_ms: Option<u64>,
+    /// Tests that failed and may, because they fail twice on the base.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub excused: Vec<String>,
     pub changed_files: Vec<ChangedFile>,
     #[serde(serialize_with = "by_name")]
     pub gates: Vec<GateView>,
@@ -307,6 +310,7 @@ impl RunView {
             took_ms: spent::took(state, active_at),
             usage: state.spent(around.live.as_ref()),
             agent_ms: spent::agent_ms(state),
+            excused: excused(state),
             changed_files: captured.map(changed_files).unwrap_or_default(),
             gates: state.gates.iter().map(gate).collect(),
             review: review(state),
@@ -387,6 +391,17 @@ fn gate((gate, verdict): (&Gate, &Verdict)) -> GateView {
 pub fn changed_tests(state: &State) -> Option<ChangedTests> {
     let is_accepted = state.finished.as_ref().is_some_and(|verdict| verdict.allow);
     state.changed_tests().filter(|_| is_accepted)
+}
+
+/// The failed tests that the acceptance gate let pass.
+pub(super) fn excused(state: &State) -> Vec<String> {
+    let details = state
+        .gates
+        .get(&Gate::Acceptance)
+        .and_then(|it| it.details.as_ref());
+    let names = details.and_then(|details| details.get("excused")?.as_array());
+    let names = names.into_iter().flatten().filter_map(Value::as_str);
+    names.map(str::to_owned).collect()
 }
 
 fn changed_files(captured: &Capture) -> Vec<ChangedFile> {

@@ -365,6 +365,7 @@ impl Host for SimHost {
     ) -> Result<TestRun, PortError> {
         self.refuse(match order.side {
             Side::Base => Step::BaseAcceptance,
+            Side::BaseAgain => Step::BaseAgain,
             Side::Candidate | Side::Merged => Step::Acceptance,
             Side::OldTests => Step::OldTests,
             Side::NewTests => Step::NewTests,

@@ -64,7 +64,7 @@ impl Machine {
         let memory = Memory::of(&self.places.cache, &digest, order);
         // The cross-tests only add text to the report. The base decides only by the number of its
         // tests, and the same commands on the same tree in the same sandbox run as many again.
-        let is_kept = matches!(order.side, Side::Base | Side::OldTests | Side::NewTests);
+        let is_kept = !matches!(order.side, Side::Candidate | Side::Merged);
         if is_kept && let Some(mut run) = memory.recall(order, &self.bundle, &self.known) {
             run.layers = ready.layered;
             return Ok(run);
@@ -223,6 +223,11 @@ impl Memory {
         // Results of versions without a count of tests have another form, and another key.
         let key = json!({ "tree": order.tree, "profile": profile, "commands": commands,
                           "counted": true });
+        // A second round is not the first one, recalled.
+        let mut key = key;
+        if order.side == Side::BaseAgain {
+            key["round"] = json!(2);
+        }
         let name = sha256(provost_core::json::canonical(&key).as_bytes());
         Self {
             directory: cache.join(cache::RESULTS).join(name),

@@ -278,3 +278,65 @@ fn a_revision_that_a_checkout_would_lose_is_refused() {
     );
     assert_eq!(stage.verify(judged.text("run_id")).exit, 0);
 }
+
+/// A command that prints what pytest prints: one failed test for each word of a file.
+const SUITE: &str = "n=0; for name in $(cat src/red.txt); do n=$((n+1)); \
+    echo \"FAILED t.py::$name - assert\"; done\n\
+    echo \"$n failed, $((4-n)) passed in 0.1s\"; test $n = 0\n";
+
+#[test]
+fn tests_that_fail_twice_on_the_base_may_fail_and_no_other() {
+    let stage = Stage::with(&[("src/red.txt", "a b\n"), ("check.sh", SUITE)]);
+    let mode = ["--accept-mode", "no-regression"];
+    let cases = [
+        ("echo c > src/new; echo a > src/red.txt", "OK"),
+        ("echo c > src/new", "OK"),
+        ("echo a c > src/red.txt", "ACCEPTANCE_FAILED"),
+    ];
+    for (script, code) in cases {
+        let ask = Ask {
+            more: &mode,
+            ..Ask::default()
+        };
+        let ended = stage.run(script, &ask);
+        assert_eq!(ended.code(), code, "{script}: {ended:?}");
+        let run = ended.text("run_id");
+        assert_eq!(stage.verify(run).exit, 0, "{script}");
+        let events = events(&stage, run);
+        let again = "STEP_STARTED base_again".to_owned();
+        assert!(events.contains(&again), "{events:?}");
+    }
+    let accepted = stage.run(
+        "echo c > src/new",
+        &Ask {
+            more: &mode,
+            ..Ask::default()
+        },
+    );
+    assert_eq!(accepted.json["excused"], json!(["t.py::a", "t.py::b"]));
+    let shown = stage.ask(&["show", accepted.text("run_id")]);
+    let mut lines = shown.out().lines();
+    assert!(lines.next().unwrap().starts_with("accepted: "), "{shown:?}");
+    assert_eq!(lines.next(), Some("  excused  t.py::a"));
+    let refused = stage.run("echo c > src/new", &Ask::default());
+    assert_eq!(refused.code(), "ACCEPTANCE_FAILED", "{refused:?}");
+    // Another mode for refused work is a weaker judge.
+    let run = refused.text("run_id");
+    let retry = [
+        "retry",
+        run,
+        "--keep-work",
+        "--accept-mode=no-regression",
+        "--json",
+    ];
+    assert_eq!(stage.ask(&retry).code(), "APPROVAL_NEEDED");
+    stage.commit(&[("check.sh", "exit 1\n")]);
+    let unnamed = stage.run(
+        "echo c > src/new",
+        &Ask {
+            more: &mode,
+            ..Ask::default()
+        },
+    );
+    assert_eq!(unnamed.code(), "TESTS_UNNAMED", "{unnamed:?}");
+}

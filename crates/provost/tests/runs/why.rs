@@ -88,7 +88,10 @@ fn the_line_of_the_contract_that_a_person_wrote_is_named() {
     // Flags cannot be added to a contract from a file, but its work can be judged again.
     let shown = String::from_utf8(stage.ask(&["why"]).stdout).unwrap();
     assert!(shown.contains("would have permitted it"), "{shown}");
-    assert!(shown.contains("--keep-work --allow='outside.txt'"), "{shown}");
+    assert!(
+        shown.contains("--keep-work --allow='outside.txt'"),
+        "{shown}"
+    );
     assert!(!shown.contains("(--allow"), "{shown}");
 }
 

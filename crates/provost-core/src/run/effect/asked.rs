@@ -61,6 +61,10 @@ impl State {
             }),
             Step::Review => Effect::Review(Box::new(self.review_effect()?)),
             Step::BaseAcceptance => Effect::Accept(self.accept_base()?),
+            Step::BaseAgain => {
+                let tree = self.opened.base_tree.clone();
+                Effect::Accept(self.accept(Side::BaseAgain, tree, "ci/base-again".to_owned())?)
+            }
             Step::Acceptance => {
                 let tree = self.candidate()?.clone();
                 let mut order = self.accept(Side::Candidate, tree, self.candidate_logs())?;
@@ -350,7 +354,9 @@ impl State {
     fn accept(&self, side: Side, tree: Oid, logs: String) -> Result<Accept, NoEffect> {
         let contract = self.held_to()?;
         let prepared = match side {
-            Side::Base | Side::Candidate | Side::OldTests | Side::NewTests => PREPARE,
+            Side::Base | Side::BaseAgain | Side::Candidate | Side::OldTests | Side::NewTests => {
+                PREPARE
+            }
             // Each merge has its own logs.
             Side::Merged => &logs,
         };

@@ -14,6 +14,8 @@ words! {
     pub enum Side {
         /// The tree the work started from.
         Base = "base",
+        /// The same tree, in a second round.
+        BaseAgain = "base_again",
         /// The tree that would land.
         Candidate = "candidate",
         /// The merge of that tree with a target that moved after the seal.

@@ -33,6 +33,7 @@ fn work_is_judged_again_after_these_refusals_and_no_other() {
         (Acceptance, Code::AcceptanceFailed, true),
         (Acceptance, Code::AcceptanceTimeout, true),
         (Acceptance, Code::TestsFewer, true),
+        (Acceptance, Code::TestsUnnamed, true),
         (Acceptance, Code::MemoryLimit, true),
         (Acceptance, Code::ProcessLimit, true),
         (Acceptance, Code::DiskLimit, true),

@@ -1,0 +1,229 @@
+//! What may fail because it fails twice on the base, and what may not.
+
+use super::*;
+use crate::contract::document::AcceptMode;
+use crate::run::judge::judge_regression;
+use crate::tally::{Runner, Tally};
+
+/// A round of one command that ended with `status`, ran `ran` tests, and failed in `failed`.
+fn round(status: i32, ran: u64, failed: Option<&[&str]>) -> TestRun {
+    let Fact::TestsRan(mut run) = tests("tree", &[("one", Ending::Exited(status))], &[])[1].clone()
+    else {
+        unreachable!()
+    };
+    let count = failed.map_or(u64::from(status != 0), |names| names.len() as u64);
+    run.commands[0].tally = Some(Tally {
+        runners: vec![Runner::Pytest],
+        passed: ran - count,
+        failed: count,
+        skipped: 0,
+        failed_names: failed
+            .filter(|names| !names.is_empty())
+            .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+    });
+    run
+}
+
+fn contract() -> contract::Contract {
+    let mut contract = state(&[]).contract.unwrap();
+    contract.tests.truncate(1);
+    contract.accept_mode = AcceptMode::NoRegression;
+    contract
+}
+
+#[test]
+fn only_what_fails_twice_on_the_base_may_fail() {
+    let contract = contract();
+    let red = |names: &[&str]| round(1, 5, Some(names));
+    let green = || round(0, 5, Some(&[]));
+    let ended = |ending| {
+        let mut run = red(&["a"]);
+        run.commands[0].ending = ending;
+        run
+    };
+    let cases = [
+        ("all green", green(), [Some(green()), None], Code::Ok),
+        (
+            "the same failure",
+            red(&["a"]),
+            [Some(red(&["a"])), Some(red(&["a"]))],
+            Code::Ok,
+        ),
+        (
+            "one was repaired",
+            red(&["a"]),
+            [Some(red(&["a", "b"])), Some(red(&["a", "b"]))],
+            Code::Ok,
+        ),
+        (
+            "all were repaired",
+            green(),
+            [Some(red(&["a"])), Some(red(&["a"]))],
+            Code::Ok,
+        ),
+        (
+            "a new failure",
+            red(&["a", "b"]),
+            [Some(red(&["a"])), Some(red(&["a"]))],
+            Code::AcceptanceFailed,
+        ),
+        (
+            "another failure",
+            red(&["b"]),
+            [Some(red(&["a"])), Some(red(&["a"]))],
+            Code::AcceptanceFailed,
+        ),
+        (
+            "it failed once on the base",
+            red(&["a"]),
+            [Some(red(&["a"])), Some(red(&["b"]))],
+            Code::AcceptanceFailed,
+        ),
+        (
+            "then it passed there",
+            red(&["a"]),
+            [Some(red(&["a"])), Some(green())],
+            Code::AcceptanceFailed,
+        ),
+        (
+            "the base is green",
+            red(&["a"]),
+            [Some(green()), None],
+            Code::AcceptanceFailed,
+        ),
+        (
+            "one round on the base",
+            red(&["a"]),
+            [Some(red(&["a"])), None],
+            Code::AcceptanceFailed,
+        ),
+        (
+            "no round on the base",
+            red(&["a"]),
+            [None, None],
+            Code::AcceptanceFailed,
+        ),
+        (
+            "no names",
+            round(1, 5, None),
+            [Some(red(&["a"])), Some(red(&["a"]))],
+            Code::TestsUnnamed,
+        ),
+        (
+            "no names on the base",
+            red(&["a"]),
+            [Some(round(1, 5, None)), Some(red(&["a"]))],
+            Code::TestsUnnamed,
+        ),
+        (
+            "a test is missing",
+            round(1, 4, Some(&["a"])),
+            [Some(red(&["a"])), Some(red(&["a"]))],
+            Code::TestsFewer,
+        ),
+        (
+            "missing and green",
+            round(0, 4, Some(&[])),
+            [Some(red(&["a"])), Some(red(&["a"]))],
+            Code::TestsFewer,
+        ),
+        (
+            "another status",
+            round(2, 5, Some(&["a"])),
+            [Some(red(&["a"])), Some(red(&["a"]))],
+            Code::AcceptanceFailed,
+        ),
+        (
+            "it did not end",
+            ended(Ending::TimedOut),
+            [Some(red(&["a"])), Some(red(&["a"]))],
+            Code::AcceptanceTimeout,
+        ),
+        (
+            "a signal",
+            ended(Ending::Signalled(11)),
+            [Some(red(&["a"])), Some(red(&["a"]))],
+            Code::AcceptanceFailed,
+        ),
+        (
+            "the lease was lost",
+            ended(Ending::LeaseLost),
+            [Some(red(&["a"])), Some(red(&["a"]))],
+            Code::LeaseLost,
+        ),
+    ];
+    for (name, now, [first, second], want) in cases {
+        let base = [first.as_ref(), second.as_ref()];
+        let verdict = judge_regression(Some(&now), first.as_ref(), base, &contract);
+        assert_eq!(verdict.code, want, "{name}: {verdict:?}");
+    }
+    let nothing = judge_regression(None, None, [None, None], &contract);
+    assert_eq!(nothing.code, Code::AcceptanceFailed);
+}
+
+#[test]
+fn excused_names_come_first() {
+    let red = round(1, 5, Some(&["a", "b"]));
+    let base = [Some(&red), Some(&red)];
+    let verdict = judge_regression(Some(&red), Some(&red), base, &contract());
+    insta::assert_snapshot!(
+        verdict.reason,
+        @"2 tests that fail twice on the base may fail: a, b; 0 acceptance commands passed, 5 tests"
+    );
+    assert_eq!(verdict.details.unwrap()["excused"], json!(["a", "b"]));
+}
+
+#[test]
+fn the_base_runs_twice_only_where_that_can_excuse_something() {
+    let Fact::Opened(mut opened) = opened() else {
+        unreachable!()
+    };
+    opened
+        .contract
+        .x_provost
+        .get_or_insert_default()
+        .accept_mode = Some(AcceptMode::NoRegression);
+    let next = |mode: &Opened, status| {
+        let mut state = State::fold(&ledger(&[Fact::Opened(Box::new(mode.clone()))])).unwrap();
+        for gate in [
+            Gate::Policy,
+            Gate::Sandbox,
+            Gate::Agent,
+            Gate::Output,
+            Gate::Diff,
+        ] {
+            state.gates.insert(gate, Verdict::allow("passed"));
+        }
+        state.fence = Some(1);
+        state.site = crate::run::Site::Workspace;
+        for fact in [
+            agent(Ending::Exited(0), ResultFile::Absent),
+            captured(&["app/a"]),
+        ]
+        .concat()
+        {
+            state.apply(fact).unwrap();
+        }
+        let mut base = round(status, 5, Some(&["a"]));
+        base.side = Side::Base;
+        state.tests.insert(Side::Base, base);
+        state.tested = Some(SandboxTest {
+            tier: String::new(),
+            processes: Processes::Own,
+            holes: Vec::new(),
+            held: true,
+            kernel: String::new(),
+            boot: String::new(),
+            launcher: String::new(),
+            profile: String::new(),
+            limits: BTreeMap::new(),
+            agent: Probed::default(),
+            acceptance: Probed::default(),
+        });
+        state.next()
+    };
+    assert_eq!(next(&opened, 1), Next::Do(Step::BaseAgain));
+    assert_eq!(next(&opened, 0), Next::Do(Step::Acceptance));
+    opened.contract.x_provost = None;
+    assert_eq!(next(&opened, 1), Next::Do(Step::Acceptance));
+}
