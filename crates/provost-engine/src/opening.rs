@@ -6,6 +6,7 @@
 //! - A refusal here opens no run, and says what to do.
 
 pub(crate) mod agent;
+mod continued;
 mod keep_work;
 mod preflight;
 mod retry;
@@ -15,6 +16,7 @@ pub use agent::{OwnLogins, is_granted, reading_agent};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+pub use continued::continued;
 pub use keep_work::{KeepWorkRequest, Wider, keep_work};
 pub use preflight::{Preflight, foresee};
 pub use retry::{RetryRequest, again};
@@ -164,6 +166,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         widenings,
         parent: None,
         work: request.work,
+        continues: None,
         part: None,
         owner: request.owner,
         format: BundleFormat::NEWEST,

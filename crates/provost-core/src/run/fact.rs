@@ -224,6 +224,9 @@ pub struct Opened {
     /// or is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<ExistingWork>,
+    /// The tree that its first attempt starts from, if it continues the work of its parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Oid>,
     /// The chain that this run is a part of, if the chain divides one contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,

@@ -102,6 +102,7 @@ fn opened() -> Fact {
         widenings: Vec::new(),
         parent: None,
         work: None,
+        continues: None,
         part: None,
         owner: owner(),
         format: crate::bundle::layout::BundleFormat::NEWEST,

@@ -5,7 +5,7 @@
 
 use provost_core::code::Code;
 use provost_core::contract::check::Rules;
-use provost_core::contract::document::{Document as Written, Permissions};
+use provost_core::contract::document::{AcceptMode, Document as Written, Permissions};
 use provost_core::contract::{self, Contract, Problem};
 use provost_core::gate::diff::Permit;
 use provost_core::package::{
@@ -164,6 +164,9 @@ fn beside(child: &Contract, whole: &Contract) -> Vec<String> {
             "tier: `{}` is weaker than `{}`",
             child.tier, whole.tier
         ));
+    }
+    if child.accept_mode != whole.accept_mode && child.accept_mode != AcceptMode::default() {
+        found.push("accept_mode: lets tests fail that must pass for the whole".to_owned());
     }
     if child.loopback && !whole.loopback {
         found.push("loopback: is not granted".to_owned());

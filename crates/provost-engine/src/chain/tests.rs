@@ -291,7 +291,10 @@ fn within(change: impl FnOnce(&mut Value)) -> Result<Chain, Vec<(String, Code)>>
 fn a_node_that_does_more_than_its_parent_is_refused_on_every_axis() {
     type Change = fn(&mut Value);
     assert!(within(|_| ()).is_ok());
-    let changes: [(&str, Change); 10] = [
+    let changes: [(&str, Change); 11] = [
+        ("accept_mode", |it| {
+            it["contract"]["x_provost"]["accept_mode"] = json!("no-regression");
+        }),
         ("loopback", |it| {
             it["contract"]["x_provost"]["loopback"] = json!(true);
         }),

@@ -88,6 +88,7 @@ pub fn keep_work(
         code: refusal.code,
         reason: refusal.reason.clone(),
     }));
+    opened.continues = None;
     opened.work = Some(ExistingWork {
         tree: captured.tree.clone(),
         revision: earlier.and_then(|work| work.revision.clone()),

@@ -40,6 +40,7 @@ pub fn again(
     let again = of_document(origin, before, opened.contract.clone(), request)?;
     Ok(Opened {
         work: None,
+        continues: None,
         ..again
     })
 }

@@ -116,6 +116,7 @@ fn opened(draft: &Draft) -> Fact {
         widenings: Vec::new(),
         parent: None,
         work: None,
+        continues: None,
         part: None,
         owner: Owner {
             host: word(),

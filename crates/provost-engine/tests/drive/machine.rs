@@ -71,6 +71,7 @@ impl Machine {
             contract: contract(),
             reviewed: true,
             work: None,
+            continues: None,
             signer: Box::new(SimSigner),
             power,
         }

@@ -7,13 +7,13 @@ use provost_core::bundle::key::PublicKey;
 use provost_core::code::Code;
 use provost_core::run::fact::Names;
 use provost_engine::bundle::verify;
-use provost_engine::opening::{RetryRequest, Wider, again};
+use provost_engine::opening::{RetryRequest, Wider, again, continued};
 use provost_engine::query::{self, Stage};
 use provost_host::bundle::Directory;
 use provost_host::origin::GitOrigin;
 use provost_host::{clock, ids};
 
-use super::run::{start, workspace};
+use super::run::{objective, start, workspace};
 use super::verify::trusted;
 use crate::answer::{Failure, Outcome};
 use crate::parts;
@@ -34,13 +34,21 @@ needs one again.
 With --keep-work no agent is started: the work that the run captured is judged again, by the same
 gates under a wider contract, after a refusal by the diff, review or acceptance gate.
 
+With WORDS the agent starts again, from the files that the run left and with the words added to its
+task. What it leaves is judged against the same base.
+
 Examples:
   provost retry last
+  provost retry last 'also handle empty input'
   provost retry RUN --base main
   provost retry RUN --keep-work --allow='src/extra.py'")]
 pub(super) struct Retry {
     /// The run: its id, a part of it, or `last`.
     run: String,
+
+    /// What else is to be done: the agent starts from the files that the run left.
+    #[arg(value_name = "WORDS", value_parser = objective, conflicts_with_all = ["keep_work", "base"])]
+    words: Option<String>,
 
     /// The revision to start from [default: the commit that the run started from].
     #[arg(long, value_name = "REV", conflicts_with = "keep_work")]
@@ -87,7 +95,11 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
     let opened = if retry.keep_work {
         wider::opened(&place, &first, wider, wanted)?
     } else if wider == Wider::default() {
-        again(&GitOrigin(&place.repo), &first, wanted)?
+        let origin = GitOrigin(&place.repo);
+        match &retry.words {
+            Some(words) => continued(&origin, &first, words, wanted)?,
+            None => again(&origin, &first, wanted)?,
+        }
     } else {
         let reason = "a wider contract is for work that is kept; without that, `provost run` it";
         return Err(Failure::new(Code::UsageError, reason).hint("add --keep-work"));

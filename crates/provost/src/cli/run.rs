@@ -300,7 +300,7 @@ pub(super) fn workspace() -> Result<Option<WorkspaceChoice>, Failure> {
 }
 
 /// Refuses an empty objective.
-fn objective(text: &str) -> Result<String, String> {
+pub(super) fn objective(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("say what is to be done".to_owned());
     }

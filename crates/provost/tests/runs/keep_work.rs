@@ -340,3 +340,27 @@ fn tests_that_fail_twice_on_the_base_may_fail_and_no_other() {
     );
     assert_eq!(unnamed.code(), "TESTS_UNNAMED", "{unnamed:?}");
 }
+
+#[test]
+fn further_words_continue_the_work_as_it_was_left() {
+    let stage = Stage::new();
+    let refused = stage.run("echo first > src/new.txt", &Ask::default());
+    assert_eq!(refused.code(), "ACCEPTANCE_FAILED", "{refused:?}");
+    let run = refused.text("run_id");
+    stage.agent(
+        "grep -q first src/new.txt && grep -q 'also handle empty input' $PROVOST_CONTRACT \
+         && echo good > src/a.txt",
+    );
+    let words = ["retry", run, "also handle empty input", "--json"];
+    let continued = stage.ask(&words);
+    assert_eq!(continued.code(), "OK", "{continued:?}");
+    assert_eq!(continued.json["parent"], run);
+    let files = json!(["src/a.txt", "src/new.txt"]);
+    assert_eq!(continued.json["changed_files"], files);
+    assert_eq!(stage.verify(continued.text("run_id")).exit, 0);
+    let both = ["retry", run, "more", "--keep-work", "--json"];
+    assert_eq!(stage.ask(&both).code(), "USAGE_ERROR");
+    let failed = stage.run("exit 3", &Ask::default());
+    let refused = stage.ask(&["retry", failed.text("run_id"), "more", "--json"]);
+    assert_eq!(refused.code(), "KEEP_WORK_REFUSED", "{refused:?}");
+}

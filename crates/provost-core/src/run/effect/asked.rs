@@ -91,8 +91,14 @@ impl State {
 
     /// The tree of work that exists already, and how it is kept.
     pub fn existing_tree(&self) -> Option<(&Oid, Keep)> {
-        let work = self.opened.work.as_ref()?;
-        Some((&work.tree, self.keep(Kind::Captured, "Capture")))
+        let keep = self.keep(Kind::Captured, "Capture");
+        if let Some(work) = &self.opened.work {
+            return Some((&work.tree, keep));
+        }
+        // The first attempt is number 1.
+        let name = format!("{}/0", Kind::Captured.of_run(&self.names.run_id));
+        let begun = self.opened.continues.as_ref()?;
+        Some((begun, Keep { name, ..keep }))
     }
 
     /// The round on `tree`, to run it again and show its output.
@@ -109,15 +115,17 @@ impl State {
         }
     }
 
-    /// The initial tree of the attempt: the base, or the candidate that it fixes, unless the
-    /// contract wants a reset.
+    /// The initial tree of the attempt: the base, the work that the run continues, or the candidate
+    /// that it fixes, unless the contract wants a reset.
     fn begins_with(&self) -> &Oid {
         match self.opened.contract.rollback.strategy {
             RollbackStrategy::GitResetHard => return &self.opened.base_tree,
             RollbackStrategy::WorktreeDrop | RollbackStrategy::GitRevertCommit => {}
         }
         let refused = self.past.last().and_then(|past| past.captured.as_ref());
-        refused.map_or(&self.opened.base_tree, |captured| &captured.tree)
+        let first = self.opened.continues.as_ref();
+        let first = first.unwrap_or(&self.opened.base_tree);
+        refused.map_or(first, |captured| &captured.tree)
     }
 
     fn fix_effect(&self) -> Result<Fix, NoEffect> {
