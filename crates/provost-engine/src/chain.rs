@@ -19,10 +19,11 @@ mod tests;
 pub use check::{Chain, Checked, MOST, MOST_HANDOFFS, check, id};
 pub use document::{Document, Dropped, Node};
 pub use next::{Merge, Next};
-pub use state::{End, Fact, Misplaced, NodeAgents, Standing, State};
+pub use state::{End, Fact, Misplaced, NodeAgents, Standing, State, is_final};
 
 use crate::bundle::sealed::{RecordKind, RecordPredicate};
 use crate::bundle::statement::SealedVerdict;
+use provost_core::approval::Widening;
 use provost_core::code::Code;
 use provost_core::contract;
 use provost_core::json;
@@ -89,6 +90,10 @@ pub struct NodeStart {
     pub agent: Option<String>,
     /// The contract that the node is a part of, if the chain divides one.
     pub part: Option<Part>,
+    /// The trace that the run belongs to; one of its own if there is none.
+    pub trace_id: Option<String>,
+    /// What a person approved for this node, when asked about all nodes at once.
+    pub approved: Vec<Widening>,
 }
 
 /// The order to test all results of a chain together.
@@ -309,13 +314,7 @@ fn start(
     let base_commit = match ports.runner.join(&run_id, &merge)? {
         MergedNeeds::Clean(commit) => commit,
         MergedNeeds::Conflict(paths) => {
-            let reason = format!(
-                "the results it needs do not go together: {} in conflict, `{}`",
-                counted(paths.len(), "path"),
-                paths.first().map_or("", String::as_str)
-            );
-            let verdict = Verdict::deny(Code::ChainConflict, reason);
-            let verdict = verdict.with(ConflictingPaths { paths });
+            let verdict = conflicting_needs(paths);
             ports
                 .runner
                 .report(&format!("{node}: not run, {}", verdict.reason));
@@ -340,11 +339,23 @@ fn start(
     });
     ports.runner.begin(NodeStart {
         part,
+        trace_id: None,
+        approved: Vec::new(),
         node,
         run_id,
         contract,
         agent: checked.agent.clone(),
     })
+}
+
+/// Why a node is not run whose needs cannot be merged, because of `paths`.
+pub(crate) fn conflicting_needs(paths: Vec<String>) -> Verdict {
+    let reason = format!(
+        "the results it needs do not go together: {} in conflict, `{}`",
+        counted(paths.len(), "path"),
+        paths.first().map_or("", String::as_str)
+    );
+    Verdict::deny(Code::ChainConflict, reason).with(ConflictingPaths { paths })
 }
 
 /// Appends `fact` if the state permits it, then applies it.

@@ -9,6 +9,7 @@
 pub mod after;
 pub mod binding;
 pub mod bundle;
+pub mod case;
 pub mod chain;
 pub mod contract;
 pub mod drive;

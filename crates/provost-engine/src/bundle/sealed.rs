@@ -35,6 +35,8 @@ pub enum RecordKind {
     /// A contract was split into a chain of smaller ones, or was not.
     Split,
     Chain,
+    /// One request with its plan, its parts and the judged whole.
+    Case,
     /// A contract was refused before there was a run.
     Refused,
 }

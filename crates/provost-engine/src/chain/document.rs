@@ -66,6 +66,25 @@ pub struct Dropped {
 }
 
 impl Document {
+    /// A chain of one node that does all of `whole`.
+    pub fn of_one(whole: contract::document::Document) -> Self {
+        let node = Node {
+            id: "whole".to_owned(),
+            needs: Vec::new(),
+            agent: None,
+            contract: Some(whole.clone()),
+            contract_file: None,
+            drops: Vec::new(),
+            package: None,
+        };
+        Self {
+            schema_version: VERSION,
+            parent: Some(whole),
+            max_handoffs: most(),
+            nodes: vec![node],
+        }
+    }
+
     /// Reads a chain from a parsed document.
     pub fn from_value(value: &serde_json::Value) -> Result<Self, json::ReadError> {
         let document: Self = json::from_value(value)?;

@@ -81,14 +81,9 @@ pub struct End {
 }
 
 impl End {
-    /// Whether the verdict is about the contract. A run that another run, the machine or the user
-    /// prevented is tried again.
+    /// Whether the verdict is about the contract, with the result that belongs to it.
     fn is_decided(&self) -> bool {
-        match self.verdict.exit() {
-            Exit::Yes => self.commit.is_some(),
-            Exit::No => self.verdict.code != Code::Cancelled,
-            _ => false,
-        }
+        is_final(&self.verdict) && (self.commit.is_some() || !self.verdict.allow)
     }
 
     /// Whether the run waits for the approval of a person.
@@ -167,7 +162,30 @@ impl Fact {
     }
 }
 
+/// Whether `verdict` is about the work. What another run, the machine or the user prevented is
+/// tried again.
+pub fn is_final(verdict: &Verdict) -> bool {
+    match verdict.exit() {
+        Exit::Yes => true,
+        Exit::No => verdict.code != Code::Cancelled,
+        _ => false,
+    }
+}
+
 impl State {
+    /// The state before any node was started.
+    pub fn begun(chain_sha256: String, base_commit: Oid, began: String) -> Self {
+        Self {
+            chain_sha256,
+            base_commit,
+            began,
+            nodes: BTreeMap::new(),
+            hands: BTreeMap::new(),
+            tested: None,
+            finished: None,
+        }
+    }
+
     /// The state after `records`; `None` if the chain never began.
     pub fn fold(records: &[Record]) -> Result<Option<Self>, Misplaced> {
         let mut state: Option<Self> = None;
@@ -186,15 +204,8 @@ impl State {
                         base_commit,
                     },
                 ) => {
-                    state = Some(Self {
-                        chain_sha256,
-                        base_commit,
-                        began: record.event.ts.clone(),
-                        nodes: BTreeMap::new(),
-                        hands: BTreeMap::new(),
-                        tested: None,
-                        finished: None,
-                    });
+                    let began = record.event.ts.clone();
+                    state = Some(Self::begun(chain_sha256, base_commit, began));
                 }
                 (Some(state), fact) => state.apply(fact).map_err(misplaced)?,
                 (None, _) => return Err(misplaced("the chain has not begun".to_owned())),

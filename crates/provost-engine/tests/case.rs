@@ -1,0 +1,512 @@
+//! Cases from the request to the judged whole, with a driver that crashes at any call.
+//!
+//! A commit is a set of words. A part adds its name; a part that is named in `breaks` also adds a
+//! word that makes the commands of the whole fail, until it is fixed.
+
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use provost_core::approval::{Kind, Person, Widening};
+use provost_core::code::Code;
+use provost_core::contract::check::{Purpose, Rules};
+use provost_core::contract::document::Document as Written;
+use provost_core::contract::typed::Typed;
+use provost_core::gate::command::{CommandPolicy, Trust};
+use provost_core::object::Oid;
+use provost_core::verdict::Verdict;
+use provost_engine::case::{
+    self, CaseAnswer, CaseOpened, CaseRunner, Fact, JudgeStart, PartChange, PlannerResult, Ports,
+    REPORT, State, Task,
+};
+use provost_engine::chain::{
+    self, Came, Chain, CombinedResults, Document, End, Merge, MergedNeeds, Node, NodeAgents,
+    NodeStart, PartRunner,
+};
+use provost_engine::ports::{Ledger as _, ObserverChoice, PortError};
+use provost_engine::sim::{Cut, Power, SimBundle, SimClock, SimLedger, SimSigner, oid};
+
+type Words = BTreeSet<String>;
+
+/// A run that the machine remembers: the words that it ends with.
+struct SimRun {
+    words: Words,
+    /// Whether it judges the whole.
+    judges: bool,
+    trace_id: String,
+}
+
+#[derive(Default)]
+struct SimCaseRunner {
+    names: u32,
+    commits: BTreeMap<Oid, Words>,
+    runs: BTreeMap<String, SimRun>,
+    awaited: VecDeque<(String, String)>,
+    /// The parts whose first result makes the whole fail.
+    breaks: Vec<&'static str>,
+    /// The parts whose results cannot be merged until one of them is fixed.
+    clashes: Vec<&'static str>,
+    /// Whether fixes change nothing.
+    stubborn: bool,
+    /// Whether a person has to be asked.
+    widens: bool,
+    planned: u32,
+    tests: u32,
+}
+
+fn words(all: &[&str]) -> Words {
+    all.iter().map(ToString::to_string).collect()
+}
+
+fn passes(words: &Words) -> bool {
+    !words.iter().any(|word| word.ends_with(":bad"))
+}
+
+impl SimCaseRunner {
+    fn commit(&mut self, words: Words) -> Oid {
+        let text: Vec<&str> = words.iter().map(String::as_str).collect();
+        let id = oid(&text.join(" "));
+        self.commits.insert(id.clone(), words);
+        id
+    }
+
+    fn words(&self, commit: &Oid) -> Words {
+        self.commits.get(commit).cloned().unwrap_or_default()
+    }
+
+    fn result(&self, order: &NodeStart) -> Words {
+        let base: Oid = order
+            .contract
+            .rollback
+            .baseline_ref
+            .as_str()
+            .try_into()
+            .unwrap();
+        let mut words = self.words(&base);
+        let (bad, clash) = (
+            format!("{}:bad", order.node),
+            format!("{}:clash", order.node),
+        );
+        let fixes = order.contract.task_id.contains("-fix") && !self.stubborn;
+        words.insert(order.node.clone());
+        if fixes {
+            words.remove(&bad);
+            words.insert(format!("{}:fixed", order.node));
+            return words;
+        }
+        if self.breaks.contains(&order.node.as_str()) {
+            words.insert(bad);
+        }
+        if self.clashes.contains(&order.node.as_str()) {
+            words.insert(clash);
+        }
+        words
+    }
+}
+
+impl PartRunner for SimCaseRunner {
+    fn name(&mut self) -> Result<String, PortError> {
+        self.names += 1;
+        Ok(format!("run_{}", self.names))
+    }
+
+    fn join(&mut self, _: &str, merge: &Merge) -> Result<MergedNeeds, PortError> {
+        let mut words = self.words(&merge.first);
+        for (_, other) in &merge.others {
+            words.extend(self.words(other));
+        }
+        Ok(MergedNeeds::Clean(self.commit(words)))
+    }
+
+    fn begin(&mut self, order: NodeStart) -> Result<(), PortError> {
+        let words = self.result(&order);
+        let run = SimRun {
+            words,
+            judges: false,
+            trace_id: order.trace_id.unwrap(),
+        };
+        assert!(self.runs.insert(order.run_id.clone(), run).is_none());
+        self.awaited.push_back((order.node, order.run_id));
+        Ok(())
+    }
+
+    fn take_up(&mut self, node: &str, run_id: &str) -> Result<(), PortError> {
+        self.awaited.push_back((node.to_owned(), run_id.to_owned()));
+        Ok(())
+    }
+
+    fn test(&mut self, order: &CombinedResults) -> Result<Verdict, PortError> {
+        self.tests += 1;
+        Ok(match passes(&self.words(&order.commit)) {
+            true => Verdict::allow("fine"),
+            false => Verdict::deny(Code::AcceptanceFailed, "a command failed"),
+        })
+    }
+
+    fn ended(&mut self) -> Result<Came, PortError> {
+        let (node, run_id) = self.awaited.pop_front().unwrap();
+        let Some(run) = self.runs.get(&run_id) else {
+            return Ok(Came::Nothing { node });
+        };
+        let accepted = !run.judges || passes(&run.words);
+        let words = run.words.clone();
+        let verdict = match accepted {
+            true => Verdict::allow("fine"),
+            false => Verdict::deny(Code::AcceptanceFailed, "a command failed"),
+        };
+        let commit = accepted.then(|| self.commit(words));
+        let end = Box::new(End {
+            tree: commit.clone(),
+            commit,
+            head: Some("head".to_owned()),
+            verdict,
+            run_id,
+        });
+        Ok(Came::Ended { node, end })
+    }
+
+    fn report(&mut self, _: &str) -> ObserverChoice {
+        ObserverChoice::Continue
+    }
+}
+
+impl CaseRunner for SimCaseRunner {
+    fn plan(&mut self, request: &str, _: &Oid) -> Result<PlannerResult<Written>, PortError> {
+        assert_eq!(request, "Do all of it");
+        self.planned += 1;
+        Ok(PlannerResult {
+            plan_id: "plan_1".to_owned(),
+            verdict: Verdict::allow("planned"),
+            document: Some(contract(&["a", "b", "c", "d"])),
+        })
+    }
+
+    fn split(&mut self, whole: &Written) -> Result<PlannerResult<Document>, PortError> {
+        let node = |id: &str, needs: &[&str]| Node {
+            id: id.to_owned(),
+            needs: needs.iter().map(ToString::to_string).collect(),
+            agent: None,
+            contract: Some(contract(&[id])),
+            contract_file: None,
+            drops: Vec::new(),
+            package: None,
+        };
+        Ok(PlannerResult {
+            plan_id: "plan_2".to_owned(),
+            verdict: Verdict::allow("divided"),
+            document: Some(Document {
+                schema_version: 1,
+                parent: Some(whole.clone()),
+                max_handoffs: 10,
+                nodes: vec![
+                    node("a", &[]),
+                    node("b", &["a"]),
+                    node("c", &[]),
+                    node("d", &[]),
+                ],
+            }),
+        })
+    }
+
+    fn check(&mut self, parts: &Document, _: &Oid) -> Result<Result<Chain, Verdict>, PortError> {
+        let rules = Rules {
+            policy: &CommandPolicy::shipped().unwrap(),
+            trust: Trust::FromFile,
+            purpose: Purpose::Run,
+        };
+        Ok(Ok(chain::check(parts, &rules).unwrap()))
+    }
+
+    fn widenings(&mut self, contract: &Written) -> Result<Vec<Widening>, PortError> {
+        let widening = Widening {
+            kind: Kind::Path,
+            path: "/allowed_paths/0".to_owned(),
+            problem: format!("`{}` is broad", contract.allowed_paths[0]),
+        };
+        Ok(self.widens.then_some(widening).into_iter().collect())
+    }
+
+    fn merge(&mut self, onto: &Oid, change: &PartChange) -> Result<MergedNeeds, PortError> {
+        let (from, to) = (self.words(&change.from), self.words(&change.to));
+        let mut words = self.words(onto);
+        words.extend(to.difference(&from).cloned());
+        for gone in from.difference(&to) {
+            words.remove(gone);
+        }
+        if words.iter().filter(|word| word.ends_with(":clash")).count() > 1 {
+            return Ok(MergedNeeds::Conflict(vec!["shared".to_owned()]));
+        }
+        Ok(MergedNeeds::Clean(self.commit(words)))
+    }
+
+    fn changed(&mut self, before: &Oid, after: &Oid) -> Result<Vec<String>, PortError> {
+        let (before, after) = (self.words(before), self.words(after));
+        let path = |word: &String| match word.ends_with(":clash") {
+            true => "shared".to_owned(),
+            false => word.clone(),
+        };
+        Ok(after.difference(&before).map(path).collect())
+    }
+
+    fn judge(&mut self, order: JudgeStart) -> Result<(), PortError> {
+        let run = SimRun {
+            words: self.words(&order.commit),
+            judges: true,
+            trace_id: order.trace_id,
+        };
+        assert!(self.runs.insert(order.run_id.clone(), run).is_none());
+        self.awaited.push_back((order.node, order.run_id));
+        Ok(())
+    }
+}
+
+fn contract(allow: &[&str]) -> Written {
+    let typed = Typed {
+        objective: "Do it".to_owned(),
+        allow: allow.iter().map(ToString::to_string).collect(),
+        accept: vec!["pytest -q".to_owned()],
+        timeout_sec: 60,
+        ..Typed::default()
+    };
+    typed.document("run", 1_767_225_600_000)
+}
+
+struct Ground {
+    runner: SimCaseRunner,
+    ledger: SimLedger,
+    bundle: SimBundle,
+    retries: u32,
+}
+
+const TASK: Task<'_> = Task {
+    id: "case_1",
+    jobs: 2,
+};
+
+impl Ground {
+    fn new(power: &Power) -> Self {
+        Self {
+            runner: SimCaseRunner::default(),
+            ledger: SimLedger::new(power),
+            bundle: SimBundle::new(power),
+            retries: 2,
+        }
+    }
+
+    /// Begins or resumes the case, and approves what `approves` says once it is asked.
+    fn drive(&mut self, approves: bool) -> Result<State, PortError> {
+        let base_commit = self.runner.commit(words(&["base"]));
+        let mut ports = Ports {
+            runner: &mut self.runner,
+            ledger: &mut self.ledger,
+            bundle: &mut self.bundle,
+            signer: &SimSigner,
+            clock: &SimClock::default(),
+        };
+        if ports.ledger.records().is_empty() {
+            let opened = CaseOpened {
+                request: "Do all of it".to_owned(),
+                base_commit,
+                trace_id: "trace".to_owned(),
+                planner: "ada".to_owned(),
+                hands: NodeAgents {
+                    agent: "ada".to_owned(),
+                    review: None,
+                    credentials: Vec::new(),
+                },
+                retries: self.retries,
+                split: true,
+                version: "0".to_owned(),
+            };
+            case::open(&mut ports, &TASK, opened)?;
+        }
+        let state = case::resume(&mut ports, &TASK)?;
+        let mut state = case::drive(&mut ports, &TASK, state)?;
+        if state.finished.is_some() {
+            return Ok(state);
+        }
+        let digest = state.asked.as_ref().unwrap().digest.clone();
+        if state.answered.is_none() {
+            let wrong = answer("another", true);
+            let refused = case::answer(&mut ports, &TASK, &mut state, wrong).unwrap_err();
+            assert!(matches!(
+                refused.code,
+                Code::NothingToApprove | Code::HostFailed
+            ));
+            case::answer(&mut ports, &TASK, &mut state, answer(&digest, approves))?;
+        }
+        case::drive(&mut ports, &TASK, state)
+    }
+
+    /// How often each task was begun.
+    fn begun(&self) -> usize {
+        self.runner.runs.values().filter(|run| !run.judges).count()
+    }
+}
+
+fn answer(digest: &str, approved: bool) -> CaseAnswer {
+    CaseAnswer {
+        digest: digest.to_owned(),
+        approved,
+        by: Person {
+            user: "ada".to_owned(),
+            uid: 1000,
+            host: "here".to_owned(),
+        },
+        reason: String::new(),
+    }
+}
+
+#[test]
+fn the_whole_is_accepted_with_the_words_of_every_part() {
+    let mut ground = Ground::new(&Power::steady());
+    ground.runner.widens = true;
+    let state = ground.drive(true).unwrap();
+    let end = state.accepted().unwrap().clone();
+    let commit = end.commit.unwrap();
+    assert_eq!(
+        ground.runner.words(&commit),
+        words(&["a", "b", "base", "c", "d"])
+    );
+    assert_eq!(ground.begun(), 4);
+    assert!(
+        ground
+            .runner
+            .runs
+            .values()
+            .all(|run| run.trace_id == "trace")
+    );
+    let brought: Vec<_> = state.integration.unwrap().merged;
+    let brought: Vec<_> = brought
+        .iter()
+        .map(|it| (it.part.as_str(), it.paths.clone()))
+        .collect();
+    let path = |id: &str| vec![id.to_owned()];
+    assert_eq!(brought, ["a", "b", "c", "d"].map(|id| (id, path(id))));
+    assert!(ground.bundle.files.contains_key(REPORT));
+}
+
+#[test]
+fn a_rejected_case_begins_no_part() {
+    let mut ground = Ground::new(&Power::steady());
+    ground.runner.widens = true;
+    let state = ground.drive(false).unwrap();
+    assert_eq!(state.finished.unwrap().code, Code::ApprovalRejected);
+    assert_eq!(ground.runner.runs.len(), 0);
+}
+
+#[test]
+fn the_part_that_breaks_the_whole_is_found_and_fixed() {
+    for broken in ["a", "b", "c", "d"] {
+        let mut ground = Ground::new(&Power::steady());
+        ground.runner.breaks = vec![broken];
+        let state = ground.drive(true).unwrap();
+        let fixed: Vec<&str> = state
+            .fixes
+            .iter()
+            .map(|fix| fix.start.part.as_str())
+            .collect();
+        assert_eq!(fixed, [broken]);
+        let commit = state.accepted().unwrap().commit.clone().unwrap();
+        let words = ground.runner.words(&commit);
+        assert!(words.contains(&format!("{broken}:fixed")), "{words:?}");
+        assert!(passes(&words), "{words:?}");
+        assert_eq!(ground.begun(), 5, "each part once, and one fix");
+        assert!(ground.runner.tests <= 3, "{} tests", ground.runner.tests);
+    }
+}
+
+#[test]
+fn a_whole_that_no_fix_mends_is_refused_after_the_last_one() {
+    for (retries, fixes) in [(0, 0), (2, 2)] {
+        let mut ground = Ground::new(&Power::steady());
+        ground.retries = retries;
+        ground.runner.breaks = vec!["c"];
+        ground.runner.stubborn = true;
+        let state = ground.drive(true).unwrap();
+        let finished = state.finished.clone().unwrap();
+        assert_eq!(finished.code, Code::AcceptanceFailed);
+        assert!(finished.reason.contains("after"), "{}", finished.reason);
+        assert_eq!(state.fixes.len(), fixes);
+        assert!(state.accepted().is_none());
+    }
+}
+
+#[test]
+fn a_conflict_names_both_parts_and_the_later_one_is_done_again() {
+    let mut ground = Ground::new(&Power::steady());
+    ground.runner.clashes = vec!["a", "c"];
+    let state = ground.drive(true).unwrap();
+    let fix = &state.fixes[0].start;
+    assert_eq!((fix.part.as_str(), fix.keeps), ("c", false));
+    assert!(state.accepted().is_some());
+    let mut ground = Ground::new(&Power::steady());
+    ground.runner.clashes = vec!["a", "c"];
+    ground.retries = 0;
+    let finished = ground.drive(true).unwrap().finished.unwrap();
+    assert_eq!(finished.code, Code::ChainConflict);
+    assert!(
+        finished.reason.contains("`a` and `c`"),
+        "{}",
+        finished.reason
+    );
+}
+
+#[test]
+fn a_case_survives_a_crash_at_any_call() {
+    for cut in [Cut::Before, Cut::After] {
+        for call in 1.. {
+            let power = Power::cut_at(call, cut);
+            let mut ground = Ground::new(&power);
+            ground.runner.widens = true;
+            ground.runner.breaks = vec!["b"];
+            let first = ground.drive(true);
+            let calm = !power.is_out();
+            let state = if calm {
+                first.unwrap()
+            } else {
+                assert!(first.is_err(), "call {call}");
+                power.restore();
+                // The threads are gone with their process; their runs are where they were.
+                ground.runner.awaited.clear();
+                ground.drive(true).unwrap()
+            };
+            let commit = state.accepted().unwrap().commit.clone().unwrap();
+            let all = words(&["a", "b", "b:fixed", "base", "c", "d"]);
+            assert_eq!(ground.runner.words(&commit), all, "call {call} {cut:?}");
+            assert_eq!(ground.begun(), 5, "call {call} {cut:?}: no task twice");
+            assert!(ground.bundle.files.contains_key(REPORT));
+            if calm {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn facts_that_do_not_fit_are_refused() {
+    let mut ground = Ground::new(&Power::steady());
+    let state = ground.drive(true).unwrap();
+    let commit = oid("x");
+    let facts = [
+        Fact::JudgeLost {},
+        Fact::FixEnded {
+            end: Box::new(state.accepted().unwrap().clone()),
+        },
+        Fact::PrefixTested {
+            commit,
+            verdict: Verdict::allow("fine"),
+        },
+        Fact::Answered(answer("x", true)),
+    ];
+    for fact in facts {
+        assert!(state.clone().apply(fact.clone()).is_err(), "{fact:?}");
+    }
+    let mut fresh = State::fold(&ground.ledger.records()[..1]).unwrap().unwrap();
+    let early = Fact::Landed {
+        branch: "main".to_owned(),
+        commit: oid("x"),
+    };
+    assert!(fresh.apply(early).is_err());
+    assert!(fresh.apply(Fact::FixLost {}).is_err());
+}
