@@ -90,24 +90,6 @@ pub trait CaseRunner: PartRunner {
 
     /// The paths that differ between two commits.
     fn changed(&mut self, before: &Oid, after: &Oid) -> Result<Vec<String>, PortError>;
-
-    /// Starts the run that judges the whole, and does not wait for it.
-    fn judge(&mut self, order: JudgeStart) -> Result<(), PortError>;
-}
-
-/// The order to judge the whole.
-#[derive(Debug, Clone, PartialEq)]
-pub struct JudgeStart {
-    /// The name under which its end is reported.
-    pub node: String,
-    pub run_id: String,
-    pub trace_id: String,
-    /// The contract of the whole, with the commit that the case starts from.
-    pub contract: contract::document::Document,
-    /// The commit with the results of all parts.
-    pub commit: Oid,
-    /// What a person approved for the whole.
-    pub approved: Vec<Widening>,
 }
 
 /// The ports that a case is driven through.

@@ -88,6 +88,8 @@ pub struct NodeStart {
     pub contract: contract::document::Document,
     /// The agent, if it is not that of the chain.
     pub agent: Option<String>,
+    /// The commit that is judged without an agent, if the work exists already.
+    pub judges: Option<Oid>,
     /// The contract that the node is a part of, if the chain divides one.
     pub part: Option<Part>,
     /// The trace that the run belongs to; one of its own if there is none.
@@ -340,6 +342,7 @@ fn start(
     ports.runner.begin(NodeStart {
         part,
         trace_id: None,
+        judges: None,
         approved: Vec::new(),
         node,
         run_id,

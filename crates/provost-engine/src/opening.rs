@@ -40,6 +40,7 @@ use provost_core::scope;
 
 use crate::ports::PortError;
 use crate::target;
+use serde::{Deserialize, Serialize};
 
 /// The repository that a run starts from, as it is when the run begins.
 pub trait Origin {
@@ -92,12 +93,22 @@ pub struct Request {
     pub version: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RequestedAgent {
     /// A command that the user typed.
     Typed(String),
     /// An agent that the policy names.
     Named(String),
+}
+
+impl RequestedAgent {
+    /// The agent as the user wrote it.
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Typed(text) | Self::Named(text) => text,
+        }
+    }
 }
 
 /// The first record of the run that `request` asks for.
@@ -172,6 +183,13 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         format: BundleFormat::NEWEST,
         version: request.version,
     })
+}
+
+/// What `document` does beyond the policy of its base.
+pub fn beyond_policy(origin: &dyn Origin, document: &Document) -> Result<Vec<Widening>, PortError> {
+    let tree = origin.tree(&base(origin, &document.rollback.baseline_ref)?)?;
+    let policy = origin.policy(&tree)?;
+    widenings(origin, document, (&policy, &tree), &[])
 }
 
 /// Refuses a branch called `provost`: git cannot hold both it and `provost/RUN`.

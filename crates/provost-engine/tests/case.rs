@@ -16,13 +16,14 @@ use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::object::Oid;
 use provost_core::verdict::Verdict;
 use provost_engine::case::{
-    self, CaseAnswer, CaseOpened, CaseRunner, Fact, JudgeStart, PartChange, PlannerResult, Ports,
-    REPORT, State, Task,
+    self, CaseAnswer, CaseOpened, CaseRunner, Fact, PartChange, PlannerResult, Ports, REPORT,
+    State, Task,
 };
 use provost_engine::chain::{
-    self, Came, Chain, CombinedResults, Document, End, Merge, MergedNeeds, Node, NodeAgents,
-    NodeStart, PartRunner,
+    self, Came, Chain, CombinedResults, Document, End, Merge, MergedNeeds, Node, NodeStart,
+    PartRunner,
 };
+use provost_engine::opening::RequestedAgent;
 use provost_engine::ports::{Ledger as _, ObserverChoice, PortError};
 use provost_engine::sim::{Cut, Power, SimBundle, SimClock, SimLedger, SimSigner, oid};
 
@@ -119,10 +120,13 @@ impl PartRunner for SimCaseRunner {
     }
 
     fn begin(&mut self, order: NodeStart) -> Result<(), PortError> {
-        let words = self.result(&order);
+        let words = match &order.judges {
+            Some(commit) => self.words(commit),
+            None => self.result(&order),
+        };
         let run = SimRun {
             words,
-            judges: false,
+            judges: order.judges.is_some(),
             trace_id: order.trace_id.unwrap(),
         };
         assert!(self.runs.insert(order.run_id.clone(), run).is_none());
@@ -247,17 +251,6 @@ impl CaseRunner for SimCaseRunner {
         };
         Ok(after.difference(&before).map(path).collect())
     }
-
-    fn judge(&mut self, order: JudgeStart) -> Result<(), PortError> {
-        let run = SimRun {
-            words: self.words(&order.commit),
-            judges: true,
-            trace_id: order.trace_id,
-        };
-        assert!(self.runs.insert(order.run_id.clone(), run).is_none());
-        self.awaited.push_back((order.node, order.run_id));
-        Ok(())
-    }
 }
 
 fn contract(allow: &[&str]) -> Written {
@@ -308,12 +301,10 @@ impl Ground {
                 request: "Do all of it".to_owned(),
                 base_commit,
                 trace_id: "trace".to_owned(),
-                planner: "ada".to_owned(),
-                hands: NodeAgents {
-                    agent: "ada".to_owned(),
-                    review: None,
-                    credentials: Vec::new(),
-                },
+                planner: RequestedAgent::Named("ada".to_owned()),
+                agent: RequestedAgent::Named("ada".to_owned()),
+                review: None,
+                unreviewed: false,
                 retries: self.retries,
                 split: true,
                 version: "0".to_owned(),

@@ -6,6 +6,7 @@ mod approve;
 #[cfg(feature = "formats")]
 mod board;
 mod cancel;
+mod case;
 mod chain;
 mod change;
 mod check;
@@ -93,6 +94,8 @@ enum Command {
     Plan(plan::Plan),
     /// Have an agent split a contract into smaller ones; nothing is run.
     Split(plan::Split),
+    /// Have a request planned, divided, done, judged as a whole and ready to land.
+    Case(Box<case::Case>),
     /// Run several contracts, some of which start from the results of others.
     Chain(chain::Run),
     /// Show active and interrupted runs, and who is changing this checkout.
@@ -246,6 +249,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Demo(demo) => demo::run(&demo, reader),
         Command::Plan(plan) => plan::plan(&plan, reader),
         Command::Split(split) => plan::split(&split, reader),
+        Command::Case(case) => case::run(&case, reader),
         Command::Chain(chain) => chain::run(&chain, reader),
         Command::Status => runs::status(),
         Command::Runs => runs::list(),

@@ -1,4 +1,4 @@
-//! Parts of split contracts: they land together accepted, or not at all.
+//! Parts of split contracts and of cases: they land together accepted, or not at all.
 //!
 //! # Invariants
 //!
@@ -17,6 +17,7 @@ use provost_core::path::is_segment;
 use provost_core::record::{Head, Record};
 use provost_core::run::State;
 use provost_core::run::fact::Part;
+use provost_engine::case;
 use provost_engine::chain::{self, Document, Standing};
 use provost_engine::query::RunArchive as _;
 
@@ -39,6 +40,9 @@ pub(crate) fn require_accepted(place: &Places, run: &State) -> Result<(), Failur
         return Ok(());
     };
     let (run_id, id) = (&run.names.run_id, &part.chain);
+    if is_case(id) {
+        return require_whole(place, run_id, id);
+    }
     let known = read(place, id)?;
     let records = place.records(run_id)?;
     let head = records.last().map_or("", |last| last.hash.as_str());
@@ -72,10 +76,46 @@ pub(crate) fn refuse_retry(place: &Places, run: &State) -> Result<(), Failure> {
         return Ok(());
     };
     let id = &part.chain;
-    let known = read(place, id)?;
     let node = &part.node;
+    if is_case(id) {
+        let reason = format!("it belongs to {id}, and only its case continues it");
+        return Err(Failure::new(Code::ChainNotAccepted, reason).hint(format!("provost show {id}")));
+    }
+    let known = read(place, id)?;
     let reason = format!("it is the part `{node}` of {id}, and only its chain retries it");
     Err(Failure::new(Code::ChainNotAccepted, reason).hint(continued(place, id, known.as_ref())))
+}
+
+fn is_case(id: &str) -> bool {
+    id.starts_with(CASE)
+}
+
+/// The prefix of the names of cases.
+pub(crate) const CASE: &str = "case_";
+
+/// Refuses to land a run of a case unless it judged the whole, and the case accepted that.
+fn require_whole(place: &Places, run_id: &str, id: &str) -> Result<(), Failure> {
+    let state = case_state(place, id)?;
+    if state.accepted().is_some_and(|end| end.run_id == run_id) {
+        return Ok(());
+    }
+    let reason = format!("it is a part of {id}, which lands as a whole");
+    Err(Failure::new(Code::ChainNotAccepted, reason).hint(format!("provost land {id}")))
+}
+
+/// The state of the case `id`, which this user began.
+pub(crate) fn case_state(place: &Places, id: &str) -> Result<case::State, Failure> {
+    let records = case_records(place, id)?;
+    let directory = place.run(id);
+    let altered = |words: String| Failure::new(Code::EvidenceAltered, words).about(&directory);
+    let state = case::State::fold(&records).map_err(|error| altered(error.to_string()))?;
+    state.ok_or_else(|| Failure::new(Code::NotFound, format!("{id} never began")))
+}
+
+/// The events of the case `id`; events that another user wrote, or that were changed since, are
+/// refused.
+pub(crate) fn case_records(place: &Places, id: &str) -> Result<Vec<Record>, Failure> {
+    own_records(place, id, &place.run(id))
 }
 
 /// The command that continues the chain `id`.
@@ -148,11 +188,15 @@ fn read(place: &Places, id: &str) -> Result<Option<Known>, Failure> {
 /// The events of the chain `id`, none if there is no such chain; events that another user wrote, or
 /// that were changed since, are refused.
 pub(crate) fn records(place: &Places, id: &str) -> Result<Vec<Record>, Failure> {
-    let directory = place.chains().join(id);
+    own_records(place, id, &place.chains().join(id))
+}
+
+/// The events of the chain or case `id` in `directory`, if this user wrote them.
+fn own_records(place: &Places, id: &str, directory: &Path) -> Result<Vec<Record>, Failure> {
     let is_link = |path: &Path| path.symlink_metadata().is_ok_and(|it| it.is_symlink());
-    if !is_segment(id) || is_link(&place.chains()) || is_link(&directory) {
-        let reason = "is a symbolic link, and no chain of yours";
-        return Err(Failure::new(Code::RootUnsafe, reason).about(&directory));
+    if !is_segment(id) || directory.parent().is_some_and(is_link) || is_link(directory) {
+        let reason = format!("is a symbolic link, and {id} is not yours");
+        return Err(Failure::new(Code::RootUnsafe, reason).about(directory));
     }
     let path = directory.join(LEDGER);
     if path.symlink_metadata().is_err() {
@@ -160,8 +204,8 @@ pub(crate) fn records(place: &Places, id: &str) -> Result<Vec<Record>, Failure> 
     }
     let records = stores::read_ledger(&path, Head::genesis())?;
     let secret = place.known_secret().filter(|_| !place.is_foreign());
-    let of_chain = records.iter().all(|record| record.event.run_id == id);
-    let is_own = |last: &Record| secret.is_some_and(|secret| of_chain && last.is_by(secret));
+    let of_this = records.iter().all(|record| record.event.run_id == id);
+    let is_own = |last: &Record| secret.is_some_and(|secret| of_this && last.is_by(secret));
     if records.last().is_none_or(is_own) {
         return Ok(records);
     }

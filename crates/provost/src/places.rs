@@ -21,6 +21,7 @@ use provost_host::runtime_root::{self as root, Standing};
 use provost_host::user_state::{UserState, UserStateError};
 
 use crate::answer::Failure;
+use crate::parts::CASE;
 use crate::stores;
 
 const REGISTRY: &str = "registry.db";
@@ -319,6 +320,23 @@ impl Places {
         named(&self.root.join("runs"), "run_")
     }
 
+    /// The ids of all cases, oldest first.
+    pub(crate) fn cases(&self) -> Result<Vec<String>, Failure> {
+        named(&self.root.join("runs"), CASE)
+    }
+
+    /// The case that `text` names by its id or the beginning of it, if it names one.
+    pub(crate) fn find_case(&self, text: &str) -> Result<Option<String>, Failure> {
+        if !text.starts_with(CASE) {
+            return Ok(None);
+        }
+        match meant(&self.cases()?, text, "case")? {
+            Some(id) => Ok(Some(id)),
+            None => Err(missing(&format!("there is no case `{text}`"))
+                .hint("`provost case list` lists all cases")),
+        }
+    }
+
     /// The run that `text` names: its whole id, an unambiguous part of it, or `last`.
     pub(crate) fn find_run(&self, text: &str) -> Result<String, Failure> {
         let mut runs = self.runs()?;
@@ -340,6 +358,9 @@ impl Places {
         let refused = self.all_refused()?;
         if text == "last" {
             return self.find_run(text).map(Evidence::Run);
+        }
+        if let Some(id) = self.find_case(text)? {
+            return Ok(Evidence::Record(self.run(&id)));
         }
         let all: Vec<String> = [&runs, &plans, &chains, &changes, &refused]
             .into_iter()

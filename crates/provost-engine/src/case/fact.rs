@@ -11,6 +11,7 @@ use provost_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{End, NodeAgents};
+use crate::opening::RequestedAgent;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Fact {
@@ -66,15 +67,33 @@ pub struct CaseOpened {
     pub base_commit: Oid,
     /// One trace for the case and all of its runs.
     pub trace_id: String,
-    /// The agent that plans and splits: its name, or its command.
-    pub planner: String,
-    /// The agent, reviewer and credentials of every part.
-    pub hands: NodeAgents,
+    /// The agent that plans and splits.
+    pub planner: RequestedAgent,
+    /// The agent of every part.
+    pub agent: RequestedAgent,
+    /// The reviewer of the parts and of the whole; that of the policy if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<RequestedAgent>,
+    /// Whether the whole may be accepted without a reviewer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unreviewed: bool,
     /// How often a part may be fixed because the whole was refused.
     pub retries: u32,
     /// Whether the planner may divide the contract.
     pub split: bool,
     pub version: String,
+}
+
+impl CaseOpened {
+    /// The agent and the reviewer of every part, as the facts of parts name them.
+    pub fn hands(&self) -> NodeAgents {
+        let review = self.review.as_ref();
+        NodeAgents {
+            agent: self.agent.words().to_owned(),
+            review: review.map(|review| review.words().to_owned()),
+            credentials: Vec::new(),
+        }
+    }
 }
 
 /// The result of a planner.

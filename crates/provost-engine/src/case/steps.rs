@@ -1,6 +1,6 @@
 //! Carries out the steps of a case that need its parts.
 
-use provost_core::approval::Widening;
+use provost_core::approval::{Kind, Widening};
 use provost_core::code::Code;
 use provost_core::contract;
 use provost_core::json;
@@ -9,8 +9,8 @@ use provost_core::run::fact::Part;
 use provost_core::verdict::Verdict;
 
 use super::{
-    CONTRACT, CaseQuestion, Drafted, Fact, FixOrder, FixStart, Integration, JudgeStart, MergedPart,
-    Next, PARTS, PartConflict, PartWidenings, PlannerResult, Ports, State, Task, WHOLE, record,
+    CONTRACT, CaseQuestion, Drafted, Fact, FixOrder, FixStart, Integration, MergedPart, Next,
+    PARTS, PartConflict, PartWidenings, PlannerResult, Ports, State, Task, WHOLE, record,
     record_part,
 };
 use crate::chain::report::word;
@@ -151,9 +151,11 @@ pub(super) fn asked(
 ) -> Result<(), PortError> {
     let whole = whole(ports, state)?;
     let parts: chain::Document = document(ports.bundle, PARTS, state.split.as_ref())?;
+    let mut of_whole = ports.runner.widenings(&whole)?;
+    of_whole.extend(state.opened.unreviewed.then(unreviewed));
     let mut rows = vec![PartWidenings {
         part: None,
-        widenings: ports.runner.widenings(&whole)?,
+        widenings: of_whole,
     }];
     for node in parts.nodes {
         let Some(mut contract) = node.contract else {
@@ -172,6 +174,15 @@ pub(super) fn asked(
     let (contract, divided) = (digest(&state.planned), digest(&state.split));
     let question = CaseQuestion::new(task.id, &contract, &divided, rows);
     record(ports, task, state, Fact::Asked(question))
+}
+
+/// The whole is accepted although no reviewer read it.
+fn unreviewed() -> Widening {
+    Widening {
+        kind: Kind::Reviewer,
+        path: String::new(),
+        problem: "no reviewer reads the parts or the whole".to_owned(),
+    }
 }
 
 /// What a person approved for `part`; the whole is the part without a name.
@@ -245,7 +256,7 @@ fn start(
     };
     let mut contract = checked.contract.document.clone();
     contract.rollback.baseline_ref = base_commit.to_string();
-    let mut hands = state.opened.hands.clone();
+    let mut hands = state.opened.hands();
     if let Some(agent) = &checked.agent {
         hands.agent.clone_from(agent);
     }
@@ -277,6 +288,7 @@ fn node_start(
         approved: approved(state, Some(&node)),
         trace_id: Some(state.opened.trace_id.clone()),
         agent: checked.agent.clone(),
+        judges: None,
         node,
         run_id,
         contract,
@@ -375,14 +387,18 @@ fn judge(
         run_id: run_id.clone(),
     };
     record(ports, task, state, fact)?;
-    let approved = approved(state, None);
-    ports.runner.judge(JudgeStart {
+    ports.runner.begin(NodeStart {
         node: WHOLE.to_owned(),
         run_id,
-        trace_id: state.opened.trace_id.clone(),
         contract,
-        commit,
-        approved,
+        agent: None,
+        judges: Some(commit),
+        part: Some(Part {
+            chain: task.id.to_owned(),
+            node: WHOLE.to_owned(),
+        }),
+        trace_id: Some(state.opened.trace_id.clone()),
+        approved: approved(state, None),
     })
 }
 

@@ -8,6 +8,7 @@ use provost_core::exit::Exit;
 use provost_engine::query::{self, QuestionView, Stage};
 use serde::Serialize;
 
+use super::case;
 use super::duration::seconds;
 use super::net::Again;
 use super::resume;
@@ -72,6 +73,15 @@ pub(super) struct Reject {
 /// Records the approval, and resumes the run if `--go` asks for it.
 pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
     let place = Places::find()?;
+    if let Some(id) = place.find_case(&approve.run)? {
+        let reply = case::Reply {
+            approved: true,
+            digest: approve.digest.as_deref(),
+            reason: "",
+            go: approve.go,
+        };
+        return case::reply(&id, &reply, reader);
+    }
     let run_id = place.find_run(&approve.run)?;
     let mut observer = ProgressObserver::new(reader == Reader::Program);
     let go = resume::Go::On("resume", &approve.again.send);
@@ -122,6 +132,15 @@ fn is_approved(place: &Places, run_id: &str, seen: Option<&str>) -> bool {
 /// Records the rejection, which ends the run.
 pub(super) fn reject(reject: &Reject, reader: Reader) -> Outcome {
     let place = Places::find()?;
+    if let Some(id) = place.find_case(&reject.run)? {
+        let reply = case::Reply {
+            approved: false,
+            digest: reject.digest.as_deref(),
+            reason: &reject.reason,
+            go: false,
+        };
+        return case::reply(&id, &reply, reader);
+    }
     let run_id = place.find_run(&reject.run)?;
     let bundle = place.run(&run_id);
     let mut observer = ProgressObserver::new(reader == Reader::Program);

@@ -12,7 +12,7 @@ use provost_engine::query::{self, RunArchive as _};
 use provost_host::cancel_request::CancelRequest;
 use provost_host::clock;
 
-use super::resume;
+use super::{case, resume};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
 use crate::show::Reader;
@@ -41,6 +41,9 @@ pub(super) struct Ended {
 
 pub(super) fn run(ended: &Ended, reader: Reader) -> Outcome {
     let place = Places::find()?;
+    if let Some(id) = place.find_case(&ended.run)? {
+        return case::cancel(&id, &ended.reason, reader);
+    }
     let run_id = place.find_run(&ended.run)?;
     if place.is_sealed(&run_id) {
         return Err(over(&query::state(&place, &run_id)?));

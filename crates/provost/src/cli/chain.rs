@@ -1,7 +1,7 @@
 //! `provost chain`: runs several contracts as ordinary runs, in parallel, with one report.
 
 mod combined;
-mod part_runner;
+pub(super) mod part_runner;
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -151,7 +151,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     Ok(answer(&id, &chain, &state, &directory))
 }
 
-fn processors() -> usize {
+pub(super) fn processors() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -232,7 +232,7 @@ fn read(file: &Path) -> Result<Document, Failure> {
 }
 
 /// Judges a chain by the policy of its base, with the files that its contracts refer to.
-fn check(
+pub(super) fn check(
     place: &Places,
     document: &Document,
     base: &Oid,
@@ -262,7 +262,7 @@ fn check(
 }
 
 /// The refusal of a chain, by the rule that the first problem breaks.
-fn refusal(problems: &[Problem]) -> Verdict {
+pub(super) fn refusal(problems: &[Problem]) -> Verdict {
     let verdict = contract::judge(problems);
     let code = problems.first().map_or(Code::ChainInvalid, |one| one.code);
     Verdict {

@@ -25,7 +25,7 @@ pub(super) const ALL: &[Group] = &[
     DAILY,
     (
         "Contracts",
-        &["contract", "plan", "split", "chain", "prepare"],
+        &["contract", "plan", "split", "case", "chain", "prepare"],
     ),
     (
         "Evidence",

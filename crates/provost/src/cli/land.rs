@@ -8,6 +8,7 @@ use provost_engine::land::{Landed, When};
 use provost_engine::query;
 use serde::Serialize;
 
+use super::case;
 use super::net::Again;
 use crate::answer::{Answered, Failure, Outcome};
 use crate::places::Places;
@@ -35,6 +36,9 @@ pub(super) struct Land {
 
 pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
     let place = Places::find()?;
+    if let Some(id) = place.find_case(&land.run)? {
+        return case::land(&id, reader);
+    }
     let run_id = place.find_run(&land.run)?;
     let go_on = report::go_on(&run_id, query::stage(&place, &run_id));
     let state = query::state(&place, &run_id).ok();

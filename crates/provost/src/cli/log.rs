@@ -27,7 +27,10 @@ pub(super) struct Log {
 
 pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
     let place = Places::look()?;
-    let run_id = place.find_run(&log.which.run)?;
+    let run_id = match place.find_case(&log.which.run)? {
+        Some(id) => id,
+        None => place.find_run(&log.which.run)?,
+    };
     let mut shown = 0;
     loop {
         // The stage is read before the events, so that events written meanwhile are still shown.

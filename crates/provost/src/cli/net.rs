@@ -14,7 +14,7 @@ use crate::answer::Failure;
 use crate::user_consent::Sent;
 
 // What of the network a sandbox may reach.
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(super) struct Net {
     /// A place of the network that may be reached, such as api.example.com:443; every other place
     /// is refused. Repeat for more.

@@ -117,7 +117,7 @@ impl Asking {
 }
 
 /// Refuses an empty request.
-fn words(text: &str) -> Result<String, String> {
+pub(super) fn words(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("say what you want".to_owned());
     }
@@ -144,33 +144,83 @@ pub(super) fn split(split: &Split, reader: Reader) -> Outcome {
 /// Asks the planner, and answers with its plan.
 fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
     let place = Places::find()?;
-    // A missing secret or an existing file is reported before anything starts.
-    asking.net.outlet()?;
     if let Some(file) = asking.out.as_deref().filter(|file| file.exists()) {
         let failure = Failure::new(Code::UsageError, "exists already").about(file);
         return Err(failure.hint("name another file"));
     }
+    let order = PlannerOrder {
+        agent: asking.agent(),
+        net: &asking.net,
+        timeout_sec: asking.timeout,
+    };
+    let drafted = draft(place, &order, task, revision, reader)?;
+    let Drafted {
+        plan_id,
+        record,
+        files,
+        planned,
+    } = drafted;
+    let answer = match planned.made {
+        None => refused(planned.verdict, reader),
+        Some(Made::Contract(document)) => contract(asking, &document, reader)?,
+        Some(Made::Chain(document)) => chain(asking, &document, &files, reader)?,
+    };
+    if reader == Reader::Person {
+        print_message(&format!("record: {}", record.display()));
+    }
+    Ok(answer.with(PlanRecord { plan_id, record }))
+}
+
+/// The planner that the user chose.
+pub(super) struct PlannerOrder<'a> {
+    pub(super) agent: RequestedAgent,
+    pub(super) net: &'a Net,
+    pub(super) timeout_sec: u64,
+}
+
+/// What a planner made, with its sealed record.
+pub(super) struct Drafted {
+    pub(super) plan_id: String,
+    record: PathBuf,
+    /// The files of the commit that it read.
+    files: Vec<RepoPath>,
+    pub(super) planned: Planned,
+}
+
+/// Has the planner do `task` on the commit `revision`.
+pub(super) fn draft(
+    place: Places,
+    order: &PlannerOrder<'_>,
+    task: Task,
+    revision: &str,
+    reader: Reader,
+) -> Result<Drafted, Failure> {
+    // A missing secret is reported before anything starts.
+    order.net.outlet()?;
     let now = clock::now_millis();
     let plan_id = ids::run_id(now)?.replace("run_", "plan_");
     let request = Request {
         plan_id: plan_id.clone(),
         task,
         revision: revision.to_owned(),
-        agent: asking.agent(),
-        net: asking.net.places(),
-        credentials: asking.net.credentials().to_vec(),
+        agent: order.agent.clone(),
+        net: order.net.places(),
+        credentials: order.net.credentials().to_vec(),
         logins: login::found(),
         workspace: workspace()?,
-        timeout_sec: asking.timeout,
+        timeout_sec: order.timeout_sec,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let opened = plan::open(&GitOrigin(&place.repo), &SystemClock, request)?;
-    let places = asking.net.places();
+    let places = order.net.places();
     let typed = user_consent::Typed {
-        agent: asking.agent.as_deref(),
+        agent: match &order.agent {
+            RequestedAgent::Named(name) => Some(name),
+            RequestedAgent::Typed(_) => None,
+        },
         review: None,
         places: &places,
-        credentials: asking.net.credentials(),
+        credentials: order.net.credentials(),
     };
     user_consent::to_plan(&place, &opened.asked.planner, &typed)?;
     machine::outlet(&opened.asked.planner.credentials)?;
@@ -186,16 +236,12 @@ fn ask(asking: &Asking, task: Task, revision: &str, reader: Reader) -> Outcome {
     let files = files(&place, &opened.asked.base_tree)?;
     let record = place.plans().join(&plan_id);
     let planned = sealed(place, &record, &opened, reader)?;
-    let Planned { verdict, made, .. } = planned;
-    let answer = match made {
-        None => refused(verdict, reader),
-        Some(Made::Contract(document)) => contract(asking, &document, reader)?,
-        Some(Made::Chain(document)) => chain(asking, &document, &files, reader)?,
-    };
-    if reader == Reader::Person {
-        print_message(&format!("record: {}", record.display()));
-    }
-    Ok(answer.with(PlanRecord { plan_id, record }))
+    Ok(Drafted {
+        plan_id,
+        record,
+        files,
+        planned,
+    })
 }
 
 /// Where the record of a plan is.

@@ -9,8 +9,8 @@ use provost_engine::query::{self, RunArchive as _, Stage, Surroundings};
 use provost_host::cancel_request::CancelRequest;
 use serde_json::Value;
 
-use super::cancel;
 use super::net::Again;
+use super::{cancel, case};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
 use crate::progress::ProgressObserver;
@@ -43,6 +43,15 @@ pub(super) enum Go<'a> {
 
 pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
     let place = Places::find()?;
+    if let Some(id) = resume
+        .run
+        .as_deref()
+        .map(|run| place.find_case(run))
+        .transpose()?
+        .flatten()
+    {
+        return case::resume(&id, reader);
+    }
     let runs = match &resume.run {
         Some(run) => vec![named(&place, run)?],
         None => place.runs()?,

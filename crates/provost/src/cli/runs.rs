@@ -12,8 +12,8 @@ use provost_engine::query::{
 };
 use provost_host::{clock, process_owner};
 
-use super::change;
 use super::run::refused;
+use super::{case, change};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
@@ -84,6 +84,9 @@ pub(super) fn show(which: &Which) -> Outcome {
     let place = Places::look()?;
     if let Some(run_id) = place.find_refused(&which.run)? {
         return refused::show(&place, &run_id);
+    }
+    if let Some(id) = place.find_case(&which.run)? {
+        return case::show(&place, &id);
     }
     let run_id = place.find_run(&which.run)?;
     let state = query::state(&place, &run_id)?;

@@ -5,18 +5,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
+use std::time::Duration;
 
+use provost_core::approval::Widening;
 use provost_core::code::Code;
 use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::Endpoint;
+use provost_core::object::Oid;
 use provost_core::run::State;
-use provost_core::run::fact::Names;
+use provost_core::run::fact::{ExistingWork, Names, Part, Revision};
 use provost_core::run::refs::Kind;
 use provost_core::verdict::Verdict;
 use provost_engine::chain::{
     Came, CombinedResults, End, Merge, MergedNeeds, NodeStart, PartRunner,
 };
-use provost_engine::opening::{self, Request, RequestedAgent};
+use provost_engine::opening::{self, Origin as _, Request, RequestedAgent};
 use provost_engine::ports::{ObserverChoice, PortError};
 use provost_engine::query::{self, RunArchive as _, Stage};
 use provost_host::cancel_request::CancelRequest;
@@ -33,16 +36,19 @@ use crate::session::{self, Session};
 use crate::show::Reader;
 use crate::user_consent::{self, Sent};
 
+/// How long the approval of a whole case is valid for the start of one of its runs.
+const APPROVED_FOR: Duration = Duration::from_hours(1);
+
 /// The agents of every node.
 #[derive(Clone)]
-pub(super) struct NodeAgents {
-    pub(super) agent: RequestedAgent,
-    pub(super) review: Option<RequestedAgent>,
-    pub(super) credentials: Vec<Credential>,
+pub(in crate::cli) struct NodeAgents {
+    pub(in crate::cli) agent: RequestedAgent,
+    pub(in crate::cli) review: Option<RequestedAgent>,
+    pub(in crate::cli) credentials: Vec<Credential>,
     /// The places of the network that the user typed.
-    pub(super) places: Vec<Endpoint>,
+    pub(in crate::cli) places: Vec<Endpoint>,
     /// The secrets that resumed runs may send.
-    pub(super) send: Vec<Sent>,
+    pub(in crate::cli) send: Vec<Sent>,
 }
 
 impl NodeAgents {
@@ -54,7 +60,7 @@ impl NodeAgents {
 }
 
 /// Runs nodes of a chain in threads.
-pub(super) struct PartThreads {
+pub(in crate::cli) struct PartThreads {
     place: Places,
     directory: PathBuf,
     agents: Arc<NodeAgents>,
@@ -64,7 +70,7 @@ pub(super) struct PartThreads {
 }
 
 impl PartThreads {
-    pub(super) fn new(
+    pub(in crate::cli) fn new(
         place: Places,
         directory: PathBuf,
         agents: NodeAgents,
@@ -79,6 +85,11 @@ impl PartThreads {
             sender,
             receiver,
         }
+    }
+
+    /// Also follows the cancel request that another process may leave.
+    pub(in crate::cli) fn listen(&mut self, request: CancelRequest) {
+        self.observer.listen(request);
     }
 
     /// Runs `work` for `node` in its own thread.
@@ -194,7 +205,10 @@ fn begin(order: NodeStart, agents: &NodeAgents) -> Result<End, Failure> {
     let names = Names {
         run_id: order.run_id,
         task_id: order.contract.task_id.clone(),
-        trace_id: ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?,
+        trace_id: match order.trace_id {
+            Some(trace_id) => trace_id,
+            None => ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?,
+        },
     };
     // An agent that only the chain file names was not typed by the user.
     let by_name = |agent: &'_ RequestedAgent| match agent {
@@ -212,8 +226,12 @@ fn begin(order: NodeStart, agents: &NodeAgents) -> Result<End, Failure> {
     let places = extra.map_or(&[][..], |extra| extra.net.as_slice());
     let granted = |it: &&Credential| opening::is_granted(&it.endpoint, places);
     let credentials = agents.credentials.iter().filter(granted).cloned().collect();
+    let work = order
+        .judges
+        .map(|commit| existing(&place, order.part.as_ref(), commit));
+    let work = work.transpose()?;
     let request = Request {
-        work: None,
+        work,
         contract: order.contract,
         typed: false,
         agent: agent.unwrap_or_else(|| agents.agent.clone()),
@@ -238,8 +256,41 @@ fn begin(order: NodeStart, agents: &NodeAgents) -> Result<End, Failure> {
     observer.listen(CancelRequest::of(&place.root, &names.run_id));
     let session = Session::create(place, &names)?;
     let state = session.run(&names, opened, None, &mut observer)?;
+    let state = approve_as(state, &order.approved, &mut observer)?;
     observer.close_request(&state);
     end(&state)
+}
+
+/// The work that is in `commit` already.
+fn existing(place: &Places, part: Option<&Part>, commit: Oid) -> Result<ExistingWork, Failure> {
+    let name = part.map_or_else(String::new, |part| part.chain.clone());
+    Ok(ExistingWork {
+        tree: GitOrigin(&place.repo).tree(&commit)?,
+        revision: Some(Revision { name, commit }),
+        judged: Vec::new(),
+        findings: Vec::new(),
+    })
+}
+
+/// Answers the question of a run by what a person approved for it before, if that covers all of
+/// it.
+fn approve_as(
+    state: State,
+    approved: &[Widening],
+    observer: &mut ProgressObserver,
+) -> Result<State, Failure> {
+    let mut widenings = state.opened.widenings.iter();
+    let Some(question) = state.question().filter(|_| state.unanswered().is_some()) else {
+        return Ok(state);
+    };
+    if !widenings.all(|it| approved.contains(it)) {
+        return Ok(state);
+    }
+    let mut session = Session::open(Places::find()?, &state.names.run_id)?;
+    session.send(&state.opened.brokered());
+    let digest = question.digest();
+    session.approve(session::person()?, Some(&digest), APPROVED_FOR, observer)?;
+    session.resume(observer)
 }
 
 /// Resumes a run whose driver died, and drives it to its end; nothing if it never began.

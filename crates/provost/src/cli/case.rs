@@ -1,0 +1,376 @@
+//! `provost case`: one request becomes a plan, parts, runs, and one judged result.
+
+mod runner;
+mod text;
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+use std::thread;
+
+use clap::{Args, Subcommand};
+use provost_core::bundle::layout::LEDGER;
+use provost_core::code::Code;
+use provost_core::exit::Exit;
+use provost_core::record::Head;
+use provost_core::run::fact::Cancel;
+use provost_core::time;
+use provost_engine::case::{self, CaseAnswer, CaseOpened, CaseReport, Ports, State, Task};
+use provost_engine::opening::{Origin as _, RequestedAgent};
+use provost_engine::ports::{Bundle, Ledger, PortError};
+use provost_engine::query::RunArchive as _;
+use provost_host::cancel_request::CancelRequest;
+use provost_host::origin::GitOrigin;
+use provost_host::{clock, ids};
+
+use super::chain::part_runner;
+use crate::answer::{Answer, Failure, Outcome};
+use crate::parts;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
+use crate::session::{self, KeySigner, SystemClock, lock};
+use crate::show::Reader;
+use crate::stores::{self, DriverGuard, Expected};
+use runner::CaseThreads;
+
+/// Have a request planned, divided, done, judged as a whole and ready to land.
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = "\
+A planner writes the contract and divides it into parts; you approve the whole once. The parts run
+in parallel, each in its own sandbox. Their results are merged, and the merged whole is judged by
+the contract; a part that breaks it is found and fixed. Only the whole lands: `provost land CASE`.
+
+Exit 0: the whole was accepted. Exit 3: your approval is needed, with the command that gives it.
+
+Examples:
+  provost case 'Greet people by name' --agent claude --review codex
+  provost case 'Add a search page' --planner claude --agent codex --no-review --jobs 2
+  provost case list")]
+pub(super) struct Case {
+    #[command(subcommand)]
+    command: Option<CaseCommand>,
+
+    /// The request, in your own words.
+    #[arg(required = true, value_parser = super::plan::words)]
+    request: Option<String>,
+
+    /// The agent that plans and divides [default: the agent of the parts].
+    #[arg(long, value_name = "NAME", conflicts_with = "planner_cmd")]
+    planner: Option<String>,
+
+    /// The planner as a command; it writes its plan to `$PROVOST_RESULT`.
+    #[arg(long, value_name = "CMD")]
+    planner_cmd: Option<String>,
+
+    /// The agent of the parts: one of `provost.toml`, or codex, claude or gemini [default: the
+    /// agent `default`].
+    #[arg(long, value_name = "NAME", conflicts_with = "agent_cmd")]
+    agent: Option<String>,
+
+    /// The agent of the parts as a command; it runs in the sandbox.
+    #[arg(long, value_name = "CMD")]
+    agent_cmd: Option<String>,
+
+    /// The reviewer of the parts and of the whole: an agent of `provost.toml`, or codex, claude or
+    /// gemini.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["review_cmd", "no_review"])]
+    review: Option<String>,
+
+    /// The reviewer as a command; it writes its report to `$PROVOST_RESULT`.
+    #[arg(long, value_name = "CMD", conflicts_with = "no_review")]
+    review_cmd: Option<String>,
+
+    /// Accept the whole without a reviewer; you are asked to approve that.
+    #[arg(long)]
+    no_review: bool,
+
+    /// How many parts run at once [default: the number of processors].
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=64))]
+    jobs: Option<u16>,
+
+    /// How often a part may be fixed because the whole was refused.
+    #[arg(long, value_name = "COUNT", default_value_t = 2,
+        value_parser = clap::value_parser!(u32).range(0..=10))]
+    retries: u32,
+
+    /// The revision that the work starts from.
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    base: String,
+
+    /// Do the whole as one part.
+    #[arg(long)]
+    no_split: bool,
+}
+
+#[derive(Subcommand)]
+enum CaseCommand {
+    /// List all cases, newest first.
+    List,
+}
+
+/// A case that this process drives.
+struct OpenCase {
+    id: String,
+    directory: PathBuf,
+    _lock: DriverGuard,
+    ledger: Box<dyn Ledger>,
+    bundle: Box<dyn Bundle>,
+    signer: KeySigner,
+}
+
+impl OpenCase {
+    fn begin(place: &Places, id: &str) -> Result<Self, Failure> {
+        place.prepare()?;
+        let directory = place.run(id);
+        let made = DirBuilder::new().mode(0o700).create(&directory);
+        made.map_err(|error| Failure::of(Code::HostFailed, &error).about(&directory))?;
+        Self::with(place, id, Expected::New)
+    }
+
+    /// Takes over the case `id`, if this user began it and no process drives it.
+    fn open(place: &Places, id: &str) -> Result<Self, Failure> {
+        parts::case_records(place, id)?;
+        Self::with(place, id, Expected::Existing)
+    }
+
+    fn with(place: &Places, id: &str, expected: Expected) -> Result<Self, Failure> {
+        let directory = place.run(id);
+        let lock = lock(&directory, id)?;
+        let (secret, path) = (place.secret()?, directory.join(LEDGER));
+        Ok(Self {
+            id: id.to_owned(),
+            _lock: lock,
+            ledger: stores::open_ledger(&path, expected, Head::genesis(), Some(secret))?,
+            bundle: stores::bundle(&directory),
+            signer: KeySigner::of(place)?,
+            directory,
+        })
+    }
+
+    fn state(&self) -> Result<State, Failure> {
+        Ok(case::fold(self.ledger.as_ref())?)
+    }
+
+    /// Carries out `step` with the ports of the case; runs use the agents of `opened`.
+    fn with_ports<T>(
+        &mut self,
+        opened: &CaseOpened,
+        (jobs, reader): (usize, Reader),
+        step: impl FnOnce(&mut Ports<'_>, &Task<'_>) -> Result<T, PortError>,
+    ) -> Result<T, Failure> {
+        let agents = part_runner::NodeAgents {
+            agent: opened.agent.clone(),
+            review: opened.review.clone(),
+            credentials: Vec::new(),
+            places: Vec::new(),
+            send: Vec::new(),
+        };
+        let began = self.ledger.records().first();
+        let began = began.and_then(|first| time::parse(&first.event.ts).ok());
+        let began = began.unwrap_or_else(clock::now_millis) / 1000;
+        let planner = opened.planner.clone();
+        let about = (reader, began);
+        let directory = self.directory.clone();
+        let mut runner = CaseThreads::new(&self.id, directory, planner, agents, about)?;
+        let task = Task { id: &self.id, jobs };
+        let mut ports = Ports {
+            runner: &mut runner,
+            ledger: self.ledger.as_mut(),
+            bundle: self.bundle.as_mut(),
+            signer: &self.signer,
+            clock: &SystemClock,
+        };
+        Ok(step(&mut ports, &task)?)
+    }
+}
+
+pub(super) fn run(case: &Case, reader: Reader) -> Outcome {
+    let Some(request) = &case.request else {
+        return list();
+    };
+    let place = Places::find()?;
+    let origin = GitOrigin(&place.repo);
+    let base_commit = origin.resolve(&case.base)?;
+    let policy = origin.policy(&origin.tree(&base_commit)?)?;
+    let review = chosen(case.review_cmd.as_ref(), case.review.as_ref());
+    if review.is_none() && policy.review.is_none() && !case.no_review {
+        let reason = "a case needs a reviewer, and none is named";
+        return Err(Failure::new(Code::UsageError, reason)
+            .hint("add --review NAME, or --no-review, which you are then asked to approve"));
+    }
+    let agent = chosen(case.agent_cmd.as_ref(), case.agent.as_ref());
+    let agent = agent.unwrap_or_else(|| RequestedAgent::Named("default".to_owned()));
+    let planner = chosen(case.planner_cmd.as_ref(), case.planner.as_ref());
+    let now = clock::now_millis();
+    let opened = CaseOpened {
+        request: request.clone(),
+        base_commit,
+        trace_id: ids::trace_id()?,
+        planner: planner.unwrap_or_else(|| agent.clone()),
+        agent,
+        review,
+        unreviewed: case.no_review,
+        retries: case.retries,
+        split: !case.no_split,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let id = ids::run_id(now)?.replacen("run_", "case_", 1);
+    let jobs = case.jobs.map_or_else(super::chain::processors, usize::from);
+    let mut open = OpenCase::begin(&place, &id)?;
+    let state = open.with_ports(&opened, (jobs, reader), |ports, task| {
+        case::open(ports, task, opened.clone())?;
+        let state = case::fold(ports.ledger)?;
+        case::drive(ports, task, state)
+    })?;
+    Ok(answer(&open, &state))
+}
+
+/// The agent that the user typed or named.
+fn chosen(command: Option<&String>, name: Option<&String>) -> Option<RequestedAgent> {
+    let command = command.cloned().map(RequestedAgent::Typed);
+    command.or(name.cloned().map(RequestedAgent::Named))
+}
+
+fn answer(open: &OpenCase, state: &State) -> Answer {
+    let report = CaseReport::of(&open.id, state);
+    let exit = match (&state.finished, &state.asked) {
+        (Some(verdict), _) => verdict.exit(),
+        (None, _) => Exit::NotNow,
+    };
+    Answer::new(exit, &report, text::case(&report))
+}
+
+fn list() -> Outcome {
+    let place = Places::look()?;
+    let mut cases = Vec::new();
+    for id in place.cases()?.into_iter().rev() {
+        let state = parts::case_state(&place, &id);
+        cases.push((id, state));
+    }
+    Ok(text::list(&cases))
+}
+
+pub(super) fn show(place: &Places, id: &str) -> Outcome {
+    let state = parts::case_state(place, id)?;
+    let report = CaseReport::of(id, &state);
+    Ok(Answer::data(&report, text::case(&report)))
+}
+
+/// Continues the case `id` after its driver died, a question was answered, or the machine failed.
+pub(super) fn resume(id: &str, reader: Reader) -> Outcome {
+    let place = Places::find()?;
+    let mut open = OpenCase::open(&place, id)?;
+    drive(&mut open, reader)
+}
+
+fn drive(open: &mut OpenCase, reader: Reader) -> Outcome {
+    let opened = open.state()?.opened;
+    let how = (
+        thread::available_parallelism().map_or(1, usize::from),
+        reader,
+    );
+    let state = open.with_ports(&opened, how, |ports, task| {
+        let state = case::resume(ports, task)?;
+        case::drive(ports, task, state)
+    })?;
+    Ok(answer(open, &state))
+}
+
+/// The answer of a person to the question of a case.
+pub(super) struct Reply<'a> {
+    pub(super) approved: bool,
+    /// The digest of the question that the person has seen; the open question if none is named.
+    pub(super) digest: Option<&'a str>,
+    pub(super) reason: &'a str,
+    /// Whether the case is driven on at once.
+    pub(super) go: bool,
+}
+
+pub(super) fn reply(id: &str, reply: &Reply<'_>, reader: Reader) -> Outcome {
+    let place = Places::find()?;
+    let mut open = OpenCase::open(&place, id)?;
+    let mut state = open.state()?;
+    let asked = state.asked.as_ref().map(|question| question.digest.clone());
+    let given = CaseAnswer {
+        digest: reply
+            .digest
+            .map(str::to_owned)
+            .or(asked)
+            .unwrap_or_default(),
+        approved: reply.approved,
+        by: session::person()?,
+        reason: reply.reason.to_owned(),
+    };
+    let opened = state.opened.clone();
+    open.with_ports(&opened, (1, reader), |ports, task| {
+        case::answer(ports, task, &mut state, given)
+    })?;
+    if reply.go || !reply.approved {
+        let mut done = drive(&mut open, reader)?;
+        if !reply.approved {
+            // The verdict is a refusal, as the user asked.
+            done.exit = Exit::Yes;
+        }
+        return Ok(done);
+    }
+    let report = CaseReport::of(id, &state);
+    let text = format!("{}next: provost resume {id}\n", text::case(&report));
+    Ok(Answer::data(&report, text))
+}
+
+/// Lands the whole of the case `id` by one commit.
+pub(super) fn land(id: &str, reader: Reader) -> Outcome {
+    let place = Places::find()?;
+    let mut open = OpenCase::open(&place, id)?;
+    let mut state = open.state()?;
+    let Some(run_id) = state.accepted().map(|end| end.run_id.clone()) else {
+        let reason = match &state.finished {
+            Some(verdict) => format!("{id} was refused: {}", verdict.reason),
+            None => format!("{id} has not finished"),
+        };
+        return Err(Failure::new(Code::NotAccepted, reason).hint(format!("provost show {id}")));
+    };
+    let mut observer = ProgressObserver::new(reader == Reader::Program);
+    let landed = session::land(place, &run_id, &[], &mut observer);
+    observer.clear();
+    let landing = landed?.landing;
+    let opened = state.opened.clone();
+    let place = (landing.target.clone(), landing.commit.clone());
+    open.with_ports(&opened, (1, reader), |ports, task| {
+        case::landed(ports, task, &mut state, place)
+    })?;
+    let branch = landing.target.trim_start_matches("refs/heads/");
+    let text = format!("landed: {branch} is at {} ({id})\n", landing.commit.short());
+    Ok(Answer::data(&CaseReport::of(id, &state), text))
+}
+
+/// Cancels the case `id` and its active runs, whichever process drives them.
+pub(super) fn cancel(id: &str, reason: &str, reader: Reader) -> Outcome {
+    let place = Places::find()?;
+    let state = parts::case_state(&place, id)?;
+    if let Some(verdict) = &state.finished {
+        let reason = format!("{id} is over already: {}", verdict.reason);
+        return Err(Failure::new(Code::RunOver, reason).hint(format!("provost show {id}")));
+    }
+    let cancel = Cancel {
+        by: Some(session::person()?),
+        at: clock::now(),
+        reason: reason.to_owned(),
+    };
+    for (_, run_id) in state.runs() {
+        if !place.is_sealed(run_id) && place.is_driven(run_id) {
+            CancelRequest::of(&place.root, run_id).leave(&cancel)?;
+        }
+    }
+    CancelRequest::of(&place.root, id).leave(&cancel)?;
+    if place.is_driven(id) {
+        let text = format!("asked {id} to end\nnext: provost show {id}\n");
+        return Ok(Answer::data(&CaseReport::of(id, &state), text));
+    }
+    let done = resume(id, reader);
+    CancelRequest::of(&place.root, id).forget();
+    let mut done = done?;
+    done.exit = Exit::Yes;
+    Ok(done)
+}

@@ -1,0 +1,165 @@
+//! Cases: one request is planned, divided, done, judged as a whole and landed by one commit.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::stage::{Outcome, Stage, until};
+
+/// An agent that writes into the file it may write. Its first result breaks the whole if the
+/// other part has one like it; a fix does not.
+const AGENT: &str = r#"
+    path=$(sed 's/.*"allowed_paths":\["\([^"]*\)".*/\1/' $PROVOST_CONTRACT)
+    if grep -q 'What came of it so far' $PROVOST_CONTRACT
+    then echo fixed > $path
+    else echo raw > $path
+    fi
+"#;
+
+/// Each part passes alone; both together do not until one of them is fixed.
+const APART: &str = "! { grep -qs raw src/one.txt && grep -qs raw src/two.txt; }\n";
+
+fn stage(check: &str) -> Stage {
+    let stage = Stage::new();
+    stage.commit(&[
+        ("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n"),
+        ("check.sh", check),
+    ]);
+    stage
+}
+
+/// A planner that writes a contract for two files, and divides it into one part for each.
+fn planner(stage: &Stage, needs: &[&str]) -> String {
+    let plan = json!({
+        "verdict": "PLAN", "summary": "two files", "objective": "write both files",
+        "allow": ["src/one.txt", "src/two.txt"], "forbid": [], "accept": ["sh check.sh"],
+        "forbidden_actions": [], "permit_oracle": [], "permit_governing": [], "net": [],
+        "minutes": 2,
+    });
+    let part = |id: &str, path: &str, needs: &[&str]| {
+        json!({ "id": id, "objective": format!("write {path}"), "allow": [path],
+            "accept": ["sh check.sh"], "drops": [], "net": [], "minutes": 2, "needs": needs })
+    };
+    let split = json!({
+        "verdict": "PLAN", "summary": "a part for each file",
+        "children": [part("one", "src/one.txt", &[]), part("two", "src/two.txt", needs)],
+    });
+    let script = format!(
+        "if grep -q '\"children\"' $PROVOST_REQUEST; then\n\
+         cat > $PROVOST_RESULT <<'END'\n{split}\nEND\nelse\n\
+         cat > $PROVOST_RESULT <<'END'\n{plan}\nEND\nfi\n"
+    );
+    stage.script("planner.sh", &script)
+}
+
+fn call(stage: &Stage, agent: &str, needs: &[&str], more: &[&str]) -> Outcome {
+    let planner = planner(stage, needs);
+    let agent = stage.agent(agent);
+    let words = ["case", "write both files", "--planner-cmd", &planner];
+    let words = [&words[..], &["--agent-cmd", &agent, "--no-review", "--json"], more].concat();
+    stage.ask(&words)
+}
+
+/// The command line that approves the question of `outcome` and continues.
+fn approve(stage: &Stage, outcome: &Outcome) -> Outcome {
+    let id = outcome.text("case_id").to_owned();
+    let digest = outcome.json["question"]["digest"].as_str().unwrap();
+    stage.ask(&["approve", &id, "--digest", digest, "--go", "--json"])
+}
+
+fn part_runs(outcome: &Outcome) -> Vec<String> {
+    let parts = outcome.json["parts"].as_array().unwrap().iter();
+    let runs = parts.flat_map(|part| part["runs"].as_array().unwrap());
+    runs.map(|run| run["run_id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn a_whole_that_fails_although_its_parts_pass_is_fixed_and_lands_by_one_commit() {
+    let stage = stage(APART);
+    let before = stage.surroundings();
+    let asked = call(&stage, AGENT, &[], &[]);
+    assert_eq!(asked.exit, 3, "{asked:?}");
+    assert!(stage.runs().is_empty(), "nothing begins before the approval");
+    let id = asked.text("case_id").to_owned();
+    let wrong = stage.ask(&["approve", &id, "--digest", "0", "--go", "--json"]);
+    assert_eq!(wrong.code(), "NOTHING_TO_APPROVE", "{wrong:?}");
+
+    let done = approve(&stage, &asked);
+    assert_eq!(done.exit, 0, "{done:?}");
+    let runs = part_runs(&done);
+    assert_eq!(runs.len(), 3, "two parts and one fix: {done:?}");
+    let trace = |run: &String| stage.ledger(run)[0]["trace_id"].clone();
+    assert!(runs.iter().all(|run| trace(run) == done.json["trace_id"]));
+    for run in &runs {
+        let landed = stage.ask(&["land", run, "--json"]);
+        assert_eq!((landed.exit, landed.code()), (1, "CHAIN_NOT_ACCEPTED"));
+        let again = stage.ask(&["retry", run, "--json"]);
+        assert_eq!(again.code(), "CHAIN_NOT_ACCEPTED", "{again:?}");
+    }
+    stage.assert_clean(&before, "case");
+
+    let head = stage.git(&["rev-parse", "HEAD"]);
+    let landed = stage.ask(&["land", &id, "--json"]);
+    assert_eq!(landed.exit, 0, "{landed:?}");
+    assert_eq!(stage.git(&["rev-parse", "HEAD^"]), head, "one commit");
+    let files = ["one", "two"].map(|name| {
+        fs::read_to_string(stage.path(&format!("repo/src/{name}.txt"))).unwrap()
+    });
+    assert!(files.contains(&"fixed\n".to_owned()), "{files:?}");
+    let again = stage.ask(&["land", &id, "--json"]);
+    assert_eq!(again.exit, 0, "{again:?}");
+    assert_eq!(stage.git(&["rev-parse", "HEAD^"]), head, "still one commit");
+    let verified = stage.ask(&["verify", &id, "--json"]);
+    assert_eq!(verified.exit, 0, "{verified:?}");
+    let listed = stage.ask(&["case", "list", "--json"]);
+    assert_eq!(listed.json[0]["status"], "LANDED", "{listed:?}");
+}
+
+#[test]
+fn a_case_without_a_reviewer_or_with_a_rejection_does_nothing() {
+    let stage = stage(APART);
+    let planner = planner(&stage, &[]);
+    let agent = stage.agent(AGENT);
+    let words = ["case", "x", "--planner-cmd", &planner, "--agent-cmd", &agent, "--json"];
+    let refused = stage.ask(&words);
+    assert_eq!((refused.exit, refused.code()), (2, "USAGE_ERROR"), "{refused:?}");
+    let asked = call(&stage, AGENT, &[], &[]);
+    let widened = asked.json["question"].to_string();
+    assert!(widened.contains("no reviewer"), "{widened}");
+    let id = asked.text("case_id").to_owned();
+    let rejected = stage.ask(&["reject", &id, "--reason", "not now", "--json"]);
+    assert_eq!(rejected.exit, 0, "{rejected:?}");
+    assert_eq!(rejected.json["verdict"]["code"], "APPROVAL_REJECTED");
+    assert!(stage.runs().is_empty());
+    let landed = stage.ask(&["land", &id, "--json"]);
+    assert_eq!(landed.code(), "NOT_ACCEPTED", "{landed:?}");
+}
+
+#[test]
+fn a_case_whose_driver_is_killed_is_resumed_with_the_same_result() {
+    let stage = stage("test ! -e src/bad\n");
+    let slow = format!("test -e $HOME/x || sleep 1\n{AGENT}");
+    let asked = call(&stage, &slow, &["one"], &[]);
+    let id = asked.text("case_id").to_owned();
+    let digest = asked.json["question"]["digest"].as_str().unwrap();
+    let mut child = stage.spawn(&["approve", &id, "--digest", digest, "--go", "--json"]);
+    until("a part begins", || !stage.runs().is_empty());
+    let driver = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(driver, Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let resumed = stage.ask(&["resume", &id, "--json"]);
+    assert_eq!(resumed.exit, 0, "{resumed:?}");
+    let parts: Vec<Value> = resumed.json["parts"].as_array().unwrap().clone();
+    assert!(parts.iter().all(|part| part["runs"].as_array().unwrap().len() == 1));
+    let merged = &resumed.json["integration"]["merged"];
+    assert_eq!(merged[1]["paths"], json!(["src/two.txt"]), "{merged}");
+    let verified = stage.ask(&["verify", &id, "--json"]);
+    assert_eq!(verified.exit, 0, "{verified:?}");
+    let ledger = stage.path(&format!("repo/.provost/runs/{id}/events.jsonl"));
+    let text = fs::read_to_string(&ledger).unwrap();
+    fs::write(&ledger, text.replacen("write both files", "write other files", 1)).unwrap();
+    let landed = stage.ask(&["land", &id, "--json"]);
+    assert_ne!(landed.exit, 0, "{landed:?}");
+}
