@@ -16,8 +16,8 @@ mod state;
 mod steps;
 
 pub use fact::{
-    CaseAnswer, CaseOpened, CaseQuestion, Drafted, Fact, FixStart, Integration, MergedPart,
-    PartConflict, PartWidenings,
+    AskedPart, CaseAnswer, CaseOpened, CaseQuestion, Drafted, Fact, FixStart, Integration,
+    MergedPart, PartConflict, describe,
 };
 pub use next::{FixOrder, Next};
 pub use report::{CasePart, CaseReport, CaseRun};

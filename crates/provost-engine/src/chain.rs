@@ -19,7 +19,7 @@ mod tests;
 pub use check::{Chain, Checked, MOST, MOST_HANDOFFS, check, id};
 pub use document::{Document, Dropped, Node};
 pub use next::{Merge, Next};
-pub use state::{End, Fact, Misplaced, NodeAgents, Standing, State, is_final};
+pub use state::{End, Fact, Misplaced, NodeAgents, Standing, State, describe, is_final};
 
 use crate::bundle::sealed::{RecordKind, RecordPredicate};
 use crate::bundle::statement::SealedVerdict;
@@ -240,8 +240,8 @@ fn refuse_other_agents(task: &Task<'_>, state: &State) -> Result<(), PortError> 
     let reason = match was {
         Some(was) => format!(
             "`{node}` was begun with {}, and this call asks for {}",
-            describe(was),
-            describe(task.agents_of(node).as_ref().unwrap_or(task.hands))
+            agents_text(was),
+            agents_text(task.agents_of(node).as_ref().unwrap_or(task.hands))
         ),
         None => format!("no record says which agent was to work on `{node}`"),
     };
@@ -249,7 +249,7 @@ fn refuse_other_agents(task: &Task<'_>, state: &State) -> Result<(), PortError> 
 }
 
 /// Agent, reviewer and credentials, as shown to the user.
-fn describe(agents: &NodeAgents) -> String {
+fn agents_text(agents: &NodeAgents) -> String {
     let review = match &agents.review {
         Some(review) => format!("the reviewer `{review}`"),
         None => "no reviewer".to_owned(),

@@ -4,10 +4,12 @@
 //! same ledger; everything else has a `CASE_` event.
 
 use provost_core::approval::{Person, Widening};
+use provost_core::contract::document::Document;
 use provost_core::json;
 use provost_core::object::{Oid, sha256};
 use provost_core::record::{self, Event, Level};
 use provost_core::verdict::Verdict;
+use provost_core::wording::counted;
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{End, NodeAgents};
@@ -114,16 +116,34 @@ pub struct Drafted {
 pub struct CaseQuestion {
     /// SHA-256 over the case, its contract, its parts and every widening.
     pub digest: String,
-    pub parts: Vec<PartWidenings>,
+    pub parts: Vec<AskedPart>,
 }
 
-/// What one part does beyond the policy; the whole is the part without a name.
+/// What one part is to do, and how that exceeds the policy; the whole is the part without a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PartWidenings {
+pub struct AskedPart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
+    pub objective: String,
+    /// The paths that it may write.
+    pub allow: Vec<String>,
+    /// Its acceptance commands.
+    pub accept: Vec<String>,
     pub widenings: Vec<Widening>,
+}
+
+impl AskedPart {
+    pub fn of(part: Option<String>, contract: &Document, widenings: Vec<Widening>) -> Self {
+        let tests = contract.acceptance_tests.iter();
+        Self {
+            part,
+            objective: contract.inputs.spec.clone(),
+            allow: contract.allowed_paths.clone(),
+            accept: tests.map(|test| test.cmd.clone()).collect(),
+            widenings,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,7 +233,7 @@ impl Fact {
 
 impl CaseQuestion {
     /// The question of the case `id` about the documents with these digests.
-    pub fn new(id: &str, contract: &str, parts_sha256: &str, parts: Vec<PartWidenings>) -> Self {
+    pub fn new(id: &str, contract: &str, parts_sha256: &str, parts: Vec<AskedPart>) -> Self {
         let value = serde_json::to_value(&parts).unwrap_or_default();
         let widenings = json::canonical(&value);
         let text = format!("{id}\n{contract}\n{parts_sha256}\n{widenings}");
@@ -235,4 +255,40 @@ impl CaseQuestion {
         };
         widenings.iter().all(|it| known.widenings.contains(it))
     }
+}
+
+/// The details of an event of a case, as text; `None` if it is none.
+pub fn describe(event: &Event) -> Option<String> {
+    let fact: Fact = event.untagged().ok()?;
+    Some(match fact {
+        Fact::Opened(opened) => opened.request,
+        Fact::Resumed {} | Fact::JudgeLost {} | Fact::FixLost {} => String::new(),
+        Fact::Planned(drafted) | Fact::Split(drafted) => drafted.verdict.reason,
+        Fact::Asked(question) => {
+            let widenings = question.parts.iter().map(|part| part.widenings.len()).sum();
+            counted(widenings, "widening")
+        }
+        Fact::Answered(CaseAnswer { approved, by, .. }) => {
+            let word = if approved { "approved" } else { "rejected" };
+            format!("{word} by {by}")
+        }
+        Fact::Integrated(Integration { merged, conflict }) => match conflict {
+            None => counted(merged.len(), "part"),
+            Some(conflict) => format!(
+                "`{}` conflicts with {}",
+                conflict.part,
+                conflict.with.join(", ")
+            ),
+        },
+        Fact::JudgeStarted { run_id } => run_id,
+        Fact::Judged { end } | Fact::FixEnded { end } => {
+            format!("{}: {}", end.run_id, end.verdict.reason)
+        }
+        Fact::PrefixTested { commit, verdict } => {
+            format!("commit {}: {}", commit.short(), verdict.reason)
+        }
+        Fact::FixStarted(start) => format!("{}: {}", start.part, start.run_id),
+        Fact::Finished { verdict } => verdict.reason,
+        Fact::Landed { branch, commit } => format!("{branch}, commit {}", commit.short()),
+    })
 }

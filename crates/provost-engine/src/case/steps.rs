@@ -9,9 +9,8 @@ use provost_core::run::fact::Part;
 use provost_core::verdict::Verdict;
 
 use super::{
-    CONTRACT, CaseQuestion, Drafted, Fact, FixOrder, FixStart, Integration, MergedPart, Next,
-    PARTS, PartConflict, PartWidenings, PlannerResult, Ports, State, Task, WHOLE, record,
-    record_part,
+    AskedPart, CONTRACT, CaseQuestion, Drafted, Fact, FixOrder, FixStart, Integration, MergedPart,
+    Next, PARTS, PartConflict, PlannerResult, Ports, State, Task, WHOLE, record, record_part,
 };
 use crate::chain::report::word;
 use crate::chain::{self, Came, Chain, CombinedResults, MergedNeeds, NodeStart};
@@ -153,19 +152,14 @@ pub(super) fn asked(
     let parts: chain::Document = document(ports.bundle, PARTS, state.split.as_ref())?;
     let mut of_whole = ports.runner.widenings(&whole)?;
     of_whole.extend(state.opened.unreviewed.then(unreviewed));
-    let mut rows = vec![PartWidenings {
-        part: None,
-        widenings: of_whole,
-    }];
+    let mut rows = vec![AskedPart::of(None, &whole, of_whole)];
     for node in parts.nodes {
         let Some(mut contract) = node.contract else {
             continue;
         };
         contract.rollback.baseline_ref = state.opened.base_commit.to_string();
-        rows.push(PartWidenings {
-            part: Some(node.id),
-            widenings: ports.runner.widenings(&contract)?,
-        });
+        let widenings = ports.runner.widenings(&contract)?;
+        rows.push(AskedPart::of(Some(node.id), &contract, widenings));
     }
     let digest = |drafted: &Option<Drafted>| {
         let digest = drafted.as_ref().and_then(|it| it.document_sha256.clone());

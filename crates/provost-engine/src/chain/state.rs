@@ -331,3 +331,17 @@ impl State {
         then.nodes.iter().filter_map(differs).collect()
     }
 }
+
+/// The details of an event of a chain, as text; `None` if it is none.
+pub fn describe(event: &Event) -> Option<String> {
+    let fact: Fact = event.untagged().ok()?;
+    Some(match fact {
+        Fact::Opened { base_commit, .. } => format!("from commit {}", base_commit.short()),
+        Fact::Resumed { .. } => String::new(),
+        Fact::Started { node, run_id, .. } => format!("{node}: {run_id}"),
+        Fact::Ended { node, end } => format!("{node}: {}", end.verdict.reason),
+        Fact::Lost { node } => format!("{node}: its run never began"),
+        Fact::NotRun { node, verdict } => format!("{node}: {}", verdict.reason),
+        Fact::Tested { verdict, .. } | Fact::Finished { verdict } => verdict.reason,
+    })
+}

@@ -1,5 +1,6 @@
 //! What an event of a run says, in one line.
 
+use crate::{case, chain};
 use provost_core::gate::command;
 use provost_core::record::{Event, Record};
 use provost_core::run::fact::{
@@ -14,7 +15,9 @@ use super::run::short_branch;
 pub fn describe(record: &Record) -> String {
     match Fact::of(&record.event, record.seq) {
         Ok(fact) => about(&fact),
-        Err(_) => later(&record.event),
+        Err(_) => case::describe(&record.event)
+            .or_else(|| chain::describe(&record.event))
+            .unwrap_or_else(|| later(&record.event)),
     }
 }
 

@@ -28,6 +28,7 @@ const PAGES: &[(&str, &str)] = &[
     ("agents", page!("agents")),
     ("review", page!("review")),
     ("approvals", page!("approvals")),
+    ("case", page!("case")),
     ("plan", page!("plan")),
     ("chain", page!("chain")),
     ("board", page!("board")),

@@ -1,5 +1,6 @@
 //! `provost verify`: checks that a bundle is intact, complete and authentic.
 
+mod case;
 mod changed;
 
 use std::path::{Path, PathBuf};
@@ -54,6 +55,9 @@ pub(super) fn run(verify: &Verify) -> Outcome {
     };
     if kind == Kind::Record {
         keys.extend(want.iter().map(|want| want.key));
+        if case::is_one(&place.directory) {
+            return case::answer(&place.directory, &directory, &keys);
+        }
         return Ok(sealed::verify(&directory, &keys).into());
     }
     let want_key = want.as_ref().map(|want| &want.key);
@@ -137,6 +141,9 @@ fn pins_beside(directory: &Path) -> Result<(Pins, Kind), Failure> {
     let here = real(directory);
     let name = here.as_ref().and_then(|path| path.file_name()?.to_str());
     match name {
+        Some(id) if real(&place.run(id)) == here && case::is_one(directory) => {
+            Ok((Pins::default(), Kind::Record))
+        }
         Some(id) if real(&place.run(id)) == here => Ok((place.pins(id)?, Kind::Run)),
         Some(id) if real(&place.changes().join(id)) == here => {
             Ok((place.pins_of_change(id)?, Kind::Change))

@@ -50,14 +50,32 @@ fn planner(stage: &Stage, needs: &[&str]) -> String {
          cat > $PROVOST_RESULT <<'END'\n{split}\nEND\nelse\n\
          cat > $PROVOST_RESULT <<'END'\n{plan}\nEND\nfi\n"
     );
-    stage.script("planner.sh", &script)
+    stage.write("agent/planner.sh", &script);
+    format!("sh {}", stage.path("agent/planner.sh").display())
+}
+
+/// The runs of a stage, without the directories of cases.
+fn runs(stage: &Stage) -> usize {
+    let runs = stage.runs().into_iter();
+    runs.filter(|name| name.starts_with("run_")).count()
+}
+
+/// The first event of a run.
+fn opened(stage: &Stage, run: &str) -> Value {
+    let text = fs::read_to_string(stage.evidence(run, "events.jsonl")).unwrap();
+    serde_json::from_str(text.lines().next().unwrap()).unwrap()
 }
 
 fn call(stage: &Stage, agent: &str, needs: &[&str], more: &[&str]) -> Outcome {
     let planner = planner(stage, needs);
     let agent = stage.agent(agent);
     let words = ["case", "write both files", "--planner-cmd", &planner];
-    let words = [&words[..], &["--agent-cmd", &agent, "--no-review", "--json"], more].concat();
+    let words = [
+        &words[..],
+        &["--agent-cmd", &agent, "--no-review", "--json"],
+        more,
+    ]
+    .concat();
     stage.ask(&words)
 }
 
@@ -81,7 +99,7 @@ fn a_whole_that_fails_although_its_parts_pass_is_fixed_and_lands_by_one_commit()
     let before = stage.surroundings();
     let asked = call(&stage, AGENT, &[], &[]);
     assert_eq!(asked.exit, 3, "{asked:?}");
-    assert!(stage.runs().is_empty(), "nothing begins before the approval");
+    assert_eq!(runs(&stage), 0, "nothing begins before the approval");
     let id = asked.text("case_id").to_owned();
     let wrong = stage.ask(&["approve", &id, "--digest", "0", "--go", "--json"]);
     assert_eq!(wrong.code(), "NOTHING_TO_APPROVE", "{wrong:?}");
@@ -90,9 +108,8 @@ fn a_whole_that_fails_although_its_parts_pass_is_fixed_and_lands_by_one_commit()
     assert_eq!(done.exit, 0, "{done:?}");
     let runs = part_runs(&done);
     assert_eq!(runs.len(), 3, "two parts and one fix: {done:?}");
-    let trace = |run: &String| stage.ledger(run)[0]["trace_id"].clone();
-    assert!(runs.iter().all(|run| trace(run) == done.json["trace_id"]));
     for run in &runs {
+        assert_eq!(opened(&stage, run)["trace_id"], done.json["trace_id"]);
         let landed = stage.ask(&["land", run, "--json"]);
         assert_eq!((landed.exit, landed.code()), (1, "CHAIN_NOT_ACCEPTED"));
         let again = stage.ask(&["retry", run, "--json"]);
@@ -104,9 +121,8 @@ fn a_whole_that_fails_although_its_parts_pass_is_fixed_and_lands_by_one_commit()
     let landed = stage.ask(&["land", &id, "--json"]);
     assert_eq!(landed.exit, 0, "{landed:?}");
     assert_eq!(stage.git(&["rev-parse", "HEAD^"]), head, "one commit");
-    let files = ["one", "two"].map(|name| {
-        fs::read_to_string(stage.path(&format!("repo/src/{name}.txt"))).unwrap()
-    });
+    let files = ["one", "two"]
+        .map(|name| fs::read_to_string(stage.path(&format!("repo/src/{name}.txt"))).unwrap());
     assert!(files.contains(&"fixed\n".to_owned()), "{files:?}");
     let again = stage.ask(&["land", &id, "--json"]);
     assert_eq!(again.exit, 0, "{again:?}");
@@ -122,9 +138,21 @@ fn a_case_without_a_reviewer_or_with_a_rejection_does_nothing() {
     let stage = stage(APART);
     let planner = planner(&stage, &[]);
     let agent = stage.agent(AGENT);
-    let words = ["case", "x", "--planner-cmd", &planner, "--agent-cmd", &agent, "--json"];
+    let words = [
+        "case",
+        "x",
+        "--planner-cmd",
+        &planner,
+        "--agent-cmd",
+        &agent,
+        "--json",
+    ];
     let refused = stage.ask(&words);
-    assert_eq!((refused.exit, refused.code()), (2, "USAGE_ERROR"), "{refused:?}");
+    assert_eq!(
+        (refused.exit, refused.code()),
+        (2, "USAGE_ERROR"),
+        "{refused:?}"
+    );
     let asked = call(&stage, AGENT, &[], &[]);
     let widened = asked.json["question"].to_string();
     assert!(widened.contains("no reviewer"), "{widened}");
@@ -132,7 +160,7 @@ fn a_case_without_a_reviewer_or_with_a_rejection_does_nothing() {
     let rejected = stage.ask(&["reject", &id, "--reason", "not now", "--json"]);
     assert_eq!(rejected.exit, 0, "{rejected:?}");
     assert_eq!(rejected.json["verdict"]["code"], "APPROVAL_REJECTED");
-    assert!(stage.runs().is_empty());
+    assert_eq!(runs(&stage), 0);
     let landed = stage.ask(&["land", &id, "--json"]);
     assert_eq!(landed.code(), "NOT_ACCEPTED", "{landed:?}");
 }
@@ -144,22 +172,30 @@ fn a_case_whose_driver_is_killed_is_resumed_with_the_same_result() {
     let asked = call(&stage, &slow, &["one"], &[]);
     let id = asked.text("case_id").to_owned();
     let digest = asked.json["question"]["digest"].as_str().unwrap();
-    let mut child = stage.spawn(&["approve", &id, "--digest", digest, "--go", "--json"]);
-    until("a part begins", || !stage.runs().is_empty());
-    let driver = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(driver, Signal::KILL).unwrap();
-    child.wait().unwrap();
+    let words = ["approve", &id, "--digest", digest, "--go", "--json"];
+    let running = stage.spawn(stage.provost(&words));
+    until("a part begins", || runs(&stage) > 0);
+    running.signal(Signal::KILL);
+    running.wait();
     let resumed = stage.ask(&["resume", &id, "--json"]);
     assert_eq!(resumed.exit, 0, "{resumed:?}");
     let parts: Vec<Value> = resumed.json["parts"].as_array().unwrap().clone();
-    assert!(parts.iter().all(|part| part["runs"].as_array().unwrap().len() == 1));
+    assert!(
+        parts
+            .iter()
+            .all(|part| part["runs"].as_array().unwrap().len() == 1)
+    );
     let merged = &resumed.json["integration"]["merged"];
     assert_eq!(merged[1]["paths"], json!(["src/two.txt"]), "{merged}");
     let verified = stage.ask(&["verify", &id, "--json"]);
     assert_eq!(verified.exit, 0, "{verified:?}");
     let ledger = stage.path(&format!("repo/.provost/runs/{id}/events.jsonl"));
     let text = fs::read_to_string(&ledger).unwrap();
-    fs::write(&ledger, text.replacen("write both files", "write other files", 1)).unwrap();
+    fs::write(
+        &ledger,
+        text.replacen("write both files", "write other files", 1),
+    )
+    .unwrap();
     let landed = stage.ask(&["land", &id, "--json"]);
     assert_ne!(landed.exit, 0, "{landed:?}");
 }

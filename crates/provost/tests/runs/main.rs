@@ -5,6 +5,8 @@ mod agents;
 #[cfg(test)]
 mod approvals;
 #[cfg(test)]
+mod case;
+#[cfg(test)]
 mod chain;
 #[cfg(test)]
 mod collected;

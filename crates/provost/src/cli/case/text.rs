@@ -20,7 +20,7 @@ pub(super) fn case(report: &CaseReport<'_>) -> String {
     };
     text += &format!("  asks     {}\n", headline(report.request, 11));
     if let Some(question) = open_question(report) {
-        text += &widenings(question);
+        text += &asked(question);
     }
     let width = report.parts.iter().map(|part| part.id.len()).max();
     let width = width.unwrap_or_default().max("the whole".len());
@@ -53,14 +53,21 @@ fn open_question<'a>(report: &CaseReport<'a>) -> Option<&'a CaseQuestion> {
 }
 
 /// Everything that the question covers, by part.
-fn widenings(question: &CaseQuestion) -> String {
+fn asked(question: &CaseQuestion) -> String {
     let mut text = String::new();
     for row in &question.parts {
         let name = row.part.as_deref().unwrap_or("the whole");
+        text += &format!("  {name}: {}\n", headline(&row.objective, name.len() + 4));
+        let mut lines = vec![
+            ("writes", row.allow.join(", ")),
+            ("accept", row.accept.join("; ")),
+        ];
         for widening in &row.widenings {
-            let path = &widening.path;
-            let words = one_line(&format!("{name} {path}: {}", widening.problem));
-            text += &format!("  widens   {words}\n");
+            let words = format!("{}: {}", widening.path, widening.problem);
+            lines.push(("widens", words.trim_start_matches(": ").to_owned()));
+        }
+        for (name, value) in lines {
+            text += &format!("    {name:7} {}\n", one_line(&value));
         }
     }
     text + &format!("  digest   {}\n", question.digest)

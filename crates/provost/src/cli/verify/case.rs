@@ -1,0 +1,136 @@
+//! Verifies a case: its own seal, then the bundle of every run that it names.
+//!
+//! The bundles lie beside the directory of the case. Each must verify by itself, end with the ledger
+//! head and the tree that the case names, and the landed commit must be one of the whole.
+
+use std::path::Path;
+
+use provost_core::bundle::key::PublicKey;
+use provost_core::bundle::layout::LEDGER;
+use provost_core::code::Code;
+use provost_core::record::Head;
+use provost_core::run;
+use provost_core::verdict::Verdict;
+use provost_core::wording::counted;
+use provost_engine::bundle::sealed;
+use provost_engine::bundle::verify::{self, Pins, Report};
+use provost_engine::case::{Integration, Judging, State};
+use provost_engine::chain::{End, Standing};
+use provost_host::bundle::Directory;
+
+use crate::answer::{Answer, Failure};
+use crate::parts::CASE;
+use crate::stores;
+
+/// Whether `directory` is that of a case.
+pub(super) fn is_one(directory: &Path) -> bool {
+    let name = directory.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(CASE))
+}
+
+pub(super) fn answer(
+    place: &Path,
+    directory: &Directory,
+    keys: &[PublicKey],
+) -> Result<Answer, Failure> {
+    let sealed = sealed::verify(directory, keys);
+    if !sealed.allow {
+        return Ok(sealed.into());
+    }
+    let records = stores::read_ledger(&place.join(LEDGER), Head::genesis())?;
+    let state = State::fold(&records);
+    let state = match state {
+        Ok(Some(state)) => state,
+        Ok(None) => return Ok(altered("the case never began").into()),
+        Err(error) => return Ok(altered(&error.to_string()).into()),
+    };
+    let runs = runs(&state);
+    for (name, end) in &runs {
+        if let Err(verdict) = compare(place, keys, &state, name, end) {
+            return Ok(verdict.into());
+        }
+    }
+    let mut verdict = sealed;
+    let bundles = counted(runs.len(), "bundle");
+    verdict.reason += &format!("; {bundles} of its runs verify");
+    let mut answer = Answer::from(verdict);
+    for merged in state.integration.iter().flat_map(|it| &it.merged) {
+        answer.text += &format!("  {} brought {}\n", merged.part, merged.paths.join(", "));
+    }
+    Ok(answer)
+}
+
+fn altered(reason: &str) -> Verdict {
+    Verdict::deny(Code::EvidenceAltered, reason)
+}
+
+/// Every run that ended, with the part that it belongs to.
+fn runs(state: &State) -> Vec<(String, &End)> {
+    let parts = state.parts.iter().flat_map(|parts| &parts.nodes);
+    let parts = parts.filter_map(|(node, standing)| match standing {
+        Standing::Ended(end) => Some((node.clone(), end)),
+        _ => None,
+    });
+    let fixes = state.fixes.iter();
+    let fixes = fixes.filter_map(|fix| Some((fix.start.part.clone(), fix.end.as_ref()?)));
+    let whole = match &state.judging {
+        Some(Judging::Ended(end)) => Some((String::new(), end)),
+        _ => None,
+    };
+    let sealed = |(_, end): &(String, &End)| end.head.is_some();
+    parts.chain(fixes).chain(whole).filter(sealed).collect()
+}
+
+/// Compares one run with what the case says about it; the whole has no name.
+fn compare(
+    place: &Path,
+    keys: &[PublicKey],
+    state: &State,
+    name: &str,
+    end: &End,
+) -> Result<(), Verdict> {
+    let run = &end.run_id;
+    let beside = place.parent().unwrap_or(place).join(run);
+    let missing = |_| {
+        let reason = format!("the bundle {run} is not beside the case");
+        Verdict::deny(Code::EvidenceIncomplete, reason)
+    };
+    let directory = Directory::open(&beside).map_err(missing)?;
+    let report = verify::verify(&directory, keys, &Pins::default(), None);
+    let verdict = report.verdict();
+    if !verdict.allow {
+        let reason = format!("{run}: {}", verdict.reason);
+        return Err(Verdict { reason, ..verdict });
+    }
+    let records = stores::read_ledger(&beside.join(LEDGER), Head::genesis());
+    let records = records.map_err(|error| error.verdict())?;
+    let last = records.last().map(|last| &last.hash);
+    if last != end.head.as_ref() || report.tree != end.tree {
+        return Err(altered(&format!(
+            "{run} is not the run that the case names"
+        )));
+    }
+    if !name.is_empty() {
+        return Ok(());
+    }
+    let opened = run::State::fold(&records).map_err(|error| altered(&error.to_string()))?;
+    whole(state, &opened, &report)
+}
+
+/// Compares the run that judged the whole with the merged parts and with the landing.
+fn whole(state: &State, opened: &run::State, report: &Report) -> Result<(), Verdict> {
+    let work = opened.opened.work.as_ref();
+    let judged = work.and_then(|work| work.revision.as_ref());
+    let merged = state.integration.iter();
+    let merged = merged.flat_map(|Integration { merged, .. }| merged.last());
+    if judged.map(|it| &it.commit) != merged.map(|it| &it.commit).last() {
+        return Err(altered("the whole that was judged is not what was merged"));
+    }
+    let landings = &report.after.landings;
+    match &state.landed {
+        Some(landed) if !landings.iter().any(|it| it.commit == *landed) => {
+            Err(altered("the landed commit is not one of the whole"))
+        }
+        _ => Ok(()),
+    }
+}
