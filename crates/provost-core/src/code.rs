@@ -249,6 +249,10 @@ catalogue! {
     CheckoutDirty = "CHECKOUT_DIRTY" => No,
     /// The target moved during the landing.
     TargetMoved = "TARGET_MOVED" => NotNow,
+    /// git knows no name or address for the author of the commit.
+    IdentityMissing = "IDENTITY_MISSING" => Lacking,
+    /// The commit could not be signed as the user's git configuration asks.
+    SigningFailed = "SIGNING_FAILED" => Lacking,
     /// The target is a branch that Provost does not move.
     TargetRefused = "TARGET_REFUSED" => No,
 

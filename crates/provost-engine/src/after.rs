@@ -7,9 +7,12 @@
 //! - A statement vouches only for the records that the same landing or replay appended. Any process
 //!   may have written the records before.
 
-use crate::bundle::after::{Candidate, LANDED, Landing, MERGED, REPLAYED, Replay, STATEMENT};
+use crate::bundle::after::{
+    COMMIT_WRITTEN, Candidate, LANDED, LandCommit, Landing, MERGED, REPLAYED, Replay, STATEMENT,
+};
 use crate::bundle::statement::{
-    Acceptance, LandingPredicate, LedgerHead, MergePredicate, ReplayPredicate, Vouched,
+    Acceptance, CommitPredicate, LandingPredicate, LedgerHead, MergePredicate, ReplayPredicate,
+    Vouched,
 };
 use crate::bundle::verify::{self, After, Files, Pins};
 use provost_core::bundle::key::PublicKey;
@@ -107,6 +110,21 @@ impl<'p, 'a, T: ?Sized> AfterSeal<'p, 'a, T> {
             replayed_at: at.clone(),
         };
         self.signed(REPLAYED, replay, &predicate.state(), at)
+    }
+
+    /// Appends, signed, that `commit` was written and will land.
+    pub(crate) fn written(&mut self, commit: &LandCommit) -> Result<(), PortError> {
+        let at = self.now()?;
+        let predicate = CommitPredicate {
+            run_id: self.state.names.run_id.clone(),
+            sealed_head: self.sealed.clone(),
+            vouches: self.vouches(),
+            tree: commit.tree.clone(),
+            parent: commit.parent.clone(),
+            written_at: at.clone(),
+        };
+        let statement = predicate.state(commit);
+        self.signed(COMMIT_WRITTEN, commit, &statement, at)
     }
 
     /// Appends, signed, that the target holds `landing`.

@@ -6,21 +6,23 @@
 //! - Of the records after the seal only signed ones count, and what they say about a branch is
 //!   compared with the branch.
 //! - A ref of Provost keeps every commit before a record names it.
-//! - The commit is a function of the ledger and of the target's tip. Landing again after a crash
-//!   finds its own commit instead of making another.
+//! - The commit is recorded, bytes and signature, before the target moves. Landing again after a
+//!   crash finds its own commit instead of making another.
 
+mod commit;
 mod merge;
 mod review;
 
-use crate::bundle::after::{Candidate, LAND_STARTED, LANDED, Landing};
+use crate::bundle::after::{Candidate, LAND_STARTED, LANDED, LandCommit, Landing};
 use crate::bundle::verify::After;
 use provost_core::change::{Change, Finding};
 use provost_core::code::Code;
 use provost_core::object::Oid;
-use provost_core::run::fact::{Published, ReviewRun, TestRun};
+use provost_core::run::fact::{ReviewRun, TestRun};
 use provost_core::run::{State, effect};
 
 pub use crate::after::Sealed;
+pub use commit::{CommitOrder, CommitPeople, CommitPerson};
 use crate::after::{self, AfterPorts, unfinished};
 use crate::ports::{PortError, Watch};
 
@@ -57,7 +59,18 @@ pub trait Target {
         watch: &mut dyn Watch,
     ) -> Result<ReviewRun, PortError>;
 
-    /// Moves the branch, and a clean checkout of it, if the branch still is at `from`.
+    /// The user, as `git commit` would name them; a missing name is refused.
+    fn people(&mut self) -> Result<CommitPeople, PortError>;
+
+    /// Writes a commit, signed if the user's global git configuration says so, and keeps it by a
+    /// ref of Provost.
+    fn write_commit(&mut self, order: &CommitOrder) -> Result<LandCommit, PortError>;
+
+    /// Writes a commit that was recorded before, and keeps it by a ref below `refs`.
+    fn restore_commit(&mut self, refs: &str, commit: &LandCommit) -> Result<(), PortError>;
+
+    /// Moves the branch, and a checkout of it, if the branch still is at `from`. Files of the
+    /// checkout that the two commits have in common stay as they are.
     ///
     /// Calling it twice equals calling it once, also after an interruption.
     fn advance(&mut self, branch: &str, from: &Oid, to: &Oid) -> Result<(), PortError>;
@@ -114,14 +127,13 @@ pub fn land(ports: &mut LandPorts<'_>, run_id: &str) -> Result<Landed, PortError
     // The landing is decided; `provost gc` removes what stays behind.
     let _ = after_seal.ports.target.tidy();
     let landed = landed?;
-    retire(&mut after_seal, &landed.landing);
+    retire(&mut after_seal);
     Ok(landed)
 }
 
-/// Removes the branch of the run once the target has exactly its commit; a merge keeps it.
-fn retire(after_seal: &mut LandAfterSeal<'_, '_>, landing: &Landing) {
-    let done = |branch: &&Published| branch.commit == landing.commit;
-    if let Some(published) = after_seal.state.published.as_ref().filter(done) {
+/// Removes the branch of the run: the target has its work, and a ref keeps the captured tree.
+fn retire(after_seal: &mut LandAfterSeal<'_, '_>) {
+    if let Some(published) = after_seal.state.published.as_ref() {
         let (branch, commit) = (&published.branch, &published.commit);
         // The landing is done either way; a user can delete a branch that stays.
         let _ = after_seal.ports.target.retire(branch, commit);
@@ -138,9 +150,10 @@ fn decide(
         let reason = format!("there is no branch `{branch}` to land on");
         PortError::new(Code::NotFound, reason)
     })?;
+    let landable = known.landable();
     let at_tip = |candidate: &&Candidate| candidate.commit == tip;
     let begun = begun(after_seal);
-    let interrupted = known.candidates.iter().find(at_tip);
+    let interrupted = landable.iter().find(at_tip);
     if let Some(candidate) = interrupted.filter(|one| begun.as_ref() == Some(&one.commit)) {
         // The branch moved, but its checkout may not have followed.
         let (from, to) = (&candidate.parent, &candidate.commit);
@@ -160,22 +173,39 @@ fn decide(
             });
         }
     }
-    for candidate in known.candidates.iter().rev() {
+    for candidate in landable.iter().rev() {
         // Another process put it there, or committed on top of an interrupted landing.
         if after_seal.ports.target.holds(&tip, &candidate.commit)? {
             return landed(after_seal, Landing::of(candidate, branch));
         }
     }
-    let fitting = known.candidates.iter().find(|one| one.parent == tip);
-    let candidate = match fitting {
-        Some(candidate) => candidate.clone(),
-        None => merge::merge(after_seal, &tip, &known.tests)?,
-    };
-    let landing = Landing::of(&candidate, branch);
+    let commit = commit_on(after_seal, known, &tip)?;
+    let landing = Landing::of(&commit.candidate(), branch);
     after_seal.note(LAND_STARTED, &landing)?;
     let (from, to) = (&landing.parent, &landing.commit);
     after_seal.ports.target.advance(branch, from, to)?;
     landed(after_seal, landing)
+}
+
+/// The commit that brings the result of the run to `tip`.
+fn commit_on(
+    after_seal: &mut LandAfterSeal<'_, '_>,
+    known: &After,
+    tip: &Oid,
+) -> Result<LandCommit, PortError> {
+    if let Some(written) = known.commits.iter().find(|one| one.parent == *tip) {
+        let refs = commit::refs(&after_seal.state);
+        after_seal.ports.target.restore_commit(&refs, written)?;
+        return Ok(written.clone());
+    }
+    // Before a merge is tested for nothing.
+    let people = after_seal.ports.target.people()?;
+    let fitting = known.candidates.iter().find(|one| one.parent == *tip);
+    let candidate = match fitting {
+        Some(candidate) => candidate.clone(),
+        None => merge::merge(after_seal, tip, &known.tests)?,
+    };
+    commit::write(after_seal, &candidate, people)
 }
 
 fn landed(after_seal: &mut LandAfterSeal<'_, '_>, landing: Landing) -> Result<Landed, PortError> {

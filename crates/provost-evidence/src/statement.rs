@@ -36,6 +36,9 @@ pub enum PredicateType {
     /// A merge of a run's candidate after its seal.
     #[serde(rename = "https://provost.dev/merge/v1")]
     Merge,
+    /// The commit that is about to land.
+    #[serde(rename = "https://provost.dev/commit/v1")]
+    Commit,
     #[serde(rename = "https://provost.dev/landing/v1")]
     Landing,
     /// The result of a replay after the seal.

@@ -5,7 +5,8 @@
 //!
 //! - Every call starts from an empty environment and our own settings, has a time limit and bounded
 //!   output; inherited `GIT_*` variables, system and user configuration have no effect, and no
-//!   hook, filter, pager, helper or transport is ever started.
+//!   hook, filter, pager, helper or transport is ever started. The exceptions are in `user_commit`:
+//!   who the user is, and the signature of a commit that lands.
 //! - Objects are read and written through a *side* git directory of our own, so that neither the
 //!   configuration, attributes, grafts, replacements nor refs of the repository count. The
 //!   repository's own git directory is used only for its refs.
@@ -36,6 +37,7 @@ mod side_directory;
 mod status;
 mod submodules;
 mod tracked;
+mod user_commit;
 mod write;
 
 use std::path::PathBuf;
@@ -53,6 +55,7 @@ pub use merge::Merged;
 pub use read::TreeRead;
 pub use refs::Expected;
 pub use run::{Git, Version};
+pub use user_commit::{Signing, SigningError};
 pub use write::Person;
 
 pub(crate) use side_directory::config;

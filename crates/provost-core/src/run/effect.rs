@@ -8,7 +8,7 @@
 mod asked;
 mod commit_text;
 
-pub use commit_text::CommitText;
+pub use commit_text::{CommitText, subject_and_body};
 
 use std::collections::BTreeSet;
 use std::time::Duration;

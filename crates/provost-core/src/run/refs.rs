@@ -13,7 +13,7 @@ pub enum Kind {
     Captured,
     /// Work of an attempt that no gate saw in full.
     Salvaged,
-    /// Merges of a candidate with a moved target.
+    /// Merges of a candidate with a moved target, and the commits that land.
     Merged,
     /// Trees for cross-tests.
     Crossed,

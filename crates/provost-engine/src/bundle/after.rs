@@ -10,9 +10,10 @@ use serde_json::Value;
 use provost_core::bundle::layout::LATER;
 use provost_core::bundle::report::Sha256;
 use provost_core::json;
-use provost_core::object::Oid;
+use provost_core::object::{Kind, Oid};
 use provost_core::record::Record;
 use provost_core::run::fact::Side;
+use provost_core::tree::commit_parents;
 
 /// The field of a payload that holds a signed statement.
 pub const STATEMENT: &str = "attestation";
@@ -28,6 +29,8 @@ pub const REVIEW_STARTED: &str = "REVIEW_STARTED";
 pub const REVIEW_RESULT: &str = "REVIEW_RESULT";
 /// The gates accepted the merge. Carries a statement.
 pub const MERGED: &str = "CANDIDATE_MERGED";
+/// The commit for the target was written and is kept by a ref. Carries a statement.
+pub const COMMIT_WRITTEN: &str = "COMMIT_WRITTEN";
 /// The target is about to be moved.
 pub const LAND_STARTED: &str = "LAND_STARTED";
 /// The target holds the candidate. Carries a statement.
@@ -39,7 +42,7 @@ pub const REPLAY_STARTED: &str = "REPLAY_STARTED";
 pub const REPLAYED: &str = "REPLAYED";
 
 /// The records that have no effect without a statement.
-pub const SIGNED: [&str; 3] = [MERGED, LANDED, REPLAYED];
+pub const SIGNED: [&str; 4] = [MERGED, COMMIT_WRITTEN, LANDED, REPLAYED];
 
 /// A commit that the gates accepted: the sealed candidate, or its merge with a moved target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,6 +52,47 @@ pub struct Candidate {
     pub tree: Oid,
     /// The parent of the commit.
     pub parent: Oid,
+}
+
+/// The commit that brings an accepted tree to the target.
+///
+/// Author, dates, message and signature are in the bytes, so landing again after a crash makes no
+/// other commit and asks for no other signature.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LandCommit {
+    pub commit: Oid,
+    pub tree: Oid,
+    /// The parent of the commit.
+    pub parent: Oid,
+    /// The bytes of the commit, as git stores them.
+    pub object: String,
+}
+
+impl LandCommit {
+    /// Whether it brings exactly this candidate.
+    pub fn is_of(&self, candidate: &Candidate) -> bool {
+        (&self.tree, &self.parent) == (&candidate.tree, &candidate.parent)
+    }
+
+    /// Whether the bytes are a commit with that id, that tree and that one parent.
+    pub fn is_consistent(&self) -> bool {
+        let bytes = self.object.as_bytes();
+        let id = self.commit.format().oid(Kind::Commit, bytes);
+        let begins = format!("tree {}\nparent {}\nauthor ", self.tree, self.parent);
+        id.is_ok_and(|id| id == self.commit)
+            && self.object.starts_with(&begins)
+            && commit_parents(bytes) == [self.parent.clone()]
+    }
+
+    /// The commit as something that may be on the target.
+    pub fn candidate(&self) -> Candidate {
+        Candidate {
+            commit: self.commit.clone(),
+            tree: self.tree.clone(),
+            parent: self.parent.clone(),
+        }
+    }
 }
 
 /// The landing of a candidate on a branch, begun or complete.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::after::{Candidate, Replay};
+use super::after::{Candidate, LandCommit, Replay};
 use provost_core::bundle::report::{Sha256, TestStatus, Time};
 use provost_core::code::Code;
 use provost_core::object::{ObjectFormat, Oid};
@@ -23,6 +23,9 @@ pub type MergeStatement = Statement<TreeDigest, MergePredicate>;
 
 /// The result of a replay after the seal.
 pub type ReplayStatement = Statement<TreeDigest, ReplayPredicate>;
+
+/// The commit that is about to land.
+pub type CommitStatement = Statement<CommitDigest, CommitPredicate>;
 
 pub type LandingStatement = Statement<CommitDigest, LandingPredicate>;
 
@@ -124,6 +127,21 @@ pub struct ReplayPredicate {
     pub replayed_at: Time,
 }
 
+/// The commit that is about to land, written before the target moves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommitPredicate {
+    pub run_id: String,
+    /// The end of that run's ledger, as its own statement says.
+    pub sealed_head: LedgerHead,
+    pub vouches: Vouched,
+    /// The tree of the commit.
+    pub tree: Oid,
+    /// The parent of the commit.
+    pub parent: Oid,
+    pub written_at: Time,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LandingPredicate {
@@ -149,7 +167,7 @@ pub const BASE: &str = "base";
 /// Subject name of a replay.
 pub const REPLAYED: &str = "replayed";
 
-/// Subject name of a landing.
+/// Subject name of a landing, and of the commit that is about to land.
 pub const LANDED: &str = "landed";
 
 impl RunPredicate {
@@ -197,6 +215,22 @@ impl ReplayPredicate {
                 },
             }],
             predicate_type: PredicateType::Replay,
+            predicate: self,
+        }
+    }
+}
+
+impl CommitPredicate {
+    pub fn state(self, commit: &LandCommit) -> CommitStatement {
+        Statement {
+            kind: StatementKind::V1,
+            subject: vec![Subject {
+                name: LANDED.to_owned(),
+                digest: CommitDigest {
+                    git_commit: commit.commit.clone(),
+                },
+            }],
+            predicate_type: PredicateType::Commit,
             predicate: self,
         }
     }

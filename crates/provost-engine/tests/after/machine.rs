@@ -10,7 +10,7 @@ use provost_core::bundle::layout::AFTER;
 use provost_core::change::{Change, Node};
 use provost_core::code::Code;
 use provost_core::lease::Owner;
-use provost_core::object::{Mode, Oid, sha256};
+use provost_core::object::{Kind, Mode, Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::record::{self, Event, Head, Record};
 use provost_core::run::State;
@@ -19,9 +19,11 @@ use provost_core::run::fact::{
     AgentRun, CommandRun, Ending, Probe, Probed, ResultFile, ReviewRun, Stream, TestRun,
 };
 use provost_engine::after::{AfterPorts, Sealed};
-use provost_engine::bundle::after::Candidate;
+use provost_engine::bundle::after::{Candidate, LandCommit};
 use provost_engine::bundle::verify::{self, Files, Pins};
-use provost_engine::land::{Changed, MergeOutcome, Target};
+use provost_engine::land::{
+    Changed, CommitOrder, CommitPeople, CommitPerson, MergeOutcome, Target,
+};
 use provost_engine::ports::{Ledger, PortError, Registry as _, Signer, Watch};
 use provost_engine::replay::ReplayHost;
 use provost_engine::sim::{Cut, Power, SimClock, SimObserver, SimRegistry};
@@ -149,6 +151,8 @@ pub(crate) struct SimTarget {
     changes: Vec<Change>,
     /// Whether a merge changes something else than the candidate does.
     pub(crate) differs: bool,
+    /// How many commits were written to land.
+    commits: u32,
     /// Whether the branch of the run is gone.
     pub(crate) retired: bool,
 }
@@ -280,6 +284,38 @@ impl Target for SimTarget {
                 },
             }
         })
+    }
+
+    fn people(&mut self) -> Result<CommitPeople, PortError> {
+        let person = CommitPerson {
+            name: "User".to_owned(),
+            email: "user@localhost".to_owned(),
+        };
+        self.power.call(|| CommitPeople {
+            author: person.clone(),
+            committer: person,
+        })
+    }
+
+    fn write_commit(&mut self, order: &CommitOrder) -> Result<LandCommit, PortError> {
+        let Self { power, commits, .. } = self;
+        power.call(|| {
+            *commits += 1;
+            // Each signature is another one.
+            let object = format!("{}Signature: {commits}\n", order.object());
+            let format = order.tree.format();
+            LandCommit {
+                commit: format.oid(Kind::Commit, object.as_bytes()).unwrap(),
+                tree: order.tree.clone(),
+                parent: order.parent.clone(),
+                object,
+            }
+        })
+    }
+
+    fn restore_commit(&mut self, _: &str, commit: &LandCommit) -> Result<(), PortError> {
+        assert!(commit.is_consistent());
+        self.power.call(|| ())
     }
 
     fn advance(&mut self, _: &str, from: &Oid, to: &Oid) -> Result<(), PortError> {
@@ -423,6 +459,7 @@ impl Machine {
                 reviews: 0,
                 changes,
                 differs: false,
+                commits: 0,
                 retired: false,
             },
             disk,

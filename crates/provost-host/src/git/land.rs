@@ -3,8 +3,10 @@
 //! # Invariants
 //!
 //! - A ref moves by compare-and-swap, a checkout only forward, and nothing is ever forced.
-//! - Some checkouts are refused with a reason and stay as they are. They have changes, or files in
-//!   the way, or need a file that we cannot write as the user's own git would.
+//! - Only files that differ between the two commits are looked at and written, as by `git merge`.
+//!   Other changes, staged or not, stay as they are.
+//! - Some checkouts are refused with a reason and stay as they are. Such a file has changes, or
+//!   files are in the way, or it cannot be written as the user's own git would.
 //! - Doing it twice equals doing it once, also after an interruption between ref and files.
 //!
 //! The checkout is updated with our own settings: the user's filters, hooks and configuration do
@@ -32,7 +34,7 @@ const MOST_PATHS: usize = 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LandError {
-    #[error("the checkout has changes: {}", list(paths))]
+    #[error("the checkout has changes in files that would land: {}", list(paths))]
     Dirty {
         /// At most `MOST_PATHS` of them.
         paths: Vec<RawPath>,
@@ -152,16 +154,6 @@ impl Repository {
     }
 }
 
-/// Fails with the reason unless every tracked file of the checkout equals its commit.
-pub fn worktree_status_clean(repo: &Repository, checkout: &Path) -> Result<(), LandError> {
-    let ground = Ground::new(repo, checkout)?;
-    ground.refuse_busy()?;
-    let head = ground.here.resolve("HEAD")?;
-    let view = ground.view(&head)?;
-    ground.refuse_hidden(&view)?;
-    ground.refuse_dirty(&view)
-}
-
 /// Files of the checkout that differ from its commit or are untracked; writes nothing.
 pub fn uncommitted(repo: &Repository, checkout: &Path) -> Result<Vec<RawPath>, LandError> {
     let ground = Ground::new(repo, checkout)?;
@@ -186,7 +178,8 @@ pub fn uncommitted(repo: &Repository, checkout: &Path) -> Result<Vec<RawPath>, L
     Ok(fields.iter().map(path).collect())
 }
 
-/// Moves a clean checkout, and its branch, from one commit to a later one.
+/// Moves a checkout, and its branch, from one commit to a later one. The files that differ must be
+/// clean.
 pub fn checkout_fast_forward(
     repo: &Repository,
     checkout: &Path,
@@ -199,12 +192,15 @@ pub fn checkout_fast_forward(
         let (from, to) = (from.clone(), to.clone());
         return Err(LandError::NotForward { from, to });
     }
+    let (before, after) = (repo.commit_tree(from)?, repo.commit_tree(to)?);
+    let changes = repo.differences(&before, &after)?;
+    let touched = Touched::of(&changes);
     let found = ground.here.resolve("HEAD")?;
     if found == *to {
         let view = ground.view(to)?;
         if ground
-            .refuse_hidden(&view)
-            .and(ground.refuse_dirty(&view))
+            .refuse_hidden(&view, &touched)
+            .and(ground.refuse_dirty(&view, &touched))
             .is_ok()
         {
             return Ok(());
@@ -215,10 +211,8 @@ pub fn checkout_fast_forward(
         return Err(LandError::Elsewhere { expected, found });
     }
     let view = ground.view(from)?;
-    ground.refuse_hidden(&view)?;
-    ground.refuse_dirty(&view)?;
-    let (before, after) = (repo.commit_tree(from)?, repo.commit_tree(to)?);
-    let changes = repo.differences(&before, &after)?;
+    ground.refuse_hidden(&view, &touched)?;
+    ground.refuse_dirty(&view, &touched)?;
     ground.refuse_in_the_way(&changes, &repo.read_tree(&before)?.files)?;
     ground.refuse_filtered(&view, &changes)?;
     ground.refresh(&view)?;
@@ -230,6 +224,29 @@ pub fn checkout_fast_forward(
         // Best effort: a checkout that agrees with its branch is easier to understand.
         let _ = ground.move_head(to, from);
     })
+}
+
+/// The paths that a landing writes or removes.
+struct Touched(BTreeSet<RawPath>);
+
+impl Touched {
+    fn of(changes: &[Change]) -> Self {
+        Self(changes.iter().map(|change| change.path.clone()).collect())
+    }
+
+    /// Whether `path` is one of them, or one of them is above or below it.
+    fn meets(&self, path: &RawPath) -> bool {
+        let bytes = path.as_bytes();
+        let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        let mut above = slashes.map(|(at, _)| RawPath::new(&bytes[..at]));
+        let inside = [bytes, b"/"].concat();
+        let below = || {
+            let mut from = self.0.range(RawPath::new(inside.as_slice())..);
+            from.next()
+                .is_some_and(|next| next.as_bytes().starts_with(&inside))
+        };
+        self.0.contains(path) || above.any(|it| self.0.contains(&it)) || below()
+    }
 }
 
 /// A checkout of the user, read with our settings.
@@ -329,17 +346,18 @@ impl Ground {
         }
     }
 
-    fn refuse_hidden(&self, view: &SideGit) -> Result<(), LandError> {
+    fn refuse_hidden(&self, view: &SideGit, touched: &Touched) -> Result<(), LandError> {
         let fields = self.fields(view, &["ls-files", "-v", "-z"], Vec::new())?;
         let hidden = fields.iter().filter_map(|field| {
             let tag = *field.first()?;
             let shown = matches!(tag, b'H' | b'M');
             (!shown).then(|| RawPath::new(field.get(2..).unwrap_or_default()))
         });
+        let hidden = hidden.filter(|path| touched.meets(path));
         refuse(hidden, |paths| LandError::Hidden { paths })
     }
 
-    fn refuse_dirty(&self, view: &SideGit) -> Result<(), LandError> {
+    fn refuse_dirty(&self, view: &SideGit, touched: &Touched) -> Result<(), LandError> {
         let arguments = [
             "status",
             "--porcelain=v1",
@@ -351,7 +369,8 @@ impl Ground {
         let fields = self.fields(view, &arguments, Vec::new())?;
         let dirty = fields
             .iter()
-            .map(|field| RawPath::new(field.get(3..).unwrap_or_default()));
+            .map(|field| RawPath::new(field.get(3..).unwrap_or_default()))
+            .filter(|path| touched.meets(path));
         refuse(dirty, |paths| LandError::Dirty { paths })
     }
 

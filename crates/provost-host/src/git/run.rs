@@ -29,7 +29,7 @@ pub(super) const MOST_OUTPUT: u64 = 1 << 30;
 const MOST_WORDS: u64 = 4096;
 
 /// Settings of every call; they override the repository's configuration.
-const SETTINGS: &[&str] = &[
+pub(super) const SETTINGS: &[&str] = &[
     // No program named in a configuration is started.
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -271,7 +271,7 @@ impl Git {
 /// Runs `command` to its end and keeps what it printed.
 ///
 /// A process that was ended by a signal has no answer, whatever the caller makes of exit statuses.
-fn whole(
+pub(super) fn whole(
     mut command: Command,
     name: String,
     limit: Duration,
@@ -469,8 +469,11 @@ fn group_of(child: &Child) -> Option<Pid> {
 }
 
 fn kill(group: Option<Pid>) {
-    if let Some(group) = group {
-        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    if let Some(group) = group
+        && rustix::process::kill_process_group(group, Signal::KILL).is_err()
+    {
+        // A process that shares our group, so that it can ask on the terminal.
+        let _ = rustix::process::kill_process(group, Signal::KILL);
     }
 }
 

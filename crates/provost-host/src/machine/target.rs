@@ -1,11 +1,13 @@
 //! Moves the branch that a result lands on.
 
 use provost_core::code::Code;
-use provost_core::object::Oid;
+use provost_core::object::{Kind, Oid};
 use provost_core::run::effect::{Accept, Merge, Review};
 use provost_core::run::fact::{ReviewRun, TestRun};
-use provost_engine::bundle::after::Candidate;
-use provost_engine::land::{Changed, MergeOutcome, Target};
+use provost_engine::bundle::after::{Candidate, LandCommit};
+use provost_engine::land::{
+    Changed, CommitOrder, CommitPeople, CommitPerson, MergeOutcome, Target,
+};
 use provost_engine::ports::{PortError, Watch};
 
 use super::accept::TESTS;
@@ -13,7 +15,7 @@ use super::read_only_agent::LOOK;
 use super::{Machine, git, uncaptured};
 use crate::capture::{self, Captured, Limits, Mode};
 use crate::git::land::{LandError, checkout_fast_forward};
-use crate::git::{Checkout, Expected, GitError, Merged};
+use crate::git::{Checkout, Expected, GitError, Merged, Person, SigningError};
 use crate::workspace;
 
 /// The directory in which a merge is checked.
@@ -77,6 +79,60 @@ impl Target for Machine {
 
     fn review(&mut self, order: &Review, watch: &mut dyn Watch) -> Result<ReviewRun, PortError> {
         self.review_candidate(order, watch)
+    }
+
+    fn people(&mut self) -> Result<CommitPeople, PortError> {
+        let Some([author, committer]) = self.repo.people().map_err(git)? else {
+            let reason = "git knows no name and address for the author of the commit";
+            let hint = "git config --global user.name 'Your Name' && \
+                        git config --global user.email you@example.com";
+            return Err(PortError::new(Code::IdentityMissing, reason).hint(hint));
+        };
+        let person = |Person { name, mail, .. }| CommitPerson { name, email: mail };
+        Ok(CommitPeople {
+            author: person(author),
+            committer: person(committer),
+        })
+    }
+
+    fn write_commit(&mut self, order: &CommitOrder) -> Result<LandCommit, PortError> {
+        let mut object = order.object();
+        if let Some(signing) = self.repo.signing().map_err(git)? {
+            let person = |person: &CommitPerson| Person {
+                name: person.name.clone(),
+                mail: person.email.clone(),
+                time: order.seconds,
+            };
+            let (author, committer) = (&order.people.author, &order.people.committer);
+            let (author, committer) = (person(author), person(committer));
+            let (place, message) = ((&order.tree, &order.parent), &order.message);
+            let signed = self.repo.signed_commit(
+                &signing,
+                place,
+                [&author, &committer],
+                message,
+                &object,
+            );
+            object = signed.map_err(unsigned)?;
+        }
+        let bytes = object.as_bytes();
+        let commit = self.repo.write(Kind::Commit, bytes).map_err(git)?;
+        self.point(&format!("{}/{commit}", order.refs), &commit)?;
+        self.repo.release();
+        Ok(LandCommit {
+            commit,
+            tree: order.tree.clone(),
+            parent: order.parent.clone(),
+            object,
+        })
+    }
+
+    fn restore_commit(&mut self, refs: &str, commit: &LandCommit) -> Result<(), PortError> {
+        let bytes = commit.object.as_bytes();
+        let written = self.repo.write(Kind::Commit, bytes).map_err(git)?;
+        self.point(&format!("{refs}/{written}"), &written)?;
+        self.repo.release();
+        Ok(())
     }
 
     fn advance(&mut self, branch: &str, from: &Oid, to: &Oid) -> Result<(), PortError> {
@@ -144,6 +200,14 @@ impl Machine {
         self.remove(&directory)?;
         Ok(captured)
     }
+}
+
+fn unsigned(error: SigningError) -> PortError {
+    let code = match &error {
+        SigningError::Refused { .. } | SigningError::Another => Code::SigningFailed,
+        SigningError::Git(_) => Code::GitFailed,
+    };
+    PortError::of(code, error)
 }
 
 fn refuse(error: LandError) -> PortError {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use provost_core::object::Oid;
-use provost_host::git::land::{LandError, checkout_fast_forward, worktree_status_clean};
+use provost_host::git::land::{LandError, checkout_fast_forward};
 use provost_host::git::{Expected, GitError, Repository};
 
 use crate::scratch::{Scratch, chmod, git, put};
@@ -45,7 +45,6 @@ fn a_clean_checkout_moves_forward_and_again() {
         put(&scratch.root(), &format!(".git/hooks/{name}"), &hook);
         chmod(&scratch.root().join(".git/hooks").join(name), 0o755);
     }
-    worktree_status_clean(&repo, &scratch.root()).unwrap();
     for _ in 0..2 {
         checkout_fast_forward(&repo, &scratch.root().join("."), &from, &to).unwrap();
         assert!(!marker.exists());
@@ -119,8 +118,7 @@ fn a_checkout_whose_files_were_only_touched_is_clean() {
     for (number, touch) in TOUCHES.into_iter().enumerate() {
         let (scratch, repo, from, to) = two();
         touch(&scratch);
-        worktree_status_clean(&repo, &scratch.root()).unwrap();
-        let moved = checkout_fast_forward(&repo, &scratch.root(), &from, &to);
+            let moved = checkout_fast_forward(&repo, &scratch.root(), &from, &to);
         assert!(moved.is_ok(), "{number}: {moved:?}");
         assert_eq!(scratch.git(&["rev-parse", "main"]), to.as_str(), "{number}");
         assert_eq!(scratch.git(&["status", "--porcelain"]), "", "{number}");
@@ -144,15 +142,27 @@ fn a_touched_file_beside_a_changed_one_does_not_hide_it() {
 type Obstacle = fn(&Scratch);
 
 /// Obstacles to landing, and the name of the refusal.
-const OBSTACLES: [(&str, Obstacle); 11] = [
+const OBSTACLES: [(&str, Obstacle); 13] = [
     ("Dirty", |scratch| scratch.file("a", "mine\n")),
     ("Dirty", |scratch| {
         std::fs::remove_file(scratch.root().join("a")).unwrap();
     }),
     ("Dirty", |scratch| chmod(&scratch.root().join("a"), 0o755)),
     ("Dirty", |scratch| {
-        scratch.file("b", "b\n");
-        scratch.git(&["add", "b"]);
+        scratch.file("a", "mine\n");
+        scratch.git(&["add", "a"]);
+        scratch.file("a", "a\n");
+    }),
+    ("Dirty", |scratch| {
+        // Staged, and gone from the disk.
+        scratch.file("dir/mine", "mine\n");
+        scratch.git(&["add", "dir/mine"]);
+        std::fs::remove_file(scratch.root().join("dir/mine")).unwrap();
+    }),
+    ("Dirty", |scratch| {
+        scratch.file("new", "mine\n");
+        scratch.git(&["add", "new"]);
+        std::fs::remove_file(scratch.root().join("new")).unwrap();
     }),
     ("InTheWay", |scratch| {
         scratch.file("new/deep/file", "mine\n");
@@ -185,6 +195,45 @@ fn what_would_be_lost_is_refused_and_left_alone() {
             "{number}"
         );
         assert_eq!(state(), before, "{number}");
+    }
+}
+
+/// Adds files that the landing does not touch, in every state that git knows.
+fn unrelated_changes(scratch: &Scratch) {
+    scratch.file("staged", "staged\n");
+    scratch.file("both", "staged\n");
+    scratch.git(&["add", "staged", "both"]);
+    scratch.file("both", "and changed\n");
+    scratch.file(".gitignore", "ignored\n.provost/\nmine\n");
+    scratch.git(&["update-index", "--chmod=+x", ".gitignore"]);
+    scratch.file("untracked", "untracked\n");
+    scratch.file("intended", "intended\n");
+    scratch.git(&["add", "-N", "intended"]);
+}
+
+#[test]
+fn changes_that_the_landing_does_not_touch_stay_as_they_are() {
+    // The second time, the ref had moved before an interruption.
+    for interrupted in [false, true] {
+        let (scratch, repo, from, to) = two();
+        unrelated_changes(&scratch);
+        let state = || {
+            let status = scratch.git(&["status", "--porcelain", "-uall"]);
+            let staged = scratch.git(&["diff", "--cached"]);
+            (status, staged, scratch.git(&["diff"]))
+        };
+        let before = state();
+        if interrupted {
+            let expected = Expected::Is(from.clone());
+            repo.land_ref("refs/heads/main", &to, &expected).unwrap();
+        }
+        for _ in 0..2 {
+            checkout_fast_forward(&repo, &scratch.root(), &from, &to).unwrap();
+            assert_eq!(scratch.git(&["rev-parse", "main"]), to.as_str());
+            assert_eq!(state(), before, "{interrupted}");
+        }
+        let text = std::fs::read_to_string(scratch.root().join("a")).unwrap();
+        assert_eq!(text, "changed\n");
     }
 }
 

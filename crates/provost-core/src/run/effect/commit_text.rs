@@ -26,7 +26,7 @@ const SUBJECT: usize = 72;
 
 /// The first line of an objective and the rest; a first line too long for a subject is cut there
 /// and repeated in the body.
-fn subject_and_body(objective: &str) -> (String, &str) {
+pub fn subject_and_body(objective: &str) -> (String, &str) {
     let objective = objective.trim();
     let (first, rest) = objective.split_once('\n').unwrap_or((objective, ""));
     let first = first.trim_end();

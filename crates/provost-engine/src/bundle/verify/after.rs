@@ -14,10 +14,12 @@ use serde_json::Value;
 use super::read::{AFTER, Bundle};
 use super::{Finding, Signer, compare, words};
 use crate::bundle::after::{
-    self, Candidate, LANDED, Landing, MERGED, REPLAYED, Replay, ReplayStart, STATEMENT, TestStart,
+    self, COMMIT_WRITTEN, Candidate, LANDED, LandCommit, Landing, MERGED, REPLAYED, Replay,
+    ReplayStart, STATEMENT, TestStart,
 };
 use crate::bundle::statement::{
-    LandingStatement, LedgerHead, MergeStatement, ReplayStatement, RunPredicate, Statement, Vouched,
+    CommitStatement, LandingStatement, LedgerHead, MergeStatement, ReplayStatement, RunPredicate,
+    Statement, Vouched,
 };
 use provost_core::bundle::dsse::Envelope;
 use provost_core::bundle::layout::is_later;
@@ -32,6 +34,9 @@ pub struct After {
     /// Every commit that may land, oldest first: the sealed candidate, then merges with a moved
     /// target.
     pub candidates: Vec<Candidate>,
+    /// The commits that were written to land one of them, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<LandCommit>,
     /// The landings, oldest first.
     pub landings: Vec<Landing>,
     /// The replays, oldest first.
@@ -41,6 +46,15 @@ pub struct After {
     /// The acceptance commands on merges, if a statement vouches for them.
     #[serde(skip)]
     pub tests: Vec<TestRun>,
+}
+
+impl After {
+    /// Every commit that may be on the target because of this run, oldest first: a candidate that
+    /// was merged by hand or by an earlier version, or a commit that was written to land.
+    pub fn landable(&self) -> Vec<Candidate> {
+        let written = self.commits.iter().map(LandCommit::candidate);
+        self.candidates.iter().cloned().chain(written).collect()
+    }
 }
 
 /// Reads the second chain, and every file that it names.
@@ -134,6 +148,7 @@ impl Reader<'_> {
         }
         let judged = match record.event.event_type.as_str() {
             MERGED => self.merge(record),
+            COMMIT_WRITTEN => self.commit(record),
             LANDED => self.landing(record),
             REPLAYED => self.replay(record),
             _ if record.event.payload.contains_key(STATEMENT) => {
@@ -165,6 +180,24 @@ impl Reader<'_> {
         Ok(vouches)
     }
 
+    /// A commit of an accepted tree on its parent.
+    fn commit(&mut self, record: &Record) -> Result<Vouched, String> {
+        let statement: CommitStatement = self.statement(record)?;
+        let written = statement.predicate.clone();
+        let claimed: LandCommit = claim(record)?;
+        self.is_ours(&written.run_id, &written.sealed_head)?;
+        let said = (&written.tree, &written.parent);
+        let same = said == (&claimed.tree, &claimed.parent)
+            && written.clone().state(&claimed) == statement;
+        holds(same, "differs from its statement")?;
+        holds(claimed.is_consistent(), "is not the commit that it names")?;
+        let accepted = self.after.candidates.iter().any(|it| claimed.is_of(it));
+        holds(accepted, "is of a tree that was not accepted")?;
+        let vouches = self.fits(written.vouches, &written.written_at, record)?;
+        self.after.commits.push(claimed);
+        Ok(vouches)
+    }
+
     /// A landing of an accepted commit.
     fn landing(&mut self, record: &Record) -> Result<Vouched, String> {
         let statement: LandingStatement = self.statement(record)?;
@@ -175,7 +208,7 @@ impl Reader<'_> {
         let same = said == (&claimed.tree, &claimed.parent, &claimed.target)
             && landed.clone().state(claimed.commit.clone()) == statement;
         holds(same, "differs from its statement")?;
-        let accepted = self.after.candidates.contains(&claimed.candidate());
+        let accepted = self.after.landable().contains(&claimed.candidate());
         holds(accepted, "is of a commit that was not accepted")?;
         let vouches = self.fits(landed.vouches, &landed.landed_at, record)?;
         self.after.landings.push(claimed);
