@@ -7,4 +7,5 @@
 
 mod cases;
 pub mod junit;
+pub mod pull_request;
 pub mod sarif;

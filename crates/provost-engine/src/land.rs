@@ -22,9 +22,9 @@ use provost_core::run::fact::{ReviewRun, TestRun};
 use provost_core::run::{State, effect};
 
 pub use crate::after::Sealed;
-pub use commit::{CommitOrder, CommitPeople, CommitPerson};
 use crate::after::{self, AfterPorts, unfinished};
 use crate::ports::{PortError, Watch};
+pub use commit::{CommitOrder, CommitPeople, CommitPerson};
 
 /// The branch that a result lands on.
 pub trait Target {

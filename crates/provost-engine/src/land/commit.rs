@@ -55,9 +55,7 @@ impl CommitOrder {
         let (tree, parent, message) = (&self.tree, &self.parent, &self.message);
         let CommitPeople { author, committer } = &self.people;
         let (author, committer) = (person(author), person(committer));
-        format!(
-            "tree {tree}\nparent {parent}\nauthor {author}\ncommitter {committer}\n\n{message}"
-        )
+        format!("tree {tree}\nparent {parent}\nauthor {author}\ncommitter {committer}\n\n{message}")
     }
 }
 

@@ -116,7 +116,10 @@ impl Repository {
         for (role, person) in [("AUTHOR", author), ("COMMITTER", committer)] {
             command.env(format!("GIT_{role}_NAME"), &person.name);
             command.env(format!("GIT_{role}_EMAIL"), &person.mail);
-            command.env(format!("GIT_{role}_DATE"), format!("@{} +0000", person.time));
+            command.env(
+                format!("GIT_{role}_DATE"),
+                format!("@{} +0000", person.time),
+            );
         }
         for setting in SETTINGS {
             command.args(["-c", setting]);
@@ -168,10 +171,16 @@ impl Repository {
 
     /// The directories of `PATH` that are not in the repository.
     fn outer_path(&self) -> OsString {
-        let inside = [self.top.as_deref(), self.checkout.as_deref(), Some(&self.common_dir)];
+        let inside = [
+            self.top.as_deref(),
+            self.checkout.as_deref(),
+            Some(&self.common_dir),
+        ];
         let path = std::env::var_os("PATH").unwrap_or_default();
         let outer = std::env::split_paths(&path).filter(|directory| {
-            let real = directory.canonicalize().unwrap_or_else(|_| directory.clone());
+            let real = directory
+                .canonicalize()
+                .unwrap_or_else(|_| directory.clone());
             let mut inside = inside.iter().flatten();
             real.is_absolute() && !inside.any(|place| real.starts_with(place))
         });
@@ -181,7 +190,11 @@ impl Repository {
 
 /// Fails unless git says that it knows no name or address.
 fn is_anonymous(output: &Output) -> Result<(), GitError> {
-    let signs = ["ident name", "tell me who you are", "was given and auto-detection"];
+    let signs = [
+        "ident name",
+        "tell me who you are",
+        "was given and auto-detection",
+    ];
     match signs.iter().any(|sign| output.words.contains(sign)) {
         true => Ok(()),
         false => Err(failed("var".to_owned(), output)),

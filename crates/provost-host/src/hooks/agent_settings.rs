@@ -4,7 +4,9 @@
 //!
 //! - Everything else in the file stays. Removing the hook restores the bytes from before, unless
 //!   the file was changed since; then only our hook is removed.
-//! - The command refuses in the protocol of both programs even if this binary is gone.
+//! - The command refuses in the protocol of both programs even if this binary is gone. One that is
+//!   committed for a team finds the binary in `PATH`, and refuses if it is missing, is another
+//!   program of that name, or is in the checkout, where an agent could have put it.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -61,6 +63,38 @@ pub struct AgentSettings {
     before: PathBuf,
 }
 
+/// How an installed hook finds this program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BinaryFound {
+    /// At this place, which only this machine has.
+    At(PathBuf),
+    /// In the `PATH` of each user of the settings.
+    OnPath,
+}
+
+impl BinaryFound {
+    /// The beginning of a shell command, up to the arguments.
+    fn words(&self) -> String {
+        match self {
+            Self::At(binary) => {
+                let binary = binary.display().to_string().replace('\'', r"'\''");
+                format!("'{binary}'")
+            }
+            Self::OnPath => {
+                // A relative entry of PATH, or one in the project, is open to the agent.
+                let inside = r#""${CLAUDE_PROJECT_DIR:-$PWD}"/*) p=;; /*) ;; *) p=;;"#;
+                let missing = "echo 'error[HOOK_BROKEN]: no usable provost is in PATH, so \
+                               nothing can be judged and this is refused; install Provost as \
+                               its README says (cargo install, or a package), then try again' \
+                               >&2; exit 2;;";
+                format!(
+                    r#"p=$(command -v provost); case "$p" in {inside} esac; case "$([ -n "$p" ] && "$p" --version </dev/null 2>/dev/null)" in "provost "[0-9]*) ;; *) {missing} esac; "$p""#
+                )
+            }
+        }
+    }
+}
+
 /// The settings with our hook, before they are written.
 #[derive(Debug)]
 pub struct SettingsEdit {
@@ -105,9 +139,8 @@ impl AgentSettings {
         })
     }
 
-    /// The settings with a hook that calls `binary`.
-    pub fn with_hook(&self, binary: &Path) -> Result<SettingsEdit, PortError> {
-        let binary = binary.display().to_string().replace('\'', r"'\''");
+    /// The settings with a hook that calls what `found` says.
+    pub fn with_hook(&self, found: &BinaryFound) -> Result<SettingsEdit, PortError> {
         let now = read(&self.file)?;
         let was = match (self.before()?, &now) {
             (Some(before), Some(now)) if before.written == sha256(now.as_bytes()) => before.text,
@@ -119,7 +152,7 @@ impl AgentSettings {
         };
         let mut handler = json!({
             "type": "command",
-            "command": format!("'{binary}'{}", self.agent.mark()),
+            "command": format!("{}{}", found.words(), self.agent.mark()),
             "timeout": TIMEOUT,
         });
         if self.agent == HookedAgent::Claude {

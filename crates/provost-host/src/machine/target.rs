@@ -106,13 +106,9 @@ impl Target for Machine {
             let (author, committer) = (&order.people.author, &order.people.committer);
             let (author, committer) = (person(author), person(committer));
             let (place, message) = ((&order.tree, &order.parent), &order.message);
-            let signed = self.repo.signed_commit(
-                &signing,
-                place,
-                [&author, &committer],
-                message,
-                &object,
-            );
+            let signed =
+                self.repo
+                    .signed_commit(&signing, place, [&author, &committer], message, &object);
             object = signed.map_err(unsigned)?;
         }
         let bytes = object.as_bytes();

@@ -118,7 +118,7 @@ fn a_checkout_whose_files_were_only_touched_is_clean() {
     for (number, touch) in TOUCHES.into_iter().enumerate() {
         let (scratch, repo, from, to) = two();
         touch(&scratch);
-            let moved = checkout_fast_forward(&repo, &scratch.root(), &from, &to);
+        let moved = checkout_fast_forward(&repo, &scratch.root(), &from, &to);
         assert!(moved.is_ok(), "{number}: {moved:?}");
         assert_eq!(scratch.git(&["rev-parse", "main"]), to.as_str(), "{number}");
         assert_eq!(scratch.git(&["status", "--porcelain"]), "", "{number}");

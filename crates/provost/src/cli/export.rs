@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use provost_core::bundle::key::PublicKey;
-use provost_core::bundle::layout::{ATTESTATION, LEDGER};
+use provost_core::bundle::layout::{ATTESTATION, LEDGER, MANIFEST};
 use provost_core::code::Code;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
 use provost_core::record::{self, Head, Record};
 use provost_core::run::State;
 use provost_engine::bundle::verify::{self, Files as _};
-use provost_engine::export::{junit, sarif};
+use provost_engine::export::{junit, pull_request, sarif};
 use provost_engine::why::Why;
 use provost_host::bundle::Directory;
 use serde::Serialize;
@@ -44,6 +44,7 @@ The bundle is verified first: evidence that cannot be trusted is not exported.
   junit        the acceptance commands on the candidate; their tests by name where they print them
   sarif        everything that was refused, SARIF 2.1.0
   attestation  the signed statement, byte for byte
+  pr           title, blank line and body of a pull request about an accepted run
   packet       a control packet of an accepted run, as the directory PATH/RUN;
                `provost check packet --phase-id RUN --packet-root PATH` judges it
 
@@ -77,6 +78,7 @@ enum Format {
     Sarif,
     Junit,
     Attestation,
+    Pr,
 }
 
 pub(super) fn run(export: &Export, reader: Reader) -> Outcome {
@@ -95,6 +97,16 @@ pub(super) fn run(export: &Export, reader: Reader) -> Outcome {
             let bytes = run.read(ATTESTATION);
             let json = serde_json::from_slice::<Value>(&bytes).unwrap_or_default();
             (bytes, json)
+        }
+        Format::Pr => {
+            if !run.state.finished.as_ref().is_some_and(|it| it.allow) {
+                let reason = format!("{run_id} was not accepted; there is nothing to propose");
+                let failure = Failure::new(Code::NotAccepted, reason);
+                return Err(failure.hint(format!("provost why {run_id}")));
+            }
+            let written = pull_request::render(&run.state, &sha256(&run.read(MANIFEST)));
+            let json = Answer::data(&written, "").json;
+            (written.text().into_bytes(), json)
         }
         Format::Sarif => {
             let why = Why::of(&run.records);

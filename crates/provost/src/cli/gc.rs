@@ -114,6 +114,9 @@ fn sweep(gc: &Gc, observer: &ProgressObserver) -> Outcome {
         let fate = retention::judge(&known.candidate, number, request);
         if let Fate::Stays(why) = fate {
             *stay.entry(why).or_default() += 1;
+            if why == Reason::Unlanded {
+                sweep.refused_branch(known)?;
+            }
             rows.push(json!({ "run_id": known.run_id, "stays": why.words(1) }));
             continue;
         }

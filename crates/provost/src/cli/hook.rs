@@ -59,6 +59,11 @@ pub(super) struct Install {
     #[arg(long, requires = "program")]
     user: bool,
 
+    /// Write settings of the checkout that can be committed for a team: the hook finds provost in
+    /// PATH, and refuses where it is missing.
+    #[arg(long, requires = "program", conflicts_with = "user")]
+    team: bool,
+
     /// Refuse every commit and push that is bound to no contract; kept by a later install.
     #[arg(long, conflicts_with = "program")]
     require: bool,
@@ -142,8 +147,16 @@ pub(super) fn run(hook: &Hook) -> Outcome {
         Hook::Install(Install {
             program: Some(program),
             user,
+            team,
             ..
-        }) => settings::install(&place, *program, *user),
+        }) => {
+            let whom = match (user, team) {
+                (true, _) => settings::For::User,
+                (false, true) => settings::For::Team,
+                (false, false) => settings::For::Checkout,
+            };
+            settings::install(&place, *program, whom)
+        }
         Hook::Install(install) => self::install(&place, install),
         Hook::Uninstall(Uninstall {
             program: Some(program),

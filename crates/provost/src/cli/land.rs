@@ -1,5 +1,7 @@
 //! `provost land`: moves the target to exactly what was accepted.
 
+mod several;
+
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::gate::command;
@@ -17,33 +19,58 @@ use crate::report;
 use crate::session;
 use crate::show::Reader;
 
-/// Land an accepted result on its target branch.
+/// Land accepted results on their target branches.
 #[derive(Args)]
 #[command(after_help = "\
-Exactly the accepted result lands, in one commit. If the target has moved, the result is merged, and
-the diff gate and the acceptance commands judge the merge. A checkout of the target must be clean.
-The branch provost/RUN is removed once its own commit has landed.
+Exactly the accepted result lands, in one commit: you are its author, the agent a co-author, and
+trailers name the run and its bundle. It is signed if your global git configuration says so. If the
+target has moved, the result is merged, and the diff gate and the acceptance commands judge the
+merge. In a checkout of the target, only the files that the landing touches must be clean.
+The branch provost/RUN is removed once the run has landed.
 
-Example:
-  provost land last")]
+Several runs land one after the other, in the order given; --all takes every accepted run that has
+not landed, oldest first. A run that is refused is skipped, and so are parts of the same chain.
+
+Examples:
+  provost land last
+  provost land --all")]
 pub(super) struct Land {
-    /// The run: its id, a part of it, or `last`.
-    run: String,
+    /// The runs: ids, parts of them, or `last`.
+    #[arg(value_name = "RUN", required_unless_present = "all")]
+    runs: Vec<String>,
+
+    /// Land every accepted run that has not landed, oldest first.
+    #[arg(long, conflicts_with = "runs")]
+    all: bool,
 
     #[command(flatten)]
     again: Again,
 }
 
 pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
+    let mut observer = ProgressObserver::new(reader == Reader::Program);
     let place = Places::find()?;
-    if let Some(id) = place.find_case(&land.run)? {
-        return case::land(&id, reader);
+    match land.runs.as_slice() {
+        [one] if !land.all => {
+            if let Some(id) = place.find_case(one)? {
+                return case::land(&id, reader);
+            }
+            let run_id = place.find_run(one)?;
+            one_run(place, run_id, land, &mut observer).map(Into::into)
+        }
+        _ => several::run(&place, land, &mut observer),
     }
-    let run_id = place.find_run(&land.run)?;
+}
+
+fn one_run(
+    place: Places,
+    run_id: String,
+    land: &Land,
+    observer: &mut ProgressObserver,
+) -> Result<LandedRun, Failure> {
     let go_on = report::go_on(&run_id, query::stage(&place, &run_id));
     let state = query::state(&place, &run_id).ok();
-    let mut observer = ProgressObserver::new(reader == Reader::Program);
-    let landed = session::land(place, &run_id, &land.again.send, &mut observer);
+    let landed = session::land(place, &run_id, &land.again.send, observer);
     observer.clear();
     let target = state.as_ref().and_then(|state| state.opened.target.clone());
     let Landed { landing, when } = landed.map_err(|failure| match failure.code {
@@ -51,13 +78,12 @@ pub(super) fn run(land: &Land, reader: Reader) -> Outcome {
         _ => advised(failure, &run_id, &target.unwrap_or_default()),
     })?;
     let changed = state.as_ref().and_then(query::changed_tests);
-    let landed = LandedRun {
+    Ok(LandedRun {
         landing,
         run_id,
         before: when == When::Before,
         tests: changed.map(|changed| report::changed_tests(&changed.words)),
-    };
-    Ok(landed.into())
+    })
 }
 
 #[derive(Serialize)]
@@ -95,6 +121,9 @@ fn advised(failure: Failure, run_id: &str, target: &str) -> Failure {
         ),
         Code::CheckoutDirty => {
             format!("commit or stash the changes, then provost land {run_id}")
+        }
+        Code::SigningFailed => {
+            format!("see `provost explain SIGNING_FAILED`, then provost land {run_id}")
         }
         _ => return failure,
     };

@@ -211,6 +211,56 @@ fn settings_get_our_hook_and_come_back_to_the_byte() {
 }
 
 #[test]
+fn a_hook_for_a_team_judges_only_with_a_provost_of_the_path() {
+    let stage = stage();
+    let install = stage.ask(&["hook", "install", "claude", "--team"]);
+    assert_eq!(install.exit, 0, "{install:?}");
+    let text = std::fs::read_to_string(stage.path("repo/.claude/settings.json")).unwrap();
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let line = value["hooks"]["PreToolUse"][0]["hooks"][0]["command"].as_str();
+    let read = event(
+        &stage,
+        "Read",
+        &json!({ "file_path": stage.path("repo/docs/guide.md") }),
+    );
+    stage.script("other/provost", "exit 0");
+    stage.script(
+        "older/provost",
+        "[ \"$1\" = --version ] && echo provost 0.0.1 && exit; exit 64",
+    );
+    std::fs::create_dir_all(stage.path("repo/bin")).unwrap();
+    std::fs::create_dir_all(stage.path("real")).unwrap();
+    for directory in ["repo/bin", "real"] {
+        let link = stage.path(directory).join("provost");
+        std::os::unix::fs::symlink(program(), link).unwrap();
+    }
+    let place = |name: &str| stage.path(name).display().to_string();
+    let cases = [
+        ("the real one", place("real"), 0),
+        ("none", place("home"), 2),
+        ("another program", place("other"), 2),
+        ("an older one that knows no such hook", place("older"), 2),
+        ("one in the checkout", place("repo/bin"), 2),
+        ("a relative directory", "bin".to_owned(), 2),
+    ];
+    for (name, path, want) in cases {
+        let mut command = stage.command("/bin/sh");
+        command.args(["-c", line.unwrap()]);
+        command.env("PATH", format!("{path}:/usr/bin:/bin"));
+        let outcome = stage.feed(command, &read);
+        assert_eq!(outcome.exit, want, "{name}: {outcome:?}");
+        let words = outcome.stderr.contains("no usable provost is in PATH");
+        assert_eq!(
+            words,
+            want == 2 && !name.contains("older"),
+            "{name}: {outcome:?}"
+        );
+    }
+    assert_eq!(stage.ask(&["hook", "uninstall", "claude"]).exit, 0);
+    assert!(!stage.path("repo/.claude").exists());
+}
+
+#[test]
 fn a_hook_says_that_a_declared_change_is_expired_and_how_it_is_renewed() {
     let stage = stage();
     assert_eq!(stage.change("ada", &["analyze"]).0, 0);

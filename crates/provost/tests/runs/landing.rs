@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::stage::{Ask, Outcome, Stage};
 
 /// A stage with an accepted run, and the run.
-fn accepted() -> (Stage, String) {
+pub(crate) fn accepted() -> (Stage, String) {
     let stage = Stage::new();
     let outcome = stage.run("echo good > src/a.txt", &Ask::default());
     assert_eq!(outcome.code(), "OK", "{outcome:?}");
@@ -15,17 +15,17 @@ fn accepted() -> (Stage, String) {
 }
 
 /// The same with a target that moved since.
-fn moved() -> (Stage, String) {
+pub(crate) fn moved() -> (Stage, String) {
     let (stage, run) = accepted();
     stage.commit(&[("docs/later.md", "later\n")]);
     (stage, run)
 }
 
-fn land(stage: &Stage, run: &str) -> Outcome {
+pub(crate) fn land(stage: &Stage, run: &str) -> Outcome {
     stage.ask(&["land", run, "--json"])
 }
 
-fn landed(stage: &Stage, run: &str) -> Outcome {
+pub(crate) fn landed(stage: &Stage, run: &str) -> Outcome {
     let outcome = land(stage, run);
     assert_eq!(outcome.exit, 0, "{outcome:?}");
     assert_eq!(stage.git(&["rev-parse", "main"]), outcome.text("commit"));
@@ -35,7 +35,7 @@ fn landed(stage: &Stage, run: &str) -> Outcome {
 }
 
 /// The evidence holds, by itself and with what the registry knows; nothing is left in the cache.
-fn check(stage: &Stage, run: &str) -> Outcome {
+pub(crate) fn check(stage: &Stage, run: &str) -> Outcome {
     let known = stage.ask(&["verify", run, "--json"]);
     assert_eq!(known.exit, 0, "{known:?}");
     assert_eq!(stage.verify(run).exit, 0);
@@ -44,7 +44,7 @@ fn check(stage: &Stage, run: &str) -> Outcome {
     known
 }
 
-fn refused(stage: &Stage, run: &str, code: &str, words: &str) {
+pub(crate) fn refused(stage: &Stage, run: &str, code: &str, words: &str) {
     let main = stage.git(&["rev-parse", "main"]);
     let outcome = land(stage, run);
     assert_eq!(outcome.code(), code, "{outcome:?}");
@@ -53,7 +53,7 @@ fn refused(stage: &Stage, run: &str, code: &str, words: &str) {
 }
 
 /// Adds a record to the second chain, as a user with an editor can.
-fn forge(stage: &Stage, run: &str, kind: &str, payload: &Value) {
+pub(crate) fn forge(stage: &Stage, run: &str, kind: &str, payload: &Value) {
     let text = |name: &str| std::fs::read(stage.evidence(run, name)).unwrap_or_default();
     let sealed = read(&text("events.jsonl"), Head::genesis()).unwrap();
     let after = text("after.jsonl");
@@ -97,6 +97,7 @@ fn a_run_lands_once_and_again_after_a_reset() {
     let again = landed(&stage, &run);
     assert_eq!(again.json["before"], true, "{again:?}");
     assert_eq!(first.text("commit"), again.text("commit"));
+    assert_eq!(stage.git(&["branch", "--list", "provost/*"]), "");
     // Work of the user on top is no reason to land again, and neither is a dirty checkout.
     stage.commit(&[("docs/more.md", "more\n")]);
     stage.write("repo/docs/readme.md", "mine\n");
@@ -294,9 +295,9 @@ fn what_was_tested_on_a_tree_is_not_tested_on_it_again() {
 
     // Another tree is tested, once: the target moves on without a difference in it.
     let (stage, run) = moved();
-    stage.write("repo/docs/readme.md", "mine\n");
-    refused(&stage, &run, "CHECKOUT_DIRTY", "readme.md");
-    stage.git(&["checkout", "-q", "docs/readme.md"]);
+    stage.write("repo/src/a.txt", "mine\n");
+    refused(&stage, &run, "CHECKOUT_DIRTY", "src/a.txt");
+    stage.git(&["checkout", "-q", "src/a.txt"]);
     stage.git(&["commit", "-q", "--amend", "-m", "the same in other words"]);
     landed(&stage, &run);
     assert_eq!(rounds(&stage, &run), [false, true]);

@@ -38,6 +38,7 @@ mod keep_work;
 mod kept;
 #[cfg(test)]
 mod landing;
+mod landing_commit;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]

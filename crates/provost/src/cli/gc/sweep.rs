@@ -258,6 +258,22 @@ impl<'a> Sweep<'a> {
         }
     }
 
+    /// Removes the branch of a run that was refused; refs keep its work.
+    pub(super) fn refused_branch(&mut self, known: &Known) -> Result<(), Failure> {
+        let finished = known.state.as_ref().and_then(|it| it.finished.as_ref());
+        if finished.is_none_or(|verdict| verdict.allow) {
+            return Ok(());
+        }
+        let directory = self.place.run(&known.run_id);
+        let mut swept = Swept::default();
+        let held = self.hold(&directory, &known.run_id, &known.mark, &mut swept)?;
+        if held.is_some() {
+            self.branch(known, &mut swept)?;
+            self.total.add(&swept);
+        }
+        Ok(())
+    }
+
     /// Removes the branch of the run, if it is as the run left it.
     fn branch(&self, known: &Known, swept: &mut Swept) -> Result<(), Failure> {
         let published = known

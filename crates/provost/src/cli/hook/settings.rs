@@ -2,7 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use provost_core::code::Code;
-use provost_host::hooks::agent_settings::{self, AgentSettings, HookedAgent, Uninstalled};
+use provost_host::hooks::agent_settings::{
+    self, AgentSettings, BinaryFound, HookedAgent, Uninstalled,
+};
 use serde_json::{Value, json};
 
 use super::checkout;
@@ -50,11 +52,26 @@ impl Program {
     }
 }
 
-pub(super) fn install(place: &Places, program: Program, user: bool) -> Outcome {
+/// For whom a hook is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum For {
+    /// This user, in the settings of the checkout.
+    Checkout,
+    /// This user, everywhere.
+    User,
+    /// Everyone who checks the settings out.
+    Team,
+}
+
+pub(super) fn install(place: &Places, program: Program, whom: For) -> Outcome {
+    let user = whom == For::User;
     let settings = program.settings(place, user)?;
     let binary = std::env::current_exe().and_then(|path| path.canonicalize());
     let binary = binary.map_err(|error| Failure::of(Code::HostFailed, &error))?;
-    let edit = settings.with_hook(&binary)?;
+    let edit = settings.with_hook(&match whom {
+        For::Checkout | For::User => BinaryFound::At(binary),
+        For::Team => BinaryFound::OnPath,
+    })?;
     if !user {
         place.prepare_changes()?;
     }
@@ -62,6 +79,9 @@ pub(super) fn install(place: &Places, program: Program, user: bool) -> Outcome {
     let mut words = format!("installed in {}\n", settings.file.display());
     if program == Program::Codex {
         words += "Codex runs no hook before you trust it: start codex, and see /hooks\n";
+    }
+    if whom == For::Team {
+        words += "commit that file: it calls the provost in PATH, and refuses without one\n";
     }
     words += &format!("next: provost hook selftest {}\n", program.name());
     Ok(Answer::data(json!({ "file": settings.file }), words))

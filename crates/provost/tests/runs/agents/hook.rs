@@ -74,3 +74,60 @@ fn an_edit_inside_the_change_goes_through_and_one_outside_never_happens() {
         assert_eq!(*changed, json!(["notes/in.md"]), "{receipt:?}");
     }
 }
+
+/// What the `PATH` of a member of the team has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Member {
+    HasProvost,
+    HasNone,
+    /// Another program of that name, which agrees with everything.
+    HasAnother,
+}
+
+#[test]
+fn a_committed_hook_finds_provost_in_path_and_refuses_without_it() {
+    for member in [Member::HasProvost, Member::HasNone, Member::HasAnother] {
+        let Some(stage) = AgentStage::prepared(Program::Claude, &json!([])) else {
+            return;
+        };
+        let file = stage.inner.path("repo/notes/in.md");
+        let write = json!({ "file_path": file, "content": "in\n" });
+        let turns = json!([{ "tool": "Write", "input": write }, { "text": "I tried." }]);
+        stage.inner.write("turns.json", &turns.to_string());
+        stage.inner.write("repo/notes/old.md", "old\n");
+        let installed = stage.ask(&["hook", "install", "claude", "--team"]);
+        assert_eq!(installed.exit, 0, "{installed:?}");
+        stage.inner.git(&["add", "notes", ".claude/settings.json"]);
+        stage.inner.git(&["commit", "-q", "-m", "settings"]);
+        let settings = fs::read_to_string(stage.inner.path("repo/.claude/settings.json"));
+        let here = stage.inner.path("").display().to_string();
+        assert!(
+            !settings.unwrap().contains(&here),
+            "it has a place of this machine"
+        );
+        let bin = stage.inner.path("bin");
+        fs::create_dir_all(&bin).unwrap();
+        match member {
+            Member::HasProvost => {
+                std::os::unix::fs::symlink(provost_testkit::stage::program(), bin.join("provost"))
+                    .unwrap();
+                assert_eq!(change(&stage, &["analyze"]).exit, 0);
+                let started = change(&stage, &["start", "say more", "--file", "notes/in.md"]);
+                assert_eq!(started.exit, 0, "{started:?}");
+            }
+            Member::HasNone => {}
+            Member::HasAnother => {
+                stage.inner.write("bin/provost", "#!/bin/sh\nexit 0\n");
+                let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+                fs::set_permissions(bin.join("provost"), mode).unwrap();
+            }
+        }
+        let driven = stage.drive_with(&bin);
+        assert_eq!(driven.exit, 0, "{driven:?}");
+        let permitted = member == Member::HasProvost;
+        assert_eq!(file.exists(), permitted, "{member:?}: {driven:?}");
+        let asked = json!(stage.requests()).to_string();
+        let refused = asked.contains("no usable provost is in PATH") && asked.contains("install");
+        assert_eq!(refused, !permitted, "{member:?}: {asked}");
+    }
+}

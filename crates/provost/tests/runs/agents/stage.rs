@@ -226,6 +226,11 @@ impl AgentStage {
 
     /// Lets the program work in the checkout itself, as a user who started it there.
     pub(super) fn drive(&self) -> Outcome {
+        self.drive_with(self.programs.clone().as_path())
+    }
+
+    /// The same, with `first` as the first directory in its `PATH`.
+    pub(super) fn drive_with(&self, first: &Path) -> Outcome {
         let program = self.programs.join(self.program.name());
         let base = format!("http://{}{}", self.place, self.program.path());
         let mut command = self.inner.command(&program.display().to_string());
@@ -264,7 +269,11 @@ impl AgentStage {
             }
             Program::Gemini => panic!("its settings have no hook of ours"),
         }
-        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.programs.display());
+        let path = format!(
+            "{}:{}:/usr/local/bin:/usr/bin:/bin",
+            first.display(),
+            self.programs.display()
+        );
         command.env("PATH", path).env(self.program.variable(), KEY);
         self.inner.spawn(command).wait()
     }
