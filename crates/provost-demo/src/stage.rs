@@ -246,10 +246,6 @@ impl Stage {
 
     fn git(&self, arguments: &[&str]) -> Result<(), Trouble> {
         let mut command = self.command("git", &self.repository());
-        for role in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{role}_NAME"), "Demo");
-            command.env(format!("GIT_{role}_EMAIL"), "demo@localhost");
-        }
         let said = self.follow(command.args(arguments))?;
         if said.succeeded {
             return Ok(());
@@ -271,6 +267,10 @@ impl Stage {
             .env("PROVOST_ROOT", self.top.join("runtime"))
             .env("PROVOST_KEYS", self.top.join("keys"))
             .env("GIT_CONFIG_NOSYSTEM", "1");
+        for role in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{role}_NAME"), "Demo");
+            command.env(format!("GIT_{role}_EMAIL"), "demo@localhost");
+        }
         command
     }
 
