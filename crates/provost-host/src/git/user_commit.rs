@@ -238,8 +238,8 @@ mod tests {
     #[test]
     fn a_signature_is_all_that_may_be_added() {
         let plain = "tree a\nparent b\nauthor x\ncommitter x\n\nFix\n\n gpgsig no\n";
-        let signed = "tree a\nparent b\nauthor x\ncommitter x\ngpgsig -----BEGIN\n \n abc\n -----END\
-                      \n\nFix\n\n gpgsig no\n";
+        let signed = "tree a\nparent b\nauthor x\ncommitter x\n\
+                      gpgsig -----BEGIN\n \n abc\n -----END\n\nFix\n\n gpgsig no\n";
         assert_eq!(unsigned(signed), plain);
         assert_eq!(unsigned(plain), plain);
         assert_ne!(unsigned(&signed.replace("gpgsig -", "encoding -")), plain);

@@ -80,20 +80,21 @@ impl BinaryFound {
                 let binary = binary.display().to_string().replace('\'', r"'\''");
                 format!("'{binary}'")
             }
-            Self::OnPath => {
-                // A relative entry of PATH, or one in the project, is open to the agent.
-                let inside = r#""${CLAUDE_PROJECT_DIR:-$PWD}"/*) p=;; /*) ;; *) p=;;"#;
-                let missing = "echo 'error[HOOK_BROKEN]: no usable provost is in PATH, so \
-                               nothing can be judged and this is refused; install Provost as \
-                               its README says (cargo install, or a package), then try again' \
-                               >&2; exit 2;;";
-                format!(
-                    r#"p=$(command -v provost); case "$p" in {inside} esac; case "$([ -n "$p" ] && "$p" --version </dev/null 2>/dev/null)" in "provost "[0-9]*) ;; *) {missing} esac; "$p""#
-                )
-            }
+            Self::OnPath => ON_PATH.concat(),
         }
     }
 }
+
+/// Finds the program in `PATH`. An agent can write to a relative entry, and to one in the project.
+const ON_PATH: [&str; 5] = [
+    r#"p=$(command -v provost); case "$p" in "${CLAUDE_PROJECT_DIR:-$PWD}"/*) p=;; "#,
+    "/*) ;; *) p=;; esac; ",
+    r#"case "$([ -n "$p" ] && "$p" --version </dev/null 2>/dev/null)" in "provost "[0-9]*) ;; "#,
+    "*) echo 'error[HOOK_BROKEN]: no usable provost is in PATH, so nothing can be judged and this \
+     is refused; install Provost as its README says (cargo install, or a package), then try again' \
+     >&2; exit 2;; esac; ",
+    r#""$p""#,
+];
 
 /// The settings with our hook, before they are written.
 #[derive(Debug)]

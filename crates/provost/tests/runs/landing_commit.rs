@@ -272,3 +272,23 @@ fn a_pull_request_has_foreign_text_in_fences_only() {
     let outcome = stage.ask(&["export", refused.text("run_id"), "--as", "pr", "--json"]);
     assert_eq!(outcome.code(), "NOT_ACCEPTED", "{outcome:?}");
 }
+
+#[test]
+fn gc_removes_the_branch_of_a_refused_run_and_keeps_its_work() {
+    let stage = Stage::new();
+    let refused = stage.run("echo bad > src/a.txt", &Ask::default());
+    let run = refused.text("run_id");
+    // As a driver leaves it that dies before it records the branch.
+    let kept = format!("refs/provost/runs/{run}/1");
+    stage.git(&["branch", &format!("provost/{run}"), &kept]);
+    let swept = stage.ask(&["gc", "--json"]);
+    assert_eq!(swept.exit, 0, "{swept:?}");
+    assert_eq!(stage.git(&["branch", "--list", "provost/*"]), "");
+    assert_eq!(stage.git(&["show", &format!("{kept}:src/a.txt")]), "bad");
+
+    // A branch that has other work stays.
+    stage.git(&["branch", &format!("provost/{run}"), "main"]);
+    let swept = stage.ask(&["gc", "--json"]);
+    assert_eq!(swept.exit, 0, "{swept:?}");
+    assert_ne!(stage.git(&["branch", "--list", "provost/*"]), "");
+}

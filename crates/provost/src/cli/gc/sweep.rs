@@ -276,28 +276,27 @@ impl<'a> Sweep<'a> {
 
     /// Removes the branch of the run, if it is as the run left it.
     fn branch(&self, known: &Known, swept: &mut Swept) -> Result<(), Failure> {
-        let published = known
-            .state
-            .as_ref()
-            .and_then(|state| state.published.as_ref());
-        let Some(published) = published else {
+        let Some(state) = &known.state else {
             return Ok(());
         };
-        match self.refs.get(&published.branch) {
-            None => Ok(()),
-            Some(at) if *at != published.commit => {
-                let reason = "it has moved since the run";
-                swept.left.push(format!("{} ({reason})", published.branch));
-                Ok(())
+        let branch = refs::branch(&known.run_id);
+        // A driver that died may have made the branch and not recorded it.
+        let as_left = |at: &Oid| match (&state.published, &state.captured) {
+            (Some(published), _) => published.commit == *at,
+            (None, Some(captured)) => {
+                let tree = self.place.repo.commit_tree(at);
+                tree.is_ok_and(|tree| tree == captured.tree)
             }
-            Some(_) if self.used.contains(&published.branch) => {
-                swept
-                    .left
-                    .push(format!("{} (it is checked out)", published.branch));
-                Ok(())
-            }
-            Some(at) => self.delete(&published.branch, at, swept),
-        }
+            (None, None) => false,
+        };
+        let why = match self.refs.get(&branch) {
+            None => return Ok(()),
+            Some(at) if !as_left(at) => "it has moved since the run",
+            Some(_) if self.used.contains(&branch) => "it is checked out",
+            Some(at) => return self.delete(&branch, at, swept),
+        };
+        swept.left.push(format!("{branch} ({why})"));
+        Ok(())
     }
 
     fn delete(&self, name: &str, at: &Oid, swept: &mut Swept) -> Result<(), Failure> {
