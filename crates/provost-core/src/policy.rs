@@ -16,9 +16,9 @@ use crate::gate::command;
 use crate::json::{self, ReadError};
 use crate::net::endpoint::Endpoint;
 use crate::path::RepoPath;
-use crate::prepare::{self, RawStep, Step};
+use crate::prepare::{self, Output, RawStep, Step};
 use crate::protect::{EDITION, Extra};
-use crate::run::fact::WorkspaceChoice;
+use crate::run::fact::{CacheRules, CacheStart, WorkspaceChoice};
 use crate::scope::Scope;
 use crate::tier::Tier;
 
@@ -47,6 +47,8 @@ pub struct Policy {
     pub workspace: WorkspaceChoice,
     /// Whether sandboxes have no loopback interface.
     pub loopback_off: bool,
+    /// What acceptance commands may start with.
+    pub cache: CacheRules,
     /// Layers that are made once, and read by agents and acceptance commands.
     pub prepare: Vec<Step>,
     /// Default limits of contracts.
@@ -71,6 +73,7 @@ pub struct Written {
     workspace: WrittenWorkspace,
     r#box: Option<WrittenBox>,
     sandbox: Option<WrittenBox>,
+    cache: WrittenCache,
     prepare: Vec<RawStep>,
     limits: Asked,
     approve: WrittenApprove,
@@ -120,6 +123,14 @@ struct WrittenReview {
 #[serde(deny_unknown_fields, default)]
 struct WrittenWorkspace {
     kind: WorkspaceChoice,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenCache {
+    acceptance: Vec<String>,
+    candidate: Option<CacheStart>,
+    land: Option<CacheStart>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -210,6 +221,7 @@ impl TryFrom<Written> for Policy {
             review: written.review.agent,
             workspace: written.workspace.kind,
             loopback_off: sandbox.loopback == Some(false),
+            cache: cache(written.cache)?,
             prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,
             limits: limits(written.limits)?,
             least_tier: sandbox.least_tier,
@@ -240,6 +252,26 @@ fn approve(written: WrittenApprove) -> Result<Unasked, Flaw> {
         tier: written.tier,
         fewer_tests: written.fewer_tests,
         idle_commands: written.idle_commands,
+    })
+}
+
+fn cache(written: WrittenCache) -> Result<CacheRules, Flaw> {
+    let place = |entry: &String| {
+        let flaw = |error| Flaw(format!("cache.acceptance: `{entry}` {error}"));
+        Output::try_from(entry.clone()).map_err(flaw)
+    };
+    let defaults = CacheRules::default();
+    let acceptance = written.acceptance.iter().map(place);
+    let acceptance: Vec<Output> = acceptance.collect::<Result<_, _>>()?;
+    if let Some((one, other)) = prepare::nested(acceptance.iter()) {
+        return Err(Flaw(format!(
+            "cache.acceptance: `{one}` and `{other}` lie in each other"
+        )));
+    }
+    Ok(CacheRules {
+        acceptance,
+        candidate: written.candidate.unwrap_or(defaults.candidate),
+        land: written.land.unwrap_or(defaults.land),
     })
 }
 

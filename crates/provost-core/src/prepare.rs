@@ -161,15 +161,21 @@ pub fn steps(raw: Vec<RawStep>) -> Result<Vec<Step>, BadSteps> {
         }
         steps.push(step);
     }
-    let outputs: Vec<&Output> = steps.iter().flat_map(|step| &step.outputs).collect();
-    for (at, one) in outputs.iter().enumerate() {
-        if let Some(other) = outputs[..at].iter().find(|other| clash(one, other)) {
-            return Err(BadSteps(format!(
-                "the outputs `{other}` and `{one}` lie in each other"
-            )));
-        }
+    let outputs = steps.iter().flat_map(|step| &step.outputs);
+    if let Some((one, other)) = nested(outputs) {
+        let flaw = format!("the outputs `{one}` and `{other}` lie in each other");
+        return Err(BadSteps(flaw));
     }
     Ok(steps)
+}
+
+/// Two of `outputs` of which one is, or lies in, the other.
+pub fn nested<'a>(outputs: impl Iterator<Item = &'a Output>) -> Option<(&'a Output, &'a Output)> {
+    let outputs: Vec<&Output> = outputs.collect();
+    outputs.iter().enumerate().find_map(|(at, one)| {
+        let other = outputs[..at].iter().find(|other| clash(one, other))?;
+        Some((*other, *one))
+    })
 }
 
 fn clash(one: &Output, other: &Output) -> bool {

@@ -20,6 +20,7 @@ use provost_core::scope::Scope;
 use provost_core::verdict::Verdict;
 use serde::Serialize;
 
+use crate::acceptance_cache;
 use crate::ports::{
     Bundle, Clock, Control, Host, Ledger, Observer, ObserverChoice, PortError, Progress, Registry,
     Signer, Watch,
@@ -246,7 +247,9 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
         Effect::Review(order) => return fix::review(ports, state, &order),
         Effect::Fix(order) => return fix::fix(ports, state, &order),
         Effect::Accept(order) => watched(ports, state, |host, watch| {
-            host.accept(&order, watch).map(Fact::TestsRan)
+            let is_refused = |run: &_| acceptance_cache::is_refused(state, run);
+            acceptance_cache::settled(&order, is_refused, &mut |order| host.accept(order, watch))
+                .map(Fact::TestsRan)
         }),
         Effect::Publish(order) => host.publish(&order).map(Fact::Published),
         Effect::Clean(order) => host.clean(&order).map(Fact::Cleaned),

@@ -6,6 +6,7 @@
 //! - An intent is on disk before its effect starts.
 //! - This crate reaches the machine only through its ports.
 
+pub mod acceptance_cache;
 pub mod after;
 pub mod binding;
 pub mod bundle;

@@ -168,6 +168,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         protect: policy.protect,
         commands: policy.commands,
         workspace: request.workspace.unwrap_or(policy.workspace),
+        cache: policy.cache,
         prepare: policy.prepare,
         loopback: !policy.loopback_off,
         limits: policy.limits,

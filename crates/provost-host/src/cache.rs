@@ -6,6 +6,8 @@ pub const WORKSPACES: &str = "ws";
 pub const CHECKOUTS: &str = "lower";
 /// Prepared layers, by the digest of their inputs.
 pub const LAYERS: &str = "layer";
+/// Build caches of trusted commits, by what they were made by.
+pub const BUILDS: &str = "build";
 /// Results of acceptance commands on the base trees of runs.
 pub const RESULTS: &str = "tests";
 /// Logs of preparation steps that no run asked for.

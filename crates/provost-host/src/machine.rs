@@ -7,6 +7,7 @@
 //! - Nothing is removed before a ref keeps what is in it.
 
 mod accept;
+mod acceptance_cache;
 mod cross_tests;
 mod early_patch;
 mod evidence;

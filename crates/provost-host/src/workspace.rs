@@ -9,6 +9,7 @@
 //! - Its git directory is disposable: it borrows objects, and its content is not trusted.
 //! - Removal never follows a link and never leaves the given root.
 
+pub(crate) mod build_cache;
 mod checkout;
 mod delta;
 pub(crate) mod directory_cache;
@@ -18,13 +19,15 @@ mod lower;
 mod manifest;
 mod size;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use provost_core::change::Finding;
+use provost_core::change::{Change, Finding, Node};
 use provost_core::code::Code;
 use provost_core::object::Oid;
+use provost_core::path::RawPath;
 use provost_engine::ports::PortError;
 use provost_fs::remove::RemoveError;
 
@@ -32,6 +35,8 @@ use crate::capture::{self, CaptureError, Limits, Source};
 use crate::git::{GitError, Repository, config};
 use crate::sandbox::Mount;
 
+pub use build_cache::BuildCaches;
+pub use checkout::Dates;
 pub use directory_cache::{Collected, ROOM, Wanted};
 pub use layer::{Layer, Layers};
 pub use lower::{Lower, Lowers};
@@ -176,12 +181,23 @@ pub fn create(
     dir: &Path,
     private: Option<&PrivateGit>,
 ) -> Result<Workspace, WorkspaceError> {
+    create_dated(repo, tree, dir, private, &Dates::default())
+}
+
+/// The same, with some files dated later.
+pub fn create_dated(
+    repo: &Repository,
+    tree: &Oid,
+    dir: &Path,
+    private: Option<&PrivateGit>,
+    dates: &Dates,
+) -> Result<Workspace, WorkspaceError> {
     make_private(dir)?;
     let checkout = dir.join(COPY);
     make_private(&checkout)?;
     let read = repo.read_tree(tree)?;
     let files = &read.files;
-    let written = checkout::write(repo, files, &checkout)?;
+    let written = checkout::write(repo, files, &checkout, dates)?;
     let git = match private {
         None => None,
         Some(private) => {
@@ -220,17 +236,37 @@ pub fn create_between(
     tree: &Oid,
     dir: &Path,
     private: &PrivateGit,
+    dates: &Dates,
 ) -> Result<Workspace, WorkspaceError> {
     make_private(dir)?;
     let delta = dir.join(DELTA);
     make_private(&delta)?;
-    let changes = repo.differences(lower.tree(), tree)?;
-    let written = delta::write(repo, tree, &changes, &delta)?;
+    let mut changes = repo.differences(lower.tree(), tree)?;
+    add_dated(&mut changes, &repo.read_tree(tree)?.files, dates);
+    let written = delta::write(repo, tree, &changes, &delta, dates)?;
     let index = index::spliced(repo.format(), lower.index(), &changes, &written);
     let index = index.ok_or_else(|| WorkspaceError::Unsteady {
         path: lower.files(),
     })?;
     overlay(repo, vec![delta, lower.files()], dir, private, &index)
+}
+
+/// Adds the unchanged files that are dated later, which the lower layer has with their first date.
+fn add_dated(changes: &mut Vec<Change>, files: &BTreeMap<RawPath, Node>, dates: &Dates) {
+    let changed: BTreeSet<RawPath> = changes.iter().map(|it| it.path.clone()).collect();
+    let dated = dates.newer.iter().filter(|path| !changed.contains(*path));
+    changes.extend(dated.filter_map(|path| {
+        let node = files.get(path)?;
+        Some(Change {
+            path: path.clone(),
+            before: Some(node.clone()),
+            after: Some(node.clone()),
+            binary: false,
+            origin: None,
+            link: None,
+        })
+    }));
+    changes.sort_by(|one, other| one.path.cmp(&other.path));
 }
 
 fn overlay(

@@ -13,7 +13,7 @@ pub use commit_text::{CommitText, subject_and_body};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::fact::{Side, TestRun, WorkspaceChoice};
+use super::fact::{CacheRules, Side, TestRun, WorkspaceChoice};
 use super::fix::Evidence;
 use crate::agent::Adapted;
 use crate::agent::launch::Answer;
@@ -334,9 +334,35 @@ pub struct Accept {
     pub loopback: bool,
     /// The directory of the bundle for their output.
     pub logs: String,
+    /// The build caches of the project.
+    pub cache: CacheOrder,
     /// Earlier rounds from the chains of this run; a round with the same tree, commands and sandbox
     /// is not repeated.
     pub evidence: Vec<TestRun>,
+}
+
+/// How a round may use build caches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheOrder {
+    pub start: AskedStart,
+    /// What the policy says.
+    pub rules: CacheRules,
+    /// Whether the caches that the round leaves may serve later rounds.
+    pub keep: bool,
+    /// The branch whose commits are trusted, as a full ref name.
+    pub target: Option<String>,
+    pub protect: Extra,
+}
+
+/// How a round is asked to start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskedStart {
+    /// On build caches, if every rule permits it.
+    Warm,
+    /// Without them, for this reason.
+    Cold(&'static str),
+    /// Without them, because the same round started warm and would be refused.
+    Repeat,
 }
 
 /// A branch with exactly the candidate.

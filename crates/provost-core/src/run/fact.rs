@@ -2,6 +2,7 @@
 
 mod agent_claims;
 mod agent_run;
+mod cache;
 mod cancel;
 mod command;
 mod cross_tests;
@@ -14,6 +15,7 @@ mod withheld;
 mod work;
 
 pub use agent_run::{AgentRun, ResultFile};
+pub use cache::{CacheLayer, CacheRules, CacheStart, CacheUse, WarmRound};
 pub use cancel::Cancel;
 pub use command::{CommandRun, Ending, Side, Stream, TestRun};
 pub use cross_tests::CrossTrees;
@@ -195,6 +197,9 @@ pub struct Opened {
     /// How workspaces are made, by the policy at the base.
     #[serde(default, skip_serializing_if = "WorkspaceChoice::is_auto")]
     pub workspace: WorkspaceChoice,
+    /// What the policy at the base says about build caches.
+    #[serde(default, skip_serializing_if = "CacheRules::is_default")]
+    pub cache: CacheRules,
     /// The preparation steps of the policy at the base.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepare: Vec<prepare::Step>,

@@ -183,6 +183,7 @@ fn tests(tree: &str, endings: &[(&str, Ending)], altered: &[&str]) -> Vec<Fact> 
         cached: false,
         profile: sha256(b"profile"),
         layers: Vec::new(),
+        cache: None,
         commands: endings.iter().map(command).collect(),
         altered: altered.iter().map(|path| RawPath::new(*path)).collect(),
     };

@@ -357,6 +357,7 @@ impl<'a> Composer<'a> {
                 selftest_held: test.held,
             }),
         };
+        let cache = ran.and_then(|run| run.cache.as_ref());
         let predicate = RunPredicate {
             run_id: state.names.run_id.clone(),
             contract_sha256: state.opened.contract_sha256.clone().try_into()?,
@@ -375,6 +376,7 @@ impl<'a> Composer<'a> {
                 status: self.test_status(),
                 commands: count(state.opened.contract.acceptance_tests.len()),
                 passed: count(passed),
+                start: cache.map(|cache| cache.start),
             },
             work: state.opened.work.clone(),
             finished_at: time(&state.latest)?,

@@ -237,6 +237,7 @@ mod tests {
             cached: false,
             profile: "p".to_owned(),
             layers: Vec::new(),
+            cache: None,
             commands: vec![CommandRun {
                 name: "unit".to_owned(),
                 argv: vec!["true".to_owned()],

@@ -9,7 +9,7 @@ use super::after::{Candidate, LandCommit, Replay};
 use provost_core::bundle::report::{Sha256, TestStatus, Time};
 use provost_core::code::Code;
 use provost_core::object::{ObjectFormat, Oid};
-use provost_core::run::fact::ExistingWork;
+use provost_core::run::fact::{CacheStart, ExistingWork};
 
 pub use provost_evidence::statement::{
     CommitDigest, LedgerHead, PredicateType, Statement, StatementKind, Subject, TreeDigest, Vouched,
@@ -97,6 +97,9 @@ pub struct Acceptance {
     pub commands: u32,
     /// How many of them ran and exited with 0.
     pub passed: u32,
+    /// Whether they started on build caches; absent where the project has none that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<CacheStart>,
 }
 
 /// A merge of a run's candidate after its seal, which the gates accepted.
@@ -284,6 +287,7 @@ mod tests {
                 status: TestStatus::Pass,
                 commands: 1,
                 passed: 1,
+                start: None,
             },
             work: None,
             finished_at: "2026-01-01T00:00:00Z".try_into().unwrap(),

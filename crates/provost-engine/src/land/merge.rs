@@ -1,5 +1,5 @@
 //! Makes a new candidate on a target that moved: merged, judged by the diff gate, reviewed if its
-//! patch differs, and tested.
+//! patch differs, and tested. Tests the sealed one again if it was accepted on build caches.
 
 use crate::bundle::after::{Candidate, TEST_RESULT, TEST_STARTED, TestStart};
 use crate::bundle::statement::Acceptance;
@@ -9,11 +9,12 @@ use provost_core::code::Code;
 use provost_core::contract::Contract;
 use provost_core::object::Oid;
 use provost_core::run::Gate;
-use provost_core::run::effect::NoEffect;
-use provost_core::run::fact::{Ending, Side, TestRun};
+use provost_core::run::effect::{Accept, NoEffect};
+use provost_core::run::fact::{CacheStart, Ending, Side, TestRun};
 use provost_core::run::judge::judge_unaltered;
 
 use super::{LandAfterSeal, MergeOutcome, review};
+use crate::acceptance_cache;
 use crate::after::UnleasedWatch;
 use crate::ports::PortError;
 
@@ -47,8 +48,48 @@ pub(super) fn merge(
         .judge_changes(&contract, &changed.changes, &changed.findings);
     after_seal.settle(Gate::Diff, verdict)?;
     review::again(after_seal, tip, &candidate.tree, &changed.changes)?;
-    let run = test(after_seal, &candidate.tree, known)?;
-    // The merge must not run fewer tests than the accepted candidate.
+    let run = judged(
+        after_seal,
+        (&candidate.tree, known),
+        "on the merge with the target that moved",
+    )?;
+    after_seal.merged(&candidate, acceptance(&contract, &run))?;
+    Ok(candidate)
+}
+
+/// Tests the sealed candidate cold if only a warm round accepted it, unless the policy of its base
+/// lets it land so.
+pub(super) fn confirm(
+    after_seal: &mut LandAfterSeal<'_, '_>,
+    known: &[TestRun],
+) -> Result<(), PortError> {
+    let state = &after_seal.state;
+    let warm = state
+        .tests
+        .get(&Side::Candidate)
+        .filter(|run| run.is_warm());
+    let Some(tree) = warm.map(|run| run.tree.clone()) else {
+        return Ok(());
+    };
+    let confirmed = |run: &TestRun| run.tree == tree && !run.is_warm();
+    if state.opened.cache.land == CacheStart::Warm || known.iter().any(confirmed) {
+        return Ok(());
+    }
+    let place = "without the build cache that the run was accepted with";
+    judged(after_seal, (&tree, known), place).map(drop)
+}
+
+/// Runs the acceptance commands on `tree`, and lets the gates judge them. `place` says in a refusal
+/// where they failed.
+fn judged(
+    after_seal: &mut LandAfterSeal<'_, '_>,
+    (tree, known): (&Oid, &[TestRun]),
+    place: &str,
+) -> Result<TestRun, PortError> {
+    let contract = after_seal.state.contract.clone();
+    let contract = contract.map_err(|_| PortError::of(Code::Bug, NoEffect::NoContract))?;
+    let run = test(after_seal, tree, known)?;
+    // Not fewer tests may run than on the accepted candidate.
     let accepted = after_seal.state.tests.get(&Side::Candidate);
     let mut verdict = after_seal
         .state
@@ -58,12 +99,11 @@ pub(super) fn merge(
         let failed = ran.find(|command| command.ending != Ending::Exited(0));
         let log = failed.map(|command| format!(" ({})", command.stderr.file));
         let (reason, log) = (&verdict.reason, log.unwrap_or_default());
-        verdict.reason = format!("on the merge with the target that moved, {reason}{log}");
+        verdict.reason = format!("{place}, {reason}{log}");
     }
     after_seal.settle(Gate::Acceptance, verdict)?;
     after_seal.settle(Gate::Tree, judge_unaltered(&run))?;
-    after_seal.merged(&candidate, acceptance(&contract, &run))?;
-    Ok(candidate)
+    Ok(run)
 }
 
 /// Runs the acceptance commands on the merge; each time with logs of its own.
@@ -82,7 +122,10 @@ fn test(
     let order = after_seal.state.accept_merge(start.tree, start.logs, known);
     let order = order.map_err(|error| PortError::of(Code::Bug, error))?;
     let mut watch = UnleasedWatch(&mut *after_seal.ports.observer);
-    let run = after_seal.ports.target.accept(&order, &mut watch)?;
+    let (state, target) = (&after_seal.state, &mut *after_seal.ports.target);
+    let is_refused = |run: &_| acceptance_cache::is_refused(state, run);
+    let mut accept = |order: &Accept| target.accept(order, &mut watch);
+    let run = acceptance_cache::settled(&order, is_refused, &mut accept)?;
     after_seal.note(TEST_RESULT, &run)?;
     Ok(run)
 }
@@ -96,5 +139,6 @@ fn acceptance(contract: &Contract, run: &TestRun) -> Acceptance {
         status: TestStatus::Pass,
         commands: count(contract.tests.len()),
         passed: count(passed.count()),
+        start: run.cache.as_ref().map(|cache| cache.start),
     }
 }

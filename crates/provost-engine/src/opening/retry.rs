@@ -84,6 +84,7 @@ pub(super) fn of_document(
         protect: policy.protect,
         commands: policy.commands,
         workspace: again.workspace.unwrap_or(policy.workspace),
+        cache: policy.cache,
         prepare: policy.prepare,
         loopback: !policy.loopback_off,
         limits: policy.limits,

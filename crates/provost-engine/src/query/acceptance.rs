@@ -5,7 +5,7 @@ use provost_core::contract::Test;
 use provost_core::gate::command;
 use provost_core::gate::proof::{self, Proof};
 use provost_core::run::cross_tests::CrossTests;
-use provost_core::run::fact::{CommandRun, Ending, Side, TestRun};
+use provost_core::run::fact::{CacheUse, CommandRun, Ending, Side, TestRun};
 use provost_core::run::judge::{compare, optional_red};
 use provost_core::run::{Gate, State};
 use provost_core::tally::Tally;
@@ -20,6 +20,9 @@ pub struct TestsView {
     pub optional_red: usize,
     pub two_sided: Option<CrossTests>,
     pub commands: Vec<CommandView>,
+    /// Whether they started on build caches, and why; absent where none is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheUse>,
     /// The outcome of the required commands in words, and how many others failed.
     #[serde(skip)]
     pub headline: String,
@@ -69,6 +72,7 @@ impl TestsView {
             optional_red: optional_red(candidate, tests).len(),
             two_sided: state.cross_tests(),
             commands: candidate.commands.iter().enumerate().map(command).collect(),
+            cache: candidate.cache.clone(),
             headline,
         })
     }

@@ -144,5 +144,11 @@ fn tested(run: &TestRun) -> String {
         format!("`{line}` {}", render_ending(ran.ending))
     });
     let commands: Vec<String> = commands.collect();
-    format!("{side}: {}", commands.join(", "))
+    let start = run.cache.as_ref();
+    let start = start.map(|cache| format!(" ({}: {})", cache.start, cache.reason));
+    format!(
+        "{side}: {}{}",
+        commands.join(", "),
+        start.unwrap_or_default()
+    )
 }

@@ -394,6 +394,7 @@ impl Host for SimHost {
             cached: false,
             profile: sha256(b"profile"),
             layers: Vec::new(),
+            cache: None,
             commands: order.tests.iter().map(command).collect(),
             altered: Vec::new(),
         })

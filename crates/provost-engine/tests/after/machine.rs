@@ -191,6 +191,7 @@ impl SimTarget {
             cached: false,
             profile: sha256(b"profile"),
             layers: Vec::new(),
+            cache: None,
             commands: order.tests.iter().enumerate().map(command).collect(),
             altered: Vec::new(),
         }

@@ -56,6 +56,7 @@ impl Chain {
                 status: TestStatus::Pass,
                 commands: 1,
                 passed: 1,
+                start: None,
             },
             merged_at: WHEN.try_into().unwrap(),
         };

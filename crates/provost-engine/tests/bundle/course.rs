@@ -11,9 +11,9 @@ use provost_core::pack;
 use provost_core::protect::Extra;
 use provost_core::record::{Event, Head};
 use provost_core::run::fact::{
-    self, AgentRun, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened, Placed,
-    Probe, Probed, Published, ResultFile, ReviewRun, Reviewer, SandboxTest, Side, Stream, TestRun,
-    WorkspaceChoice, WorkspaceKind,
+    self, AgentRun, CacheRules, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names,
+    Opened, Placed, Probe, Probed, Published, ResultFile, ReviewRun, Reviewer, SandboxTest, Side,
+    Stream, TestRun, WorkspaceChoice, WorkspaceKind,
 };
 use provost_core::run::{Next, State, Step};
 use provost_core::tier::{Processes, Tier};
@@ -107,6 +107,7 @@ fn opened(draft: &Draft) -> Fact {
         protect: Extra::default(),
         commands: Vec::new(),
         workspace: WorkspaceChoice::Auto,
+        cache: CacheRules::default(),
         prepare: Vec::new(),
         loopback: false,
         limits: Asked::default(),
@@ -270,6 +271,7 @@ fn tests(state: &State, side: Side) -> TestRun {
         cached: false,
         profile: sha256(b"profile"),
         layers: Vec::new(),
+        cache: None,
         commands: contract.tests.iter().map(run).collect(),
         altered: Vec::new(),
     }

@@ -282,6 +282,7 @@ fn predicate(run_id: &str, commit: Oid, base: Oid, candidate: Oid) -> RunPredica
             status: provost_core::bundle::report::TestStatus::Pass,
             commands: 1,
             passed: 1,
+            start: None,
         },
         finished_at: WHEN.try_into().unwrap(),
     }

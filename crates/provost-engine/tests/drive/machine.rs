@@ -12,7 +12,9 @@ use provost_core::path::RepoPath;
 use provost_core::prepare;
 use provost_core::protect::Extra;
 use provost_core::run::State;
-use provost_core::run::fact::{ExistingWork, Names, Opened, Reviewer, WorkspaceChoice};
+use provost_core::run::fact::{
+    CacheRules, ExistingWork, Names, Opened, Reviewer, WorkspaceChoice,
+};
 use provost_core::tier::Tier;
 use provost_engine::drive::{Ports, drive, open, resume};
 use provost_engine::ports::{PortError, Signer};
@@ -193,6 +195,7 @@ fn opening(contract: Document) -> Opened {
         protect: Extra::default(),
         commands: Vec::new(),
         workspace: WorkspaceChoice::Auto,
+        cache: CacheRules::default(),
         prepare: vec![dependencies()],
         loopback: false,
         limits: Asked::default(),

@@ -12,7 +12,7 @@ use provost_core::change::Change;
 use provost_core::contract::Test;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
-use provost_core::run::effect::Accept;
+use provost_core::run::effect::{Accept, AskedStart};
 use provost_core::run::fact::{CommandRun, Ending, Layered, Side, Stream, TestRun};
 use provost_core::secret::Known;
 use provost_core::tally::Tally;
@@ -61,28 +61,35 @@ impl Machine {
         if let Some(run) = self.vouched(order, &digest, &ready) {
             return Ok(run);
         }
-        let memory = Memory::of(&self.places.cache, &digest, order);
+        let cache = self.round_cache(order, &digest)?;
+        let memory = Memory::of(&self.places.cache, &digest, order, cache.memory());
         // The cross-tests only add text to the report. The base decides only by the number of its
         // tests, and the same commands on the same tree in the same sandbox run as many again.
         let is_kept = !matches!(order.side, Side::Candidate | Side::Merged);
-        if is_kept && let Some(mut run) = memory.recall(order, &self.bundle, &self.known) {
+        if is_kept
+            && !self.lacks_kept(&memory)
+            && let Some(mut run) = memory.recall(order, &self.bundle, &self.known)
+        {
             run.layers = ready.layered;
             return Ok(run);
         }
         let directory = self.places.run.join(TESTS);
         self.remove(&directory)?;
         fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
-        let fresh = self.fresh(&Wanted::of_round(order), &directory)?;
+        let fresh = self.fresh(&Wanted::of_round(order, cache.dates()), &directory)?;
         ready.make_places(&fresh.workspace.tree, None)?;
         let mount = fresh.workspace.mount(profile::TREE.as_ref());
+        let mut profile = self.test_profile(order, mount, &ready);
+        cache.mount(&fresh.workspace, &mut profile)?;
         let round = Round {
             machine: self,
             order,
-            profile: self.test_profile(order, mount, &ready),
+            profile,
             workspace: &fresh.workspace,
         };
         self.ensure_tested(&round.profile, "acceptance commands")?;
         let (commands, altered) = round.run(watch)?;
+        let cache = self.close_cache(order, cache, &fresh.workspace, (&commands, &altered));
         self.remove(&directory)?;
         let run = TestRun {
             side: order.side,
@@ -90,6 +97,7 @@ impl Machine {
             cached: false,
             profile: digest,
             layers: ready.layered,
+            cache,
             commands,
             altered,
         };
@@ -102,6 +110,12 @@ impl Machine {
 }
 
 impl Machine {
+    /// Whether the remembered round kept build caches that are gone by now.
+    fn lacks_kept(&self, memory: &Memory) -> bool {
+        let kept = memory.read().and_then(|run| run.cache?.kept);
+        kept.is_some_and(|kept| !self.places.builds.know(&kept.key))
+    }
+
     /// A round of the same tree, commands, sandbox and layers that the ledgers of the run vouch
     /// for, if its logs still exist.
     fn vouched(&self, order: &Accept, profile: &str, ready: &Ready) -> Option<TestRun> {
@@ -115,6 +129,8 @@ impl Machine {
         };
         let same = |run: &&TestRun| {
             run.tree == order.tree
+                // What a warm round showed is no cold round.
+                && (order.cache.start == AskedStart::Warm || !run.is_warm())
                 && run.profile == profile
                 && is_asked(order, run)
                 && run.commands.iter().all(|ran| is_settled(ran.ending))
@@ -135,7 +151,7 @@ fn is_asked(order: &Accept, run: &TestRun) -> bool {
 }
 
 /// Whether the ending of a command depends on the tree alone.
-fn is_settled(ending: Ending) -> bool {
+pub(super) fn is_settled(ending: Ending) -> bool {
     matches!(ending, Ending::Exited(_) | Ending::NotStarted)
 }
 
@@ -217,16 +233,18 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(cache: &Path, profile: &str, order: &Accept) -> Self {
+    fn of(cache: &Path, profile: &str, order: &Accept, builds: Option<&str>) -> Self {
         let named = |test: &Test| json!({ "name": test.name, "argv": test.argv });
         let commands: Vec<_> = order.tests.iter().map(named).collect();
         // Results of versions without a count of tests have another form, and another key.
-        let key = json!({ "tree": order.tree, "profile": profile, "commands": commands,
-                          "counted": true });
+        let mut key = json!({ "tree": order.tree, "profile": profile, "commands": commands,
+                              "counted": true });
         // A second round is not the first one, recalled.
-        let mut key = key;
         if order.side == Side::BaseAgain {
             key["round"] = json!(2);
+        }
+        if let Some(builds) = builds {
+            key["builds"] = json!(builds);
         }
         let name = sha256(provost_core::json::canonical(&key).as_bytes());
         Self {
@@ -234,10 +252,14 @@ impl Memory {
         }
     }
 
+    fn read(&self) -> Option<TestRun> {
+        let bytes = fs::read(self.directory.join("run.json")).ok()?;
+        provost_core::json::parse_as(&bytes).ok()
+    }
+
     /// The earlier result, with its logs copied into the bundle; `None` on any doubt.
     fn recall(&self, order: &Accept, bundle: &Path, known: &Known) -> Option<TestRun> {
-        let bytes = fs::read(self.directory.join("run.json")).ok()?;
-        let mut run: TestRun = provost_core::json::parse_as(&bytes).ok()?;
+        let mut run = self.read()?;
         if run.tree != order.tree || !is_asked(order, &run) {
             return None;
         }
@@ -301,7 +323,12 @@ fn tally_of(bundle: &Path, stdout: &Stream, stderr: &Stream) -> std::io::Result<
 
 /// The file of the bundle that keeps a stream of command `number`.
 fn log_name(order: &Accept, number: usize, stream: &str) -> String {
-    format!("{}/{number}.{stream}.log", order.logs)
+    let again = match order.cache.start {
+        AskedStart::Warm | AskedStart::Cold(_) => "",
+        // The logs of the warm round are evidence.
+        AskedStart::Repeat => "cold.",
+    };
+    format!("{}/{again}{number}.{stream}.log", order.logs)
 }
 
 fn streams(run: &TestRun) -> impl Iterator<Item = &Stream> {

@@ -7,7 +7,7 @@
 //! - A step reaches the network only by its grants. Its output becomes a layer that no process
 //!   writes to.
 
-mod identity;
+pub(super) mod identity;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -93,7 +93,7 @@ fn programs(output: &Path) -> Option<&'static str> {
 }
 
 /// Where an output is in a sandbox.
-fn target(output: &Output) -> PathBuf {
+pub(super) fn target(output: &Output) -> PathBuf {
     match output {
         Output::Tree(path) => Path::new(profile::TREE).join(path.as_str()),
         Output::Home(path) => Path::new(HOME).join(path.as_str()),

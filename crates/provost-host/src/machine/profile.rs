@@ -21,7 +21,7 @@ use crate::cache;
 use crate::login::{self, Learned};
 use crate::proxy::Outlet;
 use crate::sandbox::{HOME, Mount, Network, Profile, Toolchain, toolchain_mounts};
-use crate::workspace::{Layers, Lowers};
+use crate::workspace::{BuildCaches, Layers, Lowers};
 
 /// Where the repository's objects are in a sandbox.
 pub(super) const OBJECTS: &str = "/run/provost/objects";
@@ -49,6 +49,7 @@ pub(super) struct Places {
     pub(super) home: PathBuf,
     pub(super) lowers: Lowers,
     pub(super) layers: Layers,
+    pub(super) builds: BuildCaches,
 }
 
 impl Places {
@@ -59,6 +60,7 @@ impl Places {
             home: run.join("home"),
             lowers: Lowers::new(cache),
             layers: Layers::new(cache),
+            builds: BuildCaches::new(cache),
             run,
         }
     }

@@ -10,6 +10,7 @@ use provost_engine::ports::{PortError, Watch};
 use super::workspaces::Wanted;
 use super::{Machine, host, profile, write_birth};
 use crate::sandbox::{ProcessIdentity, Profile};
+use crate::workspace::Dates;
 
 /// The directory of the shell's workspace.
 const VISIT: &str = "visit";
@@ -45,7 +46,7 @@ impl Machine {
         let directory = self.places.run.join(VISIT);
         self.remove(&directory)?;
         fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
-        let fresh = self.fresh(&Wanted::of_round(order), &directory)?;
+        let fresh = self.fresh(&Wanted::of_round(order, Dates::default()), &directory)?;
         ready.make_places(&fresh.workspace.tree, None)?;
         let mount = fresh.workspace.mount(Path::new(profile::TREE));
         let mut profile = self.test_profile(order, mount, &ready);

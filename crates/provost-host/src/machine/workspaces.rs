@@ -16,7 +16,7 @@ use provost_engine::ports::PortError;
 use super::{Machine, git, overlay_check, profile};
 use crate::capture::Source;
 use crate::sandbox::Mount;
-use crate::workspace::{self, Lower, PrivateGit, Workspace, WorkspaceError};
+use crate::workspace::{self, Dates, Lower, PrivateGit, Workspace, WorkspaceError};
 
 /// The fewest files that are worth an overlay.
 ///
@@ -39,16 +39,18 @@ pub(super) struct Wanted<'a> {
     tree: &'a Oid,
     choice: WorkspaceChoice,
     tier: Tier,
+    dates: Dates,
 }
 
 impl<'a> Wanted<'a> {
     /// The tree that the acceptance commands judge.
-    pub(super) fn of_round(order: &'a effect::Accept) -> Self {
+    pub(super) fn of_round(order: &'a effect::Accept, dates: Dates) -> Self {
         Self {
             base: &order.base,
             tree: &order.tree,
             choice: order.choice,
             tier: order.tier,
+            dates,
         }
     }
 
@@ -59,6 +61,7 @@ impl<'a> Wanted<'a> {
             tree: &order.tree,
             choice: order.choice,
             tier: order.tier,
+            dates: Dates::default(),
         }
     }
 }
@@ -153,7 +156,8 @@ impl Machine {
         };
         let (made, lower) = match ground {
             Ground::Copy(_) => {
-                let made = workspace::create(repo, tree, directory, Some(&private));
+                let private = Some(&private);
+                let made = workspace::create_dated(repo, tree, directory, private, &wanted.dates);
                 (made, None)
             }
             Ground::Lower(lower) if tree == base => {
@@ -161,7 +165,14 @@ impl Machine {
                 (made, Some(lower))
             }
             Ground::Lower(lower) => {
-                let made = workspace::create_between(repo, &lower, tree, directory, &private);
+                let made = workspace::create_between(
+                    repo,
+                    &lower,
+                    tree,
+                    directory,
+                    &private,
+                    &wanted.dates,
+                );
                 (made, Some(lower))
             }
         };

@@ -9,7 +9,7 @@ use provost_core::path::RawPath;
 use rustix::fs::{FileType, Mode as Permissions};
 use rustix::io::Errno;
 
-use super::checkout::{self, Written};
+use super::checkout::{self, Dates, Written};
 use super::{WorkspaceError, system};
 use crate::capture::has_below;
 use crate::git::Repository;
@@ -24,10 +24,11 @@ pub(super) fn write(
     after: &Oid,
     changes: &[Change],
     target: &Path,
+    dates: &Dates,
 ) -> Result<Written, WorkspaceError> {
     let now = |change: &Change| Some((change.path.clone(), change.after.clone()?));
     let new: Files = changes.iter().filter_map(now).collect();
-    let written = checkout::write(repo, &new, target)?;
+    let written = checkout::write(repo, &new, target, dates)?;
     let mut gone = changes.iter().filter(|change| change.after.is_none());
     if let Some(first) = gone.next() {
         let root = Beneath::new(target).map_err(system("open", target))?;

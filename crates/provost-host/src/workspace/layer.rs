@@ -114,7 +114,7 @@ pub(crate) fn close(
 }
 
 /// Moves the directory `path` below `root` to `to`, through no symbolic link.
-fn take(root: &Path, path: &RepoPath, to: &Path) -> io::Result<()> {
+pub(super) fn take(root: &Path, path: &RepoPath, to: &Path) -> io::Result<()> {
     let text = path.as_str();
     let (above, name) = text.rsplit_once('/').unwrap_or(("", text));
     let above = Beneath::new(root)?.directory(above.as_bytes())?;
@@ -148,7 +148,7 @@ enum Entry {
 }
 
 /// The paths of all files and empty directories below `root`, and a digest of everything.
-fn contents(root: &Path) -> io::Result<(Vec<RawPath>, String)> {
+pub(super) fn contents(root: &Path) -> io::Result<(Vec<RawPath>, String)> {
     let mut entries: Vec<(RawPath, u32, Entry)> = Vec::new();
     let mut leaves = Vec::new();
     let mut waiting = vec![(RawPath::new(""), root.to_owned())];

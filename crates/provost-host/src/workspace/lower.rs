@@ -8,8 +8,9 @@ use provost_core::change::Node;
 use provost_core::object::{ObjectFormat, Oid, sha256};
 use provost_core::path::RawPath;
 
+use super::checkout::{self, Dates};
 use super::directory_cache::{self, Collected, DirectoryCache, HeldDirectory, Wanted};
-use super::{WorkspaceError, checkout, make_private, system};
+use super::{WorkspaceError, make_private, system};
 use crate::cache;
 use crate::git::Repository;
 use crate::git::index::{self, Entry};
@@ -112,7 +113,7 @@ fn fill(repo: &Repository, tree: &Oid, begun: &Path) -> Result<(), WorkspaceErro
     make_private(&root)?;
     let read = repo.read_tree(tree)?;
     let files = &read.files;
-    let written = checkout::write(repo, files, &root)?;
+    let written = checkout::write(repo, files, &root, &Dates::default())?;
     let path = begun.join(INDEX);
     let index = super::index::render(repo.format(), files, &written);
     fs::write(&path, &index).map_err(system("write", &path))?;

@@ -10,7 +10,7 @@ use provost_core::path::RawPath;
 use provost_host::capture::{Captured, Limits, Mode, Source, capture};
 use provost_host::git::Repository;
 use provost_host::sandbox::{Command, Control, How, LauncherProgram, Mount, Profile, Stdin};
-use provost_host::workspace::{self, Lower, Lowers, PrivateGit, Workspace};
+use provost_host::workspace::{self, Dates, Lower, Lowers, PrivateGit, Workspace};
 
 use crate::scratch::{Scratch, changed, chmod, found};
 
@@ -331,7 +331,15 @@ fn a_layer_of_differences_shows_exactly_the_other_tree() {
             objects: "/objects".into(),
         };
         let place = cache.join(name);
-        let made = workspace::create_between(repo, &layers.lower, &tree, &place, &private).unwrap();
+        let made = workspace::create_between(
+            repo,
+            &layers.lower,
+            &tree,
+            &place,
+            &private,
+            &Dates::default(),
+        )
+        .unwrap();
         let status = layers.run(&made, "git diff-files --name-only; git ls-files --others");
         prop_assert_eq!(status, "");
         let limits = Limits::default();

@@ -1,9 +1,9 @@
 //! Derives the inputs of a step from the state of the run.
 
 use super::{
-    Accept, Adaptation, AgentEffect, Base, Capture, Clean, CommitText, Effect, ExistingTree,
-    Extent, Fix, Keep, Merge, NamedBy, NoEffect, Prepare, Publish, ReadOnlyRun, Review, Salvage,
-    Selftest, Workspace, WriteProtection,
+    Accept, Adaptation, AgentEffect, AskedStart, Base, CacheOrder, Capture, Clean, CommitText,
+    Effect, ExistingTree, Extent, Fix, Keep, Merge, NamedBy, NoEffect, Prepare, Publish,
+    ReadOnlyRun, Review, Salvage, Selftest, Workspace, WriteProtection,
 };
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::contract::document::RollbackStrategy;
 use crate::contract::limits::{Asked, Limits};
 use crate::object::Oid;
 use crate::review;
-use crate::run::fact::{Side, TestRun};
+use crate::run::fact::{CacheStart, Side, TestRun};
 use crate::run::refs::{self, Kind};
 use crate::run::{Site, State, Step};
 use crate::time;
@@ -103,7 +103,9 @@ impl State {
 
     /// The round on `tree`, to run it again and show its output.
     pub fn accept_again(&self, tree: Oid) -> Result<Accept, NoEffect> {
-        self.accept(Side::Candidate, tree, self.candidate_logs())
+        let mut order = self.accept(Side::Candidate, tree, self.candidate_logs())?;
+        order.cache.start = AskedStart::Cold("a repeated round is cold");
+        Ok(order)
     }
 
     /// The directory of the bundle for the acceptance logs of the candidate.
@@ -157,7 +159,9 @@ impl State {
 
     /// A round on `tree` that always runs, with logs in the directory `logs`.
     pub fn accept_anew(&self, tree: Oid, logs: String) -> Result<Accept, NoEffect> {
-        self.accept(Side::Merged, tree, logs)
+        let mut order = self.accept(Side::Merged, tree, logs)?;
+        order.cache.start = AskedStart::Cold("a replay is always cold");
+        Ok(order)
     }
 
     /// The merge of the candidate with a moved target.
@@ -372,6 +376,7 @@ impl State {
             side,
             prepare: self.prepare(tree.clone(), prepared),
             loopback: self.has_loopback(contract),
+            cache: self.cache_order(side),
             tree,
             base: self.base(),
             choice: self.opened.workspace,
@@ -382,6 +387,28 @@ impl State {
             logs,
             evidence: Vec::new(),
         })
+    }
+
+    fn cache_order(&self, side: Side) -> CacheOrder {
+        let rules = self.opened.cache.clone();
+        let start = match (side, rules.candidate, rules.land) {
+            // Its count of tests is what candidates are compared with.
+            (Side::Base, ..) => AskedStart::Cold("the base is always tested cold"),
+            (Side::Merged, _, CacheStart::Cold) => AskedStart::Cold("`land` tests cold"),
+            (Side::Merged, _, CacheStart::Warm)
+            | (Side::Candidate | Side::OldTests | Side::NewTests, CacheStart::Warm, _) => {
+                AskedStart::Warm
+            }
+            (_, CacheStart::Cold, _) => AskedStart::Cold("`[cache]` of provost.toml says cold"),
+        };
+        CacheOrder {
+            start,
+            rules,
+            // The base of a part may be made of work that did not land.
+            keep: side == Side::Base && self.opened.part.is_none(),
+            target: self.opened.target.clone(),
+            protect: self.opened.protect.clone(),
+        }
     }
 
     fn publish(&self) -> Result<Publish, NoEffect> {

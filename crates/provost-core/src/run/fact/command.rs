@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Layered;
+use super::{CacheStart, CacheUse, Layered, WarmRound};
 use crate::object::Oid;
 use crate::path::RawPath;
 use crate::tally::Tally;
@@ -33,11 +33,14 @@ pub struct TestRun {
     pub tree: Oid,
     /// Whether an earlier run of the same commands on the same tree in the same sandbox was reused.
     pub cached: bool,
-    /// SHA-256 of the sandbox profile.
+    /// SHA-256 of the sandbox profile, without the build caches.
     pub profile: String,
     /// The prepared layers in the sandbox.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<Layered>,
+    /// How it started; absent where the project has no build cache that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheUse>,
     /// In the contract's order.
     pub commands: Vec<CommandRun>,
     /// Paths of the tree that the commands changed or removed.
@@ -45,10 +48,26 @@ pub struct TestRun {
 }
 
 impl TestRun {
-    /// Every command that ran for it, including those that made a layer.
+    /// Every command that ran for it, including those that made a layer and those of a warm round
+    /// that was repeated.
     pub fn everything(&self) -> impl Iterator<Item = &CommandRun> {
         let made = self.layers.iter().filter_map(|layer| layer.made.as_ref());
-        made.flat_map(|made| &made.commands).chain(&self.commands)
+        let warm = self.refused_warm().into_iter();
+        let warm = warm.flat_map(|warm| &warm.commands);
+        made.flat_map(|made| &made.commands)
+            .chain(warm)
+            .chain(&self.commands)
+    }
+
+    /// Whether it started on build caches.
+    pub fn is_warm(&self) -> bool {
+        let start = self.cache.as_ref().map(|cache| cache.start);
+        start == Some(CacheStart::Warm)
+    }
+
+    /// The warm round that it replaced.
+    pub fn refused_warm(&self) -> Option<&WarmRound> {
+        self.cache.as_ref()?.refused.as_ref()
     }
 }
 

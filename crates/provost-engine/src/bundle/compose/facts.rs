@@ -11,7 +11,9 @@ use provost_core::path::RawPath;
 use provost_core::review::Report;
 use provost_core::run::State;
 use provost_core::run::cross_tests::{ChangedTests, CrossTests};
-use provost_core::run::fact::{AgentRun, CommandRun, Ending, ResultFile, ReviewRun, TestRun};
+use provost_core::run::fact::{
+    AgentRun, CacheUse, CommandRun, Ending, ResultFile, ReviewRun, TestRun,
+};
 use provost_core::run::fix::EarlierAttempt;
 use provost_core::run::judge::{compare, optional_red, render_ending};
 use provost_core::tally::Tally;
@@ -133,6 +135,9 @@ pub(super) struct TestFacts<'a> {
 struct RanFacts<'a> {
     tests: Vec<CommandTally<'a>>,
     times: Vec<CommandTime<'a>>,
+    /// Whether they started on build caches, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache: Option<&'a CacheUse>,
     /// The commands that failed and need not pass.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     optional_red: Vec<&'a str>,
@@ -212,6 +217,7 @@ impl<'a> RanFacts<'a> {
         Self {
             tests: run.commands.iter().map(tally).collect(),
             times: run.commands.iter().map(time).collect(),
+            cache: run.cache.as_ref(),
             optional_red: red.into_iter().map(|ran| ran.name.as_str()).collect(),
         }
     }

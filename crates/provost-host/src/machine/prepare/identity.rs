@@ -33,15 +33,26 @@ const CHOICES: [(&str, &str, &str); 2] = [
 
 /// A digest of the part of this machine's toolchain that `step` can use.
 pub(super) fn of(step: &Step) -> String {
-    sha256(describe(step, &user_toolchain().env).as_bytes())
+    of_commands(&step.run)
 }
 
-fn describe(step: &Step, env: &BTreeMap<String, String>) -> String {
+/// A digest of the part of this machine's toolchain that `commands` can use.
+pub(in crate::machine) fn of_commands(commands: &[Vec<String>]) -> String {
+    sha256(describe(commands, &user_toolchain().env).as_bytes())
+}
+
+/// Whether `program` is in the toolchain of this machine.
+pub(in crate::machine) fn is_installed(program: &str) -> bool {
+    let env = user_toolchain().env;
+    !look(env.get("PATH").map_or("", String::as_str), program).is_empty()
+}
+
+fn describe(commands: &[Vec<String>], env: &BTreeMap<String, String>) -> String {
     let path = env.get("PATH").map_or("", String::as_str);
     let mut text = format!("{}\n", std::env::consts::ARCH);
     let mut programs = BTreeSet::new();
     let mut any = false;
-    for program in step.run.iter().filter_map(|argv| argv.first()) {
+    for program in commands.iter().filter_map(|argv| argv.first()) {
         let known = INSTALLERS
             .iter()
             .find(|(names, _)| names.contains(&program.as_str()));
@@ -121,7 +132,8 @@ mod tests {
                 net: Vec::new(),
                 env: BTreeMap::new(),
             };
-            let [one, two] = [0, 1].map(|at: usize| describe(&step, &env(variable, &homes[at])));
+            let [one, two] =
+                [0, 1].map(|at: usize| describe(&step.run, &env(variable, &homes[at])));
             assert_eq!(one != two, want, "{line} with {variable}");
         }
     }
