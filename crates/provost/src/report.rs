@@ -8,7 +8,7 @@ use provost_core::agent::dollars;
 use provost_core::bundle::report::ReviewVerdict;
 use provost_core::review::Remark;
 use provost_core::run::State;
-use provost_core::run::fact::{ExistingWork, Layered};
+use provost_core::run::fact::{CacheUse, ExistingWork, Layered};
 use provost_core::run::judge::render_ending;
 use provost_core::size;
 use provost_core::tally::Tally;
@@ -325,6 +325,9 @@ fn acceptance(view: &TestsView) -> String {
                 ""
             }
         );
+    }
+    if let Some(CacheUse { start, reason, .. }) = &view.cache {
+        text += &format!("           {start}: {}\n", one_line(reason));
     }
     text
 }

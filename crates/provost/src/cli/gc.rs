@@ -38,7 +38,7 @@ use unchanged::Mark;
 Removed: the refs under refs/provost/ and the branch provost/RUN of runs whose result is on its
 branch or that left nothing, leftover workspaces, the output of detached runs, directories of runs
 and plans that never started, and refs to objects that no longer exist. If no run is active, also
-cached test results, checkouts and prepared layers that were not used for a day.
+cached test results, checkouts, prepared layers and build caches that were not used for a day.
 Kept: runs and chains that have not ended, work that has not landed (unless --older-than covers
 it), branches that have moved or are checked out, the bundles and the records of plans and
 chains (unless --bundles), and cache entries that the current commit needs (unless --caches).
@@ -288,6 +288,10 @@ fn answer(
         let count = usize::try_from(total.layers).unwrap_or(usize::MAX);
         text += &format!(", {}", counted(count, "prepared layer"));
     }
+    if total.builds > 0 {
+        let count = usize::try_from(total.builds).unwrap_or(usize::MAX);
+        text += &format!(", {}", counted(count, "build cache"));
+    }
     if total.results > 0 {
         text += &format!(", {}", counted(total.results, "cached test result"));
     }
@@ -314,7 +318,7 @@ fn answer(
     }
     let json = json!({ "dry_run": mode == Mode::Say, "refs": total.refs, "bytes": total.bytes,
         "directories": total.directories, "checkouts": total.checkouts, "layers": total.layers,
-        "results": total.results, "outputs": total.outputs, "left": total.left, "runs": rows,
+        "builds": total.builds, "results": total.results, "outputs": total.outputs, "left": total.left, "runs": rows,
         "strangers": strangers });
     Answer::data(json, text)
 }

@@ -71,4 +71,6 @@ mod terminal;
 #[cfg(test)]
 mod tier;
 #[cfg(test)]
+mod warm;
+#[cfg(test)]
 mod why;

@@ -18,7 +18,9 @@ use provost_host::cache;
 use provost_host::git::{Checkout, GitError};
 use provost_host::machine::layer_keys;
 use provost_host::origin::GitOrigin;
-use provost_host::workspace::{self, Collected, Layers, Lowers, ROOM, Wanted, WorkspaceError};
+use provost_host::workspace::{
+    self, BuildCaches, Collected, Layers, Lowers, ROOM, Wanted, WorkspaceError,
+};
 
 use super::records::{self, Kept};
 use super::unchanged::Mark;
@@ -71,6 +73,8 @@ pub(super) struct Swept {
     pub(super) checkouts: u64,
     /// Number of prepared layers.
     pub(super) layers: u64,
+    /// Number of build caches of acceptance commands.
+    pub(super) builds: u64,
     /// Number of cached results of acceptance commands.
     pub(super) results: usize,
     /// Number of output files of detached runs.
@@ -369,7 +373,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Removes what can be made again: results of acceptance commands on base trees, checkouts that
-    /// overlays use as lower layers, and prepared layers.
+    /// overlays use as lower layers, prepared layers, and build caches.
     pub(super) fn caches(&mut self, extent: Extent) -> Result<(), Failure> {
         let needed = match (extent, needed(self.place)) {
             (Extent::Everything, _) => None,
@@ -404,6 +408,13 @@ impl<'a> Sweep<'a> {
             Mode::Say => layers.collectable(ROOM, &wanted),
         };
         self.total.layers += self.total.collected(layers.map_err(failed)?);
+        self.announce("build caches")?;
+        let builds = BuildCaches::new(&root);
+        let builds = match self.mode {
+            Mode::Do => builds.collect(ROOM, &wanted),
+            Mode::Say => builds.collectable(ROOM, &wanted),
+        };
+        self.total.builds += self.total.collected(builds.map_err(failed)?);
         Ok(())
     }
 
@@ -473,6 +484,7 @@ impl Swept {
         self.directories.extend(more.directories.iter().cloned());
         self.checkouts += more.checkouts;
         self.layers += more.layers;
+        self.builds += more.builds;
         self.results += more.results;
         self.outputs += more.outputs;
         self.bytes += more.bytes;
