@@ -73,4 +73,6 @@ mod tier;
 #[cfg(test)]
 mod warm;
 #[cfg(test)]
+mod warm_cargo;
+#[cfg(test)]
 mod why;
