@@ -32,6 +32,32 @@ fn a_policy_adds_to_the_rules() {
 }
 
 #[test]
+fn a_policy_says_what_acceptance_may_start_with() {
+    let read = |text: &str| parse(format!("[cache]\n{text}").as_bytes());
+    assert_eq!(read("").unwrap().cache, CacheRules::default());
+    let cache = read("acceptance = [\"build/\", \"~/.cache/x\"]\nland = \"warm\"")
+        .unwrap()
+        .cache;
+    let places: Vec<String> = cache.acceptance.iter().map(ToString::to_string).collect();
+    assert_eq!(places, ["build", "~/.cache/x"]);
+    assert_eq!(
+        (cache.candidate, cache.land),
+        (CacheStart::Warm, CacheStart::Warm)
+    );
+    for (text, words) in [
+        ("acceptance = [\"../x\"]", "cache.acceptance: `../x`"),
+        ("acceptance = [\"/tmp/x\"]", "cache.acceptance: `/tmp/x`"),
+        ("acceptance = [\".git\"]", "is kept for git and Provost"),
+        ("acceptance = [\"a\", \"a/b\"]", "lie in each other"),
+        ("land = \"hot\"", "hot"),
+        ("warm = true", "warm"),
+    ] {
+        let error = read(text).unwrap_err().to_string();
+        assert!(error.contains(words), "{text}: {error}");
+    }
+}
+
+#[test]
 fn a_budget_limits_runs_and_days_and_the_smaller_of_two_counts() {
     let policy = parse(b"[budget]\nrun_tokens = 900\nday_usd = 2.5\n").unwrap();
     let user = parse_user_limits(b"[budget]\nrun_tokens = 500\nday_usd = 9.0\n").unwrap();

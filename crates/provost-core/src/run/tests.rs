@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::fact::{
-    self, AgentRun, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names, Opened, Probe,
-    Probed, ResultFile, SandboxTest, Side, Stream, TestRun, WorkspaceChoice,
+    self, AgentRun, CacheRules, Capture, Cleaned, CommandRun, Ending, Fact, Judgement, Names,
+    Opened, Probe, Probed, ResultFile, SandboxTest, Side, Stream, TestRun, WorkspaceChoice,
 };
 use super::{BadLedger, Gate, Next, State, Step};
 use crate::change::{Change, Ignored, Node as Entry};
@@ -93,6 +93,7 @@ fn opened() -> Fact {
         protect: Extra::default(),
         commands: Vec::new(),
         workspace: WorkspaceChoice::Auto,
+        cache: CacheRules::default(),
         prepare: Vec::new(),
         loopback: false,
         limits: Asked::default(),
