@@ -94,12 +94,35 @@ pub fn check(root: &Path, program: &Path) -> Result<String, String> {
     ))
 }
 
+/// Runs all attacks bare and in tier `namespaces`, for kernels that have no other tier; returns what
+/// was seen. An attack that does not work without a sandbox is listed.
+pub fn namespaces(root: &Path, program: &Path) -> Result<String, String> {
+    let (attacks, columns) = attack_in(root, program, &TIERS[..1])?;
+    judge(&attacks, &columns)?;
+    let idle = idle(&attacks, &columns);
+    let idle: String = idle.iter().map(|what| format!("\nidle: {what}")).collect();
+    let users: Vec<&str> = Who::here().into_iter().map(Who::name).collect();
+    let users = users.join(" and ");
+    Ok(format!(
+        "{} attacks as {users}, none got out{idle}",
+        attacks.len()
+    ))
+}
+
 fn attack(root: &Path, program: &Path) -> Result<(Vec<Attack>, Columns), String> {
+    attack_in(root, program, &TIERS)
+}
+
+fn attack_in(
+    root: &Path,
+    program: &Path,
+    tiers: &[(Tier, &[&str])],
+) -> Result<(Vec<Attack>, Columns), String> {
     let programs = root.join(PROGRAMS);
     let attacks = list::read(&programs.join("attacks"))?;
     let mut columns = Columns::new();
     for who in Who::here() {
-        for (tier, words) in TIERS {
+        for &(tier, words) in tiers {
             // A stage of its own: what escapes from one tier must not help in another.
             let stage = Stage::new(&programs, program, &attacks, who)?;
             let before = stage.outside()?;

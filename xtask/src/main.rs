@@ -11,7 +11,7 @@ use xtask::{Result, TaskError};
 use xtask::{bench, corpus, dist, escape, fields, lines, schemas, soak, tidy};
 
 const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] | protected \
-    | schemas [--check] | escape [--check] | lines [--check | --write] \
+    | schemas [--check] | escape [--check | --namespaces] | lines [--check | --write] \
     | bench [--quick | --peer] | dist | soak hook [LINES]";
 
 /// How many lines a comparison with bash takes if no number is given.
@@ -50,6 +50,10 @@ fn run(words: &[&str]) -> Done {
         ["escape"] => {
             escape::write(root, &program()?)?;
             Ok(("escape: written\n".to_owned(), true))
+        }
+        ["escape", "--namespaces"] => {
+            let words = escape::namespaces(root, &program()?)?;
+            Ok((format!("escape: {words}\n"), true))
         }
         ["escape", "--check"] => {
             let words = escape::check(root, &program()?)?;

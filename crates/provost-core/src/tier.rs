@@ -107,7 +107,61 @@ const LANDLOCK: [Gap; 11] = [
     },
 ];
 
+/// Something that an older Landlock leaves to another restriction of tier `namespaces`.
+struct SealedGap {
+    /// The first version of Landlock without the gap.
+    since: u32,
+    words: &'static str,
+}
+
+const SEALED_GAPS: [SealedGap; 6] = [
+    SealedGap {
+        since: 2,
+        words: "moves and links between directories: Landlock refuses all of them, also in the \
+                workspace",
+    },
+    SealedGap {
+        since: 3,
+        words: "truncation of files that may only be read: read-only mounts alone stop it",
+    },
+    SealedGap {
+        since: 4,
+        words: "TCP where there is no network: the network namespace and seccomp alone stop it",
+    },
+    SealedGap {
+        since: 5,
+        words: "requests to devices (ioctl): mounts on which no device works alone stop them, and \
+                the five devices of a sandbox store nothing",
+    },
+    SealedGap {
+        since: 6,
+        words: "signals to processes outside: the process namespace alone stops them",
+    },
+    SealedGap {
+        since: 6,
+        words: "abstract unix sockets of the machine: the network namespace alone stops them",
+    },
+];
+
 impl Tier {
+    /// The least version of Landlock that the tier needs.
+    ///
+    /// Without namespaces only version 6 (Linux 6.12) keeps signals inside the sandbox. In tier
+    /// `namespaces` other restrictions close every gap of the first version (Linux 5.13).
+    pub fn least_landlock(self) -> u32 {
+        match self {
+            Self::Landlock => 6,
+            Self::Namespaces => 1,
+        }
+    }
+
+    /// What Landlock of `version` leaves to the other restrictions of this tier.
+    pub fn sealed_gaps(self, version: u32) -> impl Iterator<Item = &'static str> {
+        let gaps = SEALED_GAPS.iter();
+        let open = gaps.filter(move |gap| self == Self::Namespaces && version < gap.since);
+        open.map(|gap| gap.words)
+    }
+
     pub fn is_strongest(&self) -> bool {
         *self == Self::Namespaces
     }
@@ -171,5 +225,12 @@ mod tests {
             assert_eq!(tier.excuses(processes, probe), excused, "{tier} {probe}");
         }
         assert!(Tier::Namespaces.holes(Own).is_empty());
+    }
+
+    #[test]
+    fn each_version_of_landlock_closes_gaps() {
+        let gaps = |version| Tier::Namespaces.sealed_gaps(version).count();
+        assert_eq!([1, 2, 3, 4, 5, 6, 7].map(gaps), [6, 5, 4, 3, 2, 0, 0]);
+        assert_eq!(Tier::Landlock.sealed_gaps(6).count(), 0);
     }
 }

@@ -3,6 +3,8 @@
 #![expect(unsafe_code, reason = "the calls to be refused have no safe wrapper")]
 
 use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions};
@@ -52,6 +54,14 @@ pub(crate) fn bpf() -> Result<(), Errno> {
     let size = size_of_val(&attributes);
     // SAFETY: the attributes are as large as the size says and outlive the call.
     answer(unsafe { libc::syscall(libc::SYS_bpf, MAP_CREATE, attributes.as_ptr(), size) })
+}
+
+/// Sets the length of a file by its path.
+pub(crate) fn truncate(path: &Path, length: u64) -> Result<(), Errno> {
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
+    let length = i64::try_from(length).map_err(|_| Errno::FBIG)?;
+    // SAFETY: the path ends with a null byte and outlives the call.
+    answer(unsafe { libc::truncate(path.as_ptr(), length) }.into())
 }
 
 /// Attaches to a process without stopping it.

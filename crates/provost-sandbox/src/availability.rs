@@ -4,13 +4,13 @@ use provost_core::tier::Tier;
 use serde::{Deserialize, Serialize};
 
 use super::error::{self, SandboxError, remedy};
-use super::landlock_rules::LEAST_VERSION;
+use super::landlock_rules;
+use super::launcher;
 use super::launcher_program::{Command, LauncherProgram, Stdin};
 use super::probe::NOTHING;
 use super::profile::Profile;
 use super::root::OWN_PROGRAM;
 use super::running::{Control, How};
-use super::{launcher, sys};
 
 /// What the kernel of this machine offers a tier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub struct Availability {
     /// The kernel's release.
     pub kernel: String,
     /// The kernel's Landlock version.
-    pub landlock_version: i32,
+    pub landlock_version: u32,
     /// For root the limit is rounded up, or absent.
     pub process_limit: ProcessLimit,
 }
@@ -58,14 +58,6 @@ impl Blocker {
     }
 }
 
-/// The least Landlock version that a sandbox needs.
-pub const LEAST_LANDLOCK: i32 = LEAST_VERSION;
-
-/// The kernel's Landlock version; not positive if it has none.
-pub fn landlock_version() -> i32 {
-    sys::landlock_version()
-}
-
 /// Tries a sandbox with nothing in it, with the running program as launcher.
 pub fn availability(tier: Tier) -> Result<Availability, Blocker> {
     LauncherProgram::own().availability(tier)
@@ -74,10 +66,10 @@ pub fn availability(tier: Tier) -> Result<Availability, Blocker> {
 impl LauncherProgram {
     /// Tries a sandbox with nothing in it.
     pub fn availability(&self, tier: Tier) -> Result<Availability, Blocker> {
-        let landlock_version = sys::landlock_version();
-        if landlock_version < LEAST_VERSION {
-            let stage = format!("landlock version {landlock_version}");
-            let remedy = remedy(&stage, 0);
+        let landlock_version = landlock_rules::version();
+        if landlock_version < tier.least_landlock() {
+            let stage = landlock_rules::too_old(tier, landlock_version);
+            let remedy = remedy(&stage, libc::EOPNOTSUPP);
             return Err(Blocker {
                 tier,
                 stage,

@@ -229,7 +229,8 @@ pub(crate) fn remedy(stage: &str, errno: i32) -> String {
         ("place", _) => "the path must exist, and the directory for temporary files be writable",
         ("protect", Errno::LOOP) => "a protected path must not lead through a symbolic link",
         ("landlock", _) => {
-            "Landlock with scopes is needed: Linux 6.12 or newer, with `landlock` in the lsm= list"
+            "tier `namespaces` needs Linux 5.13 or newer with `landlock` in the lsm= list, tier \
+             `landlock` Linux 6.12"
         }
         ("seccomp", _) => "the kernel must be built with CONFIG_SECCOMP_FILTER",
         ("program", _) => "the file of the running program was replaced or moved: start it again",

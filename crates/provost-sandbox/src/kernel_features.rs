@@ -226,7 +226,8 @@ fn layers() -> Result<(), Errno> {
     };
     let (lower, upper, work) = (place("lower")?, place("upper")?, place("work")?);
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID;
-    overlay::merge(&[lower], &upper, &work, attributes)
+    let links = Path::new(ANYWHERE).join("links");
+    overlay::merge(&[lower], &upper, &work, attributes, &links)
         .map(drop)
         .map_err(|failure| Errno::from_raw_os_error(failure.errno))
 }

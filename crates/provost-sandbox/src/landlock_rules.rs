@@ -1,8 +1,9 @@
 //! Landlock rules: writes only where the profile permits them, no access to anything outside.
 //!
-//! In tier `namespaces` they repeat what the mounts enforce already, and add what mounts cannot: no
-//! device nodes, no signals and no abstract sockets across the sandbox, no TCP without a network.
-//! In tier `landlock` they are the only restriction on files, and restrict reading too.
+//! In tier `namespaces` they repeat what mounts, namespaces and the seccomp filter enforce already.
+//! So an older Landlock, which lacks some of the rules, is enough there; `Tier::sealed_gaps` lists
+//! what then has one restriction fewer. In tier `landlock` they are the only restriction on files,
+//! and restrict reading too.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
@@ -17,18 +18,31 @@ use super::profile::{Mount, Network, Profile, lacks};
 use super::root::DEVICES;
 use super::sys;
 
-/// The first version with scopes.
-pub(crate) const LEAST_VERSION: i32 = 6;
+/// The version of Landlock that this kernel offers; 0 if there is none.
+pub fn version() -> u32 {
+    let version = u32::try_from(sys::landlock_version()).unwrap_or(0);
+    #[cfg(feature = "older-kernel")]
+    let version = lowered(version);
+    version
+}
+
+/// The version, or the lower one that a test asks for.
+#[cfg(feature = "older-kernel")]
+fn lowered(version: u32) -> u32 {
+    let asked = std::env::var("PROVOST_TEST_LANDLOCK").ok();
+    let asked = asked.and_then(|text| text.parse::<u32>().ok());
+    asked.map_or(version, |asked| asked.min(version))
+}
 
 /// Restricts this process and its children. The paths are those after the pivot, if there is one.
 pub(crate) fn restrict(profile: &Profile) -> Result<(), Failure> {
-    let version = sys::landlock_version();
-    if version < LEAST_VERSION {
-        return Err(Failure::at(format!("landlock version {version}"))(
-            Errno::OPNOTSUPP,
-        ));
+    let wanted = profile.landlock;
+    let offered = u32::try_from(sys::landlock_version()).unwrap_or(0);
+    if wanted > offered || wanted < profile.tier.least_landlock() {
+        let stage = too_old(profile.tier, wanted.min(offered));
+        return Err(Failure::at(stage)(Errno::OPNOTSUPP));
     }
-    let abi = ABI::from(version);
+    let abi = ABI::from(i32::try_from(wanted).unwrap_or(i32::MAX));
     let rules = rules(profile, abi)?;
     let status = rules.restrict_self().map_err(refused("landlock"))?;
     if status.ruleset != RulesetStatus::FullyEnforced {
@@ -37,19 +51,34 @@ pub(crate) fn restrict(profile: &Profile) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The stage that fails where `tier` needs a newer Landlock than `version`.
+pub(crate) fn too_old(tier: Tier, version: u32) -> String {
+    let least = tier.least_landlock();
+    match version {
+        0 => format!("landlock of version {least} is needed, the kernel has none"),
+        version => format!("landlock of version {least} is needed, not {version}"),
+    }
+}
+
 fn rules(profile: &Profile, abi: ABI) -> Result<RulesetCreated, Failure> {
     let created = || -> Result<RulesetCreated, RulesetError> {
         let mut rules = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
-            .handle_access(AccessFs::from_all(abi))?
-            .scope(Scope::from_all(abi))?;
-        if profile.network == Network::Deny {
-            rules = rules.handle_access(AccessNet::from_all(abi))?;
+            .handle_access(AccessFs::from_all(abi))?;
+        // An older version has none of them, and an empty set is refused.
+        let scopes = Scope::from_all(abi);
+        if !scopes.is_empty() {
+            rules = rules.scope(scopes)?;
+        }
+        let net = AccessNet::from_all(abi);
+        if profile.network == Network::Deny && !net.is_empty() {
+            rules = rules.handle_access(net)?;
         }
         rules.create()
     };
     let mut rules = created().map_err(refused("landlock ruleset"))?;
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+    let device = device & AccessFs::from_all(abi);
     match profile.tier {
         Tier::Namespaces => {
             rules = beneath(rules, "/", AccessFs::from_read(abi))?;

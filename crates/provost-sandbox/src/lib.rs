@@ -8,7 +8,8 @@
 //!
 //! - What a [`Profile`] does not name does not exist inside; the environment starts empty.
 //! - Two mechanisms of the kernel enforce a restriction where there are two: mounts and Landlock,
-//!   network namespace and seccomp. If one cannot be set up, there is no sandbox.
+//!   network namespace and seccomp. If one cannot be set up, there is no sandbox. An older
+//!   Landlock restricts less; the profile, the self-test and the evidence name its version.
 //! - The sandbox dies with its payload, its launcher and its driver.
 //! - `unsafe` is in `sys`, `before_main`, `terminal`, and in `attempts`, the calls of the probe.
 
@@ -60,12 +61,11 @@ mod userns_settings;
 mod wall;
 mod without_mounts;
 
-pub use availability::{
-    Availability, Blocker, LEAST_LANDLOCK, ProcessLimit, availability, kernel, landlock_version,
-};
+pub use availability::{Availability, Blocker, ProcessLimit, availability, kernel};
 pub use cgroup::place as group_place;
 pub use error::{SandboxError, symbol};
 pub use kernel_features::{LAYERS, MEMORY, OWN_PROC, Rung, below, processes, rungs};
+pub use landlock_rules::version as landlock_version;
 pub use launcher::main_if_launcher;
 pub use launcher_program::{Command, LauncherProgram, Stdin};
 pub use limits::means;

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use provost_core::tier::{Processes, Tier};
 
-use super::kernel_features;
 use super::profile::{Limits, Mount, Network, Profile};
+use super::{kernel_features, landlock_rules};
 
 /// The home of the payload.
 pub const HOME: &str = "/home/agent";
@@ -74,6 +74,7 @@ impl Profile {
         Self {
             tier: Tier::default(),
             processes: Processes::default(),
+            landlock: landlock_rules::version(),
             mounts,
             workdir: HOME.into(),
             env: environment(),

@@ -20,6 +20,8 @@ pub struct Profile {
     pub tier: Tier,
     /// Whose processes `/proc` shows.
     pub processes: Processes,
+    /// The version of Landlock that is used; the kernel may have a newer one.
+    pub landlock: u32,
     /// Applied in this order; a later mount may lie inside an earlier one.
     pub mounts: Vec<Mount>,
     /// Where the payload starts.
@@ -208,6 +210,11 @@ impl Profile {
     /// What a sandbox of this profile does not stop.
     pub fn holes(&self) -> &'static [Gap] {
         self.tier.holes(self.processes)
+    }
+
+    /// What the version of Landlock leaves to other restrictions.
+    pub fn sealed_gaps(&self) -> impl Iterator<Item = &'static str> {
+        self.tier.sealed_gaps(self.landlock)
     }
 
     /// Whether a test left out this restriction.

@@ -31,6 +31,8 @@ pub(super) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urando
 pub(crate) const OWN_PROGRAM: &str = "/run/provost/self";
 /// Mount point of the new root while it is built: no source of a mount lies below.
 pub(super) const SCAFFOLD: &str = "/proc";
+/// Where links to the layers of an overlay are while it is mounted.
+const LAYERS: &str = "/proc/.layers";
 
 const READ_ONLY: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
     .union(MountAttrFlags::MOUNT_ATTR_NOSUID)
@@ -156,7 +158,7 @@ impl Root {
                 work,
                 ..
             } => {
-                let merged = overlay::merge(lowers, upper, work, WRITABLE)?;
+                let merged = overlay::merge(lowers, upper, work, WRITABLE, Path::new(LAYERS))?;
                 ("mount", self.place(&merged, target, owner))
             }
             Mount::Protect { .. } => ("protect", self.protect(target)),

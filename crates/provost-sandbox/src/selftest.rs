@@ -48,6 +48,8 @@ pub struct Report {
     pub tier: Tier,
     /// Whose processes are visible inside.
     pub processes: Processes,
+    /// The version of Landlock inside.
+    pub landlock: u32,
     /// Every attempt with its result.
     pub probes: Vec<Probe>,
     pub ground: Ground,
@@ -150,6 +152,7 @@ pub fn run(
     Ok(Report {
         tier: profile.tier,
         processes: profile.processes,
+        landlock: profile.landlock,
         probes,
         ground: Ground::of(launcher, profile)?,
     })
@@ -182,6 +185,7 @@ pub(super) mod tests {
         Report {
             tier: Tier::Namespaces,
             processes: Processes::Own,
+            landlock: 6,
             probes: names.map(probe).collect(),
             ground: Ground {
                 kernel: String::new(),

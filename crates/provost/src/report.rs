@@ -15,8 +15,8 @@ use provost_core::tally::Tally;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 use provost_engine::query::{
-    ChangeKind, ChangedFile, CommandView, GateView, RunFiles, RunView, Stage, Surroundings,
-    TestsView, short_branch,
+    ChangeKind, ChangedFile, CommandView, GateView, RunFiles, RunView, SandboxView, Stage,
+    Surroundings, TestsView, short_branch,
 };
 
 use crate::answer::Answer;
@@ -369,6 +369,19 @@ fn sandbox(view: &RunView) -> String {
         text += &format!("  sandbox  tier {tier}, which does not stop all\n");
         for hole in sandbox.holes.iter().filter(|_| is_detailed(view)) {
             text += &format!("           {}\n", one_line(hole));
+        }
+    }
+    if let Some(SandboxView {
+        landlock: Some(version),
+        sealed_gaps,
+        ..
+    }) = &view.sandbox
+        && !sealed_gaps.is_empty()
+    {
+        let gaps = counted(sealed_gaps.len(), "gap");
+        text += &format!("  sandbox  landlock version {version}, {gaps} closed by other means\n");
+        for gap in sealed_gaps.iter().filter(|_| is_detailed(view)) {
+            text += &format!("           {}\n", one_line(gap));
         }
     }
     if !view.loopback {

@@ -243,6 +243,8 @@ fn a_sandbox_that_was_half_tested_does_not_hold() {
     let test = |held, agent: &[bool], acceptance: &[bool]| SandboxTest {
         tier: "namespaces".to_owned(),
         processes: Processes::Own,
+        landlock: None,
+        sealed_gaps: Vec::new(),
         holes: Vec::new(),
         held,
         kernel: "k".to_owned(),

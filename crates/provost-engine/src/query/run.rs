@@ -232,6 +232,12 @@ pub struct ReviewView {
 #[derive(Debug, Clone, Serialize)]
 pub struct SandboxView {
     pub tier: String,
+    /// The version of Landlock inside, if it was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub landlock: Option<u32>,
+    /// What this version of Landlock leaves to other restrictions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sealed_gaps: Vec<String>,
     /// What the tier does not stop.
     pub holes: Vec<String>,
 }
@@ -289,6 +295,8 @@ impl RunView {
         let finished = state.finished.as_ref();
         let sandbox = state.tested.as_ref().map(|test| SandboxView {
             tier: test.tier.clone(),
+            landlock: test.landlock,
+            sealed_gaps: test.sealed_gaps.clone(),
             holes: test.holes.clone(),
         });
         let active_at = (around.stage == Stage::Running).then_some(around.now);

@@ -205,6 +205,8 @@ impl Host for SimHost {
         self.power.call(|| SandboxTest {
             tier: Tier::default().name().to_owned(),
             processes: Processes::Own,
+            landlock: None,
+            sealed_gaps: Vec::new(),
             holes: Vec::new(),
             held: true,
             kernel: "sim".to_owned(),

@@ -157,6 +157,8 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
         Step::Selftest => Fact::Tested(SandboxTest {
             tier: "namespaces".to_owned(),
             processes: Processes::Own,
+            landlock: None,
+            sealed_gaps: Vec::new(),
             holes: Vec::new(),
             held: true,
             kernel: "6.1".to_owned(),

@@ -62,6 +62,7 @@ impl Machine {
         let first = agent.unwrap_or(&programs);
         let ground = Ground::of(&self.launcher, first)?;
         let holes = first.holes().iter().map(|hole| hole.words.to_owned());
+        let sealed_gaps = first.sealed_gaps().map(str::to_owned);
         let agent = agent.map(|profile| self.test(profile)).transpose()?;
         let acceptance = self.test(&programs)?;
         let held = |tested: &Recalled| tested.report.held();
@@ -73,6 +74,8 @@ impl Machine {
         Ok(SandboxTest {
             tier: first.tier.name().to_owned(),
             processes: first.processes,
+            landlock: Some(first.landlock),
+            sealed_gaps: sealed_gaps.collect(),
             holes: holes.collect(),
             held,
             kernel: ground.kernel,

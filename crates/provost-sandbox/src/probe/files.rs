@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use super::super::attempts;
 use super::super::wall::Wall;
 use super::{Hidden, Outcome, Task, Trial};
@@ -29,6 +31,12 @@ pub(super) const TRIALS: &[Trial] = &[
         attempt: |task| Outcome::denied(set_mode(&task.secret, 0o666)),
     },
     Trial {
+        name: "secret_truncate",
+        walls: &[Wall::Root, Wall::Landlock],
+        tried: "cut a file of the host short",
+        attempt: |task| Outcome::denied(truncate(&task.secret)),
+    },
+    Trial {
         name: "secret_handle",
         walls: &[Wall::Seccomp, Wall::Capabilities],
         tried: "open a file by its handle, without a path",
@@ -48,7 +56,7 @@ pub(super) const TRIALS: &[Trial] = &[
     },
     Trial {
         name: "device_nodes",
-        walls: &[Wall::Landlock],
+        walls: &[Wall::Seccomp, Wall::Landlock],
         tried: "make a device node",
         attempt: device_nodes,
     },
@@ -72,6 +80,12 @@ pub(super) const TRIALS: &[Trial] = &[
         walls: &[Wall::ReadOnly, Wall::Landlock],
         tried: "write where the profile lets only read",
         attempt: read_only,
+    },
+    Trial {
+        name: "read_only_truncate",
+        walls: &[Wall::ReadOnly, Wall::Landlock],
+        tried: "cut a file short where the profile lets only read",
+        attempt: read_only_truncate,
     },
     Trial {
         name: "read_only_mode",
@@ -174,6 +188,23 @@ fn nowhere(task: &Task, change: impl Fn(&Path) -> io::Result<()>) -> Outcome {
 
 fn read_only(task: &Task) -> Outcome {
     nowhere(task, touch)
+}
+
+/// Cuts a file where it ends already, so that nothing changes where it works. A file that is open
+/// for nothing but reading can be cut by its path.
+fn truncate(path: &Path) -> io::Result<()> {
+    let length = fs::metadata(path).map_or(0, |found| found.len());
+    if length == 0 && path.exists() {
+        return Err(Errno::NODATA.into());
+    }
+    attempts::truncate(path, length).map_err(io::Error::from)
+}
+
+fn read_only_truncate(task: &Task) -> Outcome {
+    nowhere(task, |path| match path.is_dir() {
+        true => Err(Errno::ISDIR.into()),
+        false => truncate(path),
+    })
 }
 
 /// Sets the values that are there already, so that nothing changes where it works.

@@ -1,13 +1,17 @@
-//! Refuses set-user-id and set-group-id bits on files.
+//! Refuses set-user-id and set-group-id bits on files, and nodes of devices.
 //!
 //! No sandbox honours those bits. But writable files lie on the host, where another user who
-//! executes such a file would act as its owner.
+//! executes such a file would act as its owner. A node of the device 0/0 would remove a file from
+//! an overlay.
 
 use std::collections::BTreeMap;
 
 use super::{ALLOW, Decision, REFUSE, UNKNOWN, number};
 
 const BITS: u32 = 0o6000;
+/// The kinds of nodes with this bit are character and block devices, and links, which no such call
+/// makes.
+const DEVICE: u32 = 0o020_000;
 /// Without one of these flags the kernel ignores the mode of an opening call. `O_TMPFILE` shares a
 /// bit with `O_DIRECTORY`, which creates nothing.
 const MAKING: u32 = libc::O_CREAT.cast_unsigned()
@@ -19,14 +23,18 @@ const MODES: &[(i64, u32)] = &[
     (libc::SYS_fchmodat, 2),
     (452, 2), // fchmodat2, with the same number on every architecture
     (libc::SYS_mkdirat, 2),
-    (libc::SYS_mknodat, 2),
 ];
+/// The same of calls that make nodes.
+const NODES: &[(i64, u32)] = &[(libc::SYS_mknodat, 2)];
+#[cfg(target_arch = "x86_64")]
+const NODES_HERE: &[(i64, u32)] = &[(libc::SYS_mknod, 1)];
+#[cfg(not(target_arch = "x86_64"))]
+const NODES_HERE: &[(i64, u32)] = &[];
 #[cfg(target_arch = "x86_64")]
 const MODES_HERE: &[(i64, u32)] = &[
     (libc::SYS_chmod, 1),
     (libc::SYS_creat, 1),
     (libc::SYS_mkdir, 1),
-    (libc::SYS_mknod, 1),
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const MODES_HERE: &[(i64, u32)] = &[];
@@ -35,6 +43,9 @@ const MODES_HERE: &[(i64, u32)] = &[];
 pub(super) fn add(rules: &mut BTreeMap<u32, Decision>) {
     for (call, argument) in MODES.iter().chain(MODES_HERE) {
         rules.insert(number(*call), ordinary(*argument));
+    }
+    for (call, argument) in NODES.iter().chain(NODES_HERE) {
+        rules.insert(number(*call), without(BITS | DEVICE, *argument));
     }
     rules.insert(number(libc::SYS_openat), opening(2));
     #[cfg(target_arch = "x86_64")]
@@ -54,9 +65,14 @@ fn opening(flags: u32) -> Decision {
 }
 
 fn ordinary(mode: u32) -> Decision {
+    without(BITS, mode)
+}
+
+/// Refused if the argument `mode` has one of `bits`.
+fn without(bits: u32, mode: u32) -> Decision {
     Decision::AnyBit {
         argument: mode,
-        bits: BITS,
+        bits,
         then: Box::new(REFUSE),
         otherwise: Box::new(ALLOW),
     }
@@ -77,7 +93,8 @@ mod tests {
     #[test]
     fn no_call_sets_a_bit_that_changes_the_user() {
         let refused = bpf::ERRNO | libc::EPERM.unsigned_abs();
-        for (call, argument) in MODES.iter().chain(MODES_HERE) {
+        let nodes = NODES.iter().chain(NODES_HERE);
+        for (call, argument) in MODES.iter().chain(MODES_HERE).chain(nodes) {
             for (mode, want) in [
                 (0o4755, refused),
                 (0o2755, refused),
@@ -86,6 +103,25 @@ mod tests {
             ] {
                 let mut arguments = [0; 6];
                 arguments[*argument as usize] = mode;
+                assert_eq!(answer(*call, arguments), want, "{call} {mode:o}");
+            }
+        }
+    }
+
+    #[test]
+    fn pipes_and_sockets_are_made_but_no_devices() {
+        let refused = bpf::ERRNO | libc::EPERM.unsigned_abs();
+        let cases = [
+            (libc::S_IFCHR, refused),
+            (libc::S_IFBLK | 0o600, refused),
+            (libc::S_IFIFO | 0o644, bpf::ALLOW),
+            (libc::S_IFSOCK | 0o644, bpf::ALLOW),
+            (libc::S_IFREG | 0o644, bpf::ALLOW),
+        ];
+        for (call, argument) in NODES.iter().chain(NODES_HERE) {
+            for (mode, want) in cases {
+                let mut arguments = [0; 6];
+                arguments[*argument as usize] = mode.into();
                 assert_eq!(answer(*call, arguments), want, "{call} {mode:o}");
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use provost_core::tier::Tier;
-use provost_sandbox::{Mount, Network, Profile, Wall};
+use provost_sandbox::{How, Mount, Network, Profile, Wall};
 
 use crate::stage::{Request, Stage, WORKSPACE, for_each_user};
 
@@ -56,6 +56,93 @@ fn the_sandbox_holds() {
         for network in [Network::Deny, Network::Loopback, proxy()] {
             let leaks = leaks(stage, &profile(stage, network.clone()));
             assert_eq!(leaks, BTreeSet::new(), "{network:?}");
+        }
+    });
+}
+
+#[test]
+fn the_sandbox_holds_with_an_older_landlock() {
+    for_each_user(|stage| {
+        for version in 1..6 {
+            let mut profile = profile(stage, Network::Deny);
+            profile.landlock = version;
+            assert_eq!(leaks(stage, &profile), BTreeSet::new(), "{version}");
+        }
+        // The gaps of the first version are closed where there is a network, too.
+        for network in [Network::Loopback, proxy()] {
+            let mut profile = profile(stage, network.clone());
+            profile.landlock = 1;
+            assert_eq!(leaks(stage, &profile), BTreeSet::new(), "{network:?}");
+        }
+    });
+}
+
+#[test]
+fn a_gap_of_an_older_landlock_is_closed_by_what_its_words_name() {
+    // The newest version with the gap, the only restrictions left, and what gets out without them.
+    let cases: [(u32, &[Wall], &str); 3] = [
+        (3, &[Wall::Network, Wall::Seccomp], "tcp_connect"),
+        (5, &[Wall::Processes], "signal_host"),
+        (5, &[Wall::Network], "abstract_socket"),
+    ];
+    for_each_user(|stage| {
+        let with = |version: u32, walls: &[Wall]| {
+            let mut profile = profile(stage, Network::Deny);
+            profile.landlock = version;
+            profile.holes.extend(walls);
+            profile
+        };
+        for (version, walls, probe) in cases {
+            let open = leaks(stage, &with(version, walls));
+            assert!(open.contains(probe), "{probe}: {open:?}");
+            let closed = leaks(stage, &with(version + 1, walls));
+            assert!(!closed.contains(probe), "{probe}: {closed:?}");
+        }
+        let cut = "import os; os.truncate('/etc/hosts', 0)";
+        for (version, cuts) in [(2, true), (3, false)] {
+            let profile = with(version, &[Wall::ReadOnly]);
+            let answer = stage.run(&profile, &["/usr/bin/python3", "-c", cut]);
+            assert_eq!(
+                answer.how() == How::Exited(0),
+                cuts,
+                "{version}: {answer:?}"
+            );
+        }
+        let moved =
+            "mkdir a b && echo x > a/x && python3 -c \"import os; os.rename('a/x', 'b/x')\"";
+        for (version, moves) in [(1, false), (2, true)] {
+            let answer = stage.shell(
+                &with(version, &[]),
+                &format!("{moved}; rc=$?; rm -r a b; exit $rc"),
+            );
+            assert_eq!(
+                answer.how() == How::Exited(0),
+                moves,
+                "{version}: {answer:?}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_landlock_that_is_too_old_or_too_new_is_refused() {
+    for_each_user(|stage| {
+        let cases = [
+            (
+                Tier::Namespaces,
+                0,
+                "version 1 is needed, the kernel has none",
+            ),
+            (Tier::Landlock, 5, "version 6 is needed, not 5"),
+            (Tier::Namespaces, 1000, "version 1 is needed"),
+        ];
+        for (tier, version, words) in cases {
+            let mut profile = profile(stage, Network::Deny);
+            profile.tier = tier;
+            profile.landlock = version;
+            let answer = stage.run(&profile, &["true"]);
+            let stage = answer.value["stage"].as_str().unwrap_or_default();
+            assert!(stage.contains(words), "{answer:?}");
         }
     });
 }
@@ -191,7 +278,9 @@ fn a_missing_restriction_of_files_is_noticed() {
         case("read_only", &[Wall::ReadOnly]),
         case("read_only_mode", &[Wall::ReadOnly]),
         case("mount_flags", &[Wall::MountFlags]),
-        case("device_nodes", &[Wall::Landlock]),
+        case("read_only_truncate", &[Wall::ReadOnly]),
+        case("secret_truncate", &[Wall::Root]),
+        case("device_nodes", &[Wall::Seccomp, Wall::Landlock]),
     ]);
 }
 

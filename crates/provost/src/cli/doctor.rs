@@ -53,6 +53,8 @@ enum State {
     NotTried,
     /// A tier of the sandbox does not stop this on any machine.
     Hole,
+    /// A gap of this machine's Landlock that other restrictions of the sandbox close.
+    Sealed,
 }
 
 impl State {
@@ -63,6 +65,7 @@ impl State {
             Self::NotEnforced => "not enforced",
             Self::NotTried => "not tried",
             Self::Hole => "hole",
+            Self::Sealed => "sealed",
         }
     }
 }
@@ -102,6 +105,13 @@ impl Row {
     fn hole(name: impl Into<String>, found: impl Into<String>) -> Self {
         Self {
             state: State::Hole,
+            ..Self::ok(name, found)
+        }
+    }
+
+    fn sealed(name: impl Into<String>, found: impl Into<String>) -> Self {
+        Self {
+            state: State::Sealed,
             ..Self::ok(name, found)
         }
     }

@@ -162,6 +162,8 @@ fn in_a_sandbox(sandboxed: SandboxCommand) -> Outcome {
     let command = SandboxedCommand::of("provost sandbox", &profile, ended)?;
     let tier = TierFacts {
         tier: profile.tier,
+        landlock: profile.landlock,
+        sealed_gaps: profile.sealed_gaps().collect(),
         holes: profile.holes().iter().map(|hole| hole.words).collect(),
     };
     Ok(Answer::from(command).with(tier))
@@ -171,6 +173,8 @@ fn in_a_sandbox(sandboxed: SandboxCommand) -> Outcome {
 #[derive(Serialize)]
 struct TierFacts {
     tier: Tier,
+    landlock: u32,
+    sealed_gaps: Vec<&'static str>,
     holes: Vec<&'static str>,
 }
 

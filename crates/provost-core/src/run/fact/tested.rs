@@ -12,6 +12,12 @@ pub struct SandboxTest {
     /// Which processes are visible inside.
     #[serde(default, skip_serializing_if = "Processes::is_own")]
     pub processes: Processes,
+    /// The version of Landlock inside; absent in records from before it could be below 6.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landlock: Option<u32>,
+    /// What this version of Landlock leaves to the other restrictions of the tier.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sealed_gaps: Vec<String>,
     /// What sandboxes of this tier do not stop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holes: Vec<String>,

@@ -3,6 +3,7 @@
 use std::fs;
 
 use provost_core::tier::{Processes, Tier};
+use provost_core::wording::counted;
 use provost_host::machine::user_toolchain;
 use provost_host::sandbox::selftest::{self, Outside, Report};
 use provost_host::sandbox::{
@@ -47,6 +48,9 @@ pub(super) fn rows() -> Vec<Row> {
         lacking if lacking.is_empty() => second(),
         lacking => Row::not_tried(SECOND, format!("without {lacking}")),
     });
+    let sealed = Tier::Namespaces.sealed_gaps(sandbox::landlock_version());
+    let sealed = sealed.map(|gap| Row::sealed("tier namespaces", gap));
+    rows.extend(sealed);
     let holes = Profile::of_tier(Tier::Namespaces).holes().iter();
     let holes = holes.map(|hole| (Tier::Namespaces, hole));
     let lone = Tier::Landlock.holes(Processes::Outer).iter();
@@ -121,16 +125,19 @@ fn switched_off() -> String {
 
 fn landlock() -> Row {
     let version = sandbox::landlock_version();
-    let least = sandbox::LEAST_LANDLOCK;
-    if version >= least {
-        return Row::ok("landlock", format!("version {version}"));
+    let tier = Tier::Namespaces;
+    if version < tier.least_landlock() {
+        return Row::missing("landlock", "the kernel has none")
+            .remedy("Linux 5.13 or newer, with `landlock` in the list of the boot parameter lsm=");
     }
-    let found = match version {
-        ..=0 => format!("the kernel has none; version {least} is needed"),
-        version => format!("version {version}; version {least} is needed"),
+    let found = match tier.sealed_gaps(version).count() {
+        0 => format!("version {version}"),
+        gaps => format!(
+            "version {version}; {} closed by other means",
+            counted(gaps, "gap")
+        ),
     };
-    Row::missing("landlock", found)
-        .remedy("Linux 6.12 or newer, with `landlock` in the list of the boot parameter lsm=")
+    Row::ok("landlock", found)
 }
 
 fn seccomp() -> Row {

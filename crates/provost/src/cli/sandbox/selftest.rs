@@ -74,7 +74,12 @@ impl Answered for Selftested<'_> {
         } in self.sandboxes
         {
             let tier = self.tier;
-            text += &format!("sandbox of tier `{tier}` with network `{network}`\n");
+            let landlock = report.landlock;
+            text += &format!(
+                "sandbox of tier `{tier}` with network `{network}`, landlock version {landlock}\n"
+            );
+            let gaps = tier.sealed_gaps(landlock);
+            text.extend(gaps.map(|gap| format!("gap  {gap}\n")));
             text.extend(report.probes.iter().map(|probe| line(probe, report)));
         }
         text + &self.conclusion()
