@@ -210,6 +210,9 @@ pub(crate) fn remedy(stage: &str, errno: i32) -> String {
         ("network", Errno::PERM | Errno::ACCESS | Errno::NOSYS) => {
             "a network of its own is refused: in a container allow unshare and setns"
         }
+        ("proc" | "program" | "root" | "mount" | "descriptors", Errno::NOSYS) => {
+            "the kernel lacks a call that every sandbox needs: Linux 5.13 or newer is needed"
+        }
         ("proc", _) => {
             "the outer /proc is masked, as container engines do: run the container with \
              `--security-opt systempaths=unconfined`, or outside a container"

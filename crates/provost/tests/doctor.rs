@@ -34,7 +34,14 @@ mod tests {
             assert!(!row["name"].as_str().unwrap().is_empty(), "{row}");
             assert!(!row["found"].as_str().unwrap().is_empty(), "{row}");
             let shown = row["state"].as_str().unwrap();
-            let states = ["ok", "missing", "not_enforced", "not_tried", "hole"];
+            let states = [
+                "ok",
+                "missing",
+                "not_enforced",
+                "not_tried",
+                "hole",
+                "sealed",
+            ];
             assert!(states.contains(&shown), "{row}");
             assert!(shown != "missing" || row["remedy"].is_string(), "{row}");
         }

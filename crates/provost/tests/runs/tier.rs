@@ -60,6 +60,55 @@ fn a_run_in_a_sandbox_without_namespaces_works_for_an_ordinary_user() {
     }
 }
 
+#[cfg(feature = "failpoints")]
+#[test]
+fn an_older_landlock_is_named_wherever_its_run_is() {
+    use crate::stage::run_arguments;
+
+    let stage = Stage::new();
+    let with_version_2 = |words: &[&str]| {
+        let mut command = stage.provost(words);
+        command.env("PROVOST_TEST_LANDLOCK", "2");
+        stage.spawn(command).wait()
+    };
+    let agent =
+        stage.agent("mkdir src/b; echo good > src/b/a.txt; mv src/b/a.txt src; rmdir src/b");
+    let outcome = with_version_2(&run_arguments(&agent, &Ask::default()));
+    assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
+    let run = outcome.text("run_id");
+    assert_eq!(stage.verify(run).exit, 0);
+
+    let shown = stage.ask(&["show", "--json", run]).json;
+    assert_eq!(shown["sandbox"]["landlock"], 2, "{shown}");
+    let gaps = shown["sandbox"]["sealed_gaps"].as_array().unwrap();
+    assert_eq!(gaps.len(), 5, "{shown}");
+    assert_eq!(shown["sandbox"]["holes"], serde_json::json!([]));
+    let text = stage.ask(&["show", run]);
+    let words = "landlock version 2, 5 gaps closed by other means";
+    assert!(text.out().contains(words), "{text:?}");
+    for file in ["events.jsonl", "sandbox/selftest.json"] {
+        let text = std::fs::read_to_string(stage.evidence(run, file)).unwrap();
+        assert!(text.contains(gaps[0].as_str().unwrap()), "{file}: {text}");
+    }
+
+    // A test with this version says nothing about a sandbox with a newer one.
+    let newer = stage.run("echo good > src/a.txt", &Ask::default());
+    assert_eq!((newer.code(), newer.exit), ("OK", 0), "{newer:?}");
+    let newer = stage.ask(&["show", "--json", newer.text("run_id")]).json;
+    assert_ne!(newer["sandbox"]["landlock"], 2, "{newer}");
+
+    let doctor = with_version_2(&["doctor", "--json"]).json;
+    let rows = doctor["rows"].as_array().unwrap();
+    let sealed = rows.iter().filter(|row| row["state"] == "sealed");
+    assert_eq!(sealed.count(), 5, "{doctor}");
+
+    let refused = with_version_2(&["sandbox", "--tier", "landlock", "--", "true"]);
+    assert!(
+        refused.says("landlock of version 6 is needed, not 2"),
+        "{refused:?}"
+    );
+}
+
 #[test]
 fn a_weaker_sandbox_than_the_policy_accepts_is_refused() {
     let stage = Stage::new();

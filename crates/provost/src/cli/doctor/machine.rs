@@ -48,15 +48,22 @@ pub(super) fn rows() -> Vec<Row> {
         lacking if lacking.is_empty() => second(),
         lacking => Row::not_tried(SECOND, format!("without {lacking}")),
     });
-    let sealed = Tier::Namespaces.sealed_gaps(sandbox::landlock_version());
-    let sealed = sealed.map(|gap| Row::sealed("tier namespaces", gap));
-    rows.extend(sealed);
+    rows.extend(sealed(sandbox::landlock_version()));
     let holes = Profile::of_tier(Tier::Namespaces).holes().iter();
     let holes = holes.map(|hole| (Tier::Namespaces, hole));
     let lone = Tier::Landlock.holes(Processes::Outer).iter();
     let holes = holes.chain(lone.map(|hole| (Tier::Landlock, hole)));
     rows.extend(holes.map(|(tier, hole)| Row::hole(format!("tier {tier}"), hole.words)));
     rows
+}
+
+/// What the Landlock of this machine leaves to other restrictions, if it is enough for a sandbox.
+fn sealed(version: u32) -> Vec<Row> {
+    let tier = Tier::Namespaces;
+    let gaps = tier.sealed_gaps(version);
+    let gaps = gaps.filter(|_| version >= tier.least_landlock());
+    gaps.map(|gap| Row::sealed(format!("tier {tier}"), gap))
+        .collect()
 }
 
 /// The rungs in order; one that depends on a missing rung is not tried.
@@ -222,6 +229,12 @@ mod tests {
             errno: i32::from(name == refused),
         };
         names.map(rung).into()
+    }
+
+    #[test]
+    fn gaps_are_listed_where_a_sandbox_can_be_made() {
+        let counts = [0, 1, 5, 6].map(|version| sealed(version).len());
+        assert_eq!(counts, [0, 6, 2, 0]);
     }
 
     #[test]
