@@ -22,6 +22,7 @@ use provost_core::contract::ResultRule;
 use provost_core::contract::document::OutputType;
 use provost_core::gate::command;
 use provost_core::net::endpoint::Endpoint;
+use provost_core::net::traffic::Traffic;
 use provost_core::record::Record;
 use provost_core::run::fact::{CommandRun, Fact, Side, Violation};
 use provost_core::run::{BadLedger, Gate, State};
@@ -37,6 +38,9 @@ pub struct Why {
     pub refusals: Vec<Refusal>,
     /// Network endpoints that the agent requested and did not get; no gate refuses a run for it.
     pub network: Vec<Row>,
+    /// Requests to models that the proxy did not forward, with the line that grants them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub model_requests: Vec<Row>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -105,6 +109,7 @@ impl Why {
         Ok(Self {
             run_id: state.names.run_id.clone(),
             network: network(&state),
+            model_requests: model_requests(&state),
             verdict: state.finished,
             refusals,
         })
@@ -385,6 +390,23 @@ fn network(state: &State) -> Vec<Row> {
     // Requests that the work needed come first.
     rows.sort_by_key(Row::is_background);
     rows
+}
+
+/// The requests to models that were refused.
+fn model_requests(state: &State) -> Vec<Row> {
+    let traffic = state.agent.iter().flat_map(|agent| &agent.network);
+    let refused = traffic.filter(|line| line.code == Code::ModelRequestRefused);
+    let row = |line: &Traffic| {
+        let reason = line.reason.as_deref().unwrap_or("was refused");
+        // The reason names the line of `provost.toml` after its problem.
+        let (problem, line_of_policy) = reason.split_once("; ").unwrap_or((reason, ""));
+        let note = match line_of_policy {
+            "" => "no line of `provost.toml` permits a request that cannot be read or counted",
+            line => line,
+        };
+        Row::hopeless(Some(line.target.clone()), problem, note)
+    };
+    refused.map(row).collect()
 }
 
 #[cfg(test)]

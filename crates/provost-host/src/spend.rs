@@ -7,8 +7,13 @@
 //! # Invariants
 //!
 //! - What is left is computed, and a reservation is written, under an exclusive lock on the file of
-//!   the day, so that agents of several processes do not pass a limit together.
-//! - A line that cannot be read is never taken for nothing: under a limit nothing is reserved then.
+//!   the day, so that agents of several processes do not pass a limit together. The wait for it is
+//!   limited: a process that is stopped while it holds the lock stops no other one.
+//! - A reservation is on disk before its request is forwarded. So a last line that a crash cut is a
+//!   reservation whose request was not forwarded, or a settlement whose reservation still counts.
+//!   What of a reservation can be read of it counts all the same.
+//! - Another line that cannot be read is never taken for nothing: under a limit nothing is reserved
+//!   then.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -16,12 +21,14 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use provost_core::agent::{Budget, SpendLimits};
 use provost_core::code::Code;
 use provost_core::{json, policy};
 use provost_engine::ports::PortError;
-use rustix::fs::{FlockOperation, OFlags, flock};
+use provost_fs::lock::{self, FileLock, Hold};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
@@ -32,6 +39,8 @@ use crate::proxy::gateway::spend_book::{SpendBook, SpendRow};
 const DIRECTORY: &str = "spend";
 /// The file with the user's own limits.
 const USER_FILE: &str = "config.toml";
+/// How long another process may hold the file.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How many days back a run may have begun.
 const DAYS_OF_A_RUN: usize = 31;
 
@@ -74,7 +83,8 @@ impl SpendFiles {
         }
     }
 
-    fn open(&self, file: &str) -> io::Result<File> {
+    /// The file, locked, without a line that a crash cut.
+    fn open(&self, file: &str) -> io::Result<FileLock> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -87,12 +97,18 @@ impl SpendFiles {
             .mode(0o600)
             .custom_flags(no_link)
             .open(self.directory.join(file))?;
-        flock(&file, FlockOperation::LockExclusive)?;
-        Ok(file)
+        let locked = lock::wait(PATIENCE, || {
+            FileLock::try_on(file.try_clone()?, Hold::Alone)
+        })?;
+        let locked = locked.ok_or_else(|| {
+            io::Error::other("another process holds the file of what was spent today")
+        })?;
+        repair(locked.file())?;
+        Ok(locked)
     }
 
     /// What is left, by the lines of today in `file` and those of the run on other days.
-    fn left(&self, name: &str, file: &mut File) -> io::Result<Grant> {
+    fn left(&self, name: &str, file: &File) -> io::Result<Grant> {
         if self.limits.is_open() {
             return Ok(Grant::default());
         }
@@ -135,17 +151,17 @@ impl SpendFiles {
     ) -> io::Result<Option<SpendRow>> {
         let now = clock::now();
         let name = format!("{}.jsonl", now.get(..10).unwrap_or("unknown"));
-        let mut file = self.open(&name)?;
-        let left = self.left(&name, &mut file)?;
+        let locked = self.open(&name)?;
+        let file = locked.file();
+        let left = self.left(&name, file)?;
         let Some(amount) = choose(left) else {
             return Ok(None);
         };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}.{}.{now}.{number}", self.run, std::process::id());
-        append(&mut file, &self.line((&id, model), amount, false))?;
-        if !self.limits.is_open() {
-            file.sync_data()?;
-        }
+        append(file, &self.line((&id, model), amount, false))?;
+        // Also without a limit: later agents of the day may have one.
+        file.sync_data()?;
         Ok(Some(SpendRow {
             file: name,
             id,
@@ -185,7 +201,7 @@ impl SpendBook for SpendFiles {
         // If it cannot be written, the reservation counts.
         let _ = self
             .open(&row.file)
-            .and_then(|mut file| append(&mut file, &line));
+            .and_then(|locked| append(locked.file(), &line));
     }
 }
 
@@ -238,39 +254,74 @@ fn files(directory: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-fn read(file: &mut File) -> io::Result<Vec<u8>> {
+fn read(mut file: &File) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-fn append(file: &mut File, line: &SpendLine) -> io::Result<()> {
+fn append(mut file: &File, line: &SpendLine) -> io::Result<()> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
-    // A line that a crash cut is ended first.
+    file.write_all(&text)
+}
+
+/// Removes a last line that a crash cut, and writes what it reserved as a whole line.
+fn repair(mut file: &File) -> io::Result<()> {
     let length = file.seek(SeekFrom::End(0))?;
+    let mut last = [b'\n'];
     if length > 0 {
-        let mut last = [0];
         file.seek(SeekFrom::Start(length - 1))?;
         file.read_exact(&mut last)?;
-        if last != *b"\n" {
-            text.insert(0, b'\n');
-        }
     }
-    file.write_all(&text)
+    if last == *b"\n" {
+        return Ok(());
+    }
+    let bytes = read(file)?;
+    let (whole, cut) = cut_line(&bytes);
+    file.set_len(whole.len() as u64)?;
+    // A settlement that was cut is left out: its reservation counts.
+    let known = folded(whole).unwrap_or_default();
+    match SpendLine::of_cut(cut) {
+        Some(line) if !known.contains_key(&line.id) => append(file, &line),
+        _ => Ok(()),
+    }
+}
+
+/// The whole lines, and what comes after them.
+fn cut_line(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let end = bytes.iter().rposition(|byte| *byte == b'\n');
+    bytes.split_at(end.map_or(0, |end| end + 1))
+}
+
+impl SpendLine {
+    /// The reservation that the beginning of a line says, as far as it has its amount.
+    fn of_cut(text: &[u8]) -> Option<Self> {
+        /// How a line of a reservation ends, as it is written.
+        const END: &str = ",\"micro_usd\":0,\"settled\":false}";
+        let line = (0..=END.len()).find_map(|from| {
+            let whole = [text, &END.as_bytes()[from..]].concat();
+            json::parse_as::<Self>(&whole).ok()
+        });
+        line.filter(|line| !line.settled)
+    }
 }
 
 /// The line that counts of each reservation.
 fn folded(bytes: &[u8]) -> io::Result<BTreeMap<String, SpendLine>> {
     let mut lines: BTreeMap<String, SpendLine> = BTreeMap::new();
-    for text in bytes
+    let (whole, cut) = cut_line(bytes);
+    for text in whole
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
     {
         let line: SpendLine = json::parse_as(text)
             .map_err(|error| io::Error::other(format!("a line of spending: {error}")))?;
         lines.insert(line.id.clone(), line);
+    }
+    if let Some(line) = SpendLine::of_cut(cut) {
+        lines.entry(line.id.clone()).or_insert(line);
     }
     Ok(lines)
 }
@@ -367,20 +418,79 @@ mod tests {
         assert_eq!(take(&run, 50), (None, Some(40)));
     }
 
+    /// The file of today, and its bytes.
+    fn today(state: &Path) -> (PathBuf, Vec<u8>) {
+        let directory = state.join(DIRECTORY);
+        let path = directory.join(files(&directory).unwrap().remove(0));
+        let bytes = fs::read(&path).unwrap();
+        (path, bytes)
+    }
+
     #[test]
     fn a_line_that_cannot_be_read_stops_what_is_limited_and_nothing_else() {
         let state = tempfile::tempdir().unwrap();
         let free = book(state.path(), "one", None, None);
         take(&free, 5);
-        let directory = state.path().join(DIRECTORY);
-        let path = directory.join(files(&directory).unwrap().remove(0));
-        let mut bytes = fs::read(&path).unwrap();
-        bytes.extend(b"{\"id\":\"tor");
+        let (path, mut bytes) = today(state.path());
+        bytes.extend(b"{\"id\":\"tor\n");
         fs::write(&path, bytes).unwrap();
         assert!(take(&free, 5).0.is_some());
         let limited = book(state.path(), "two", Some(100), None);
         let refused = limited.reserve("m", &mut |_| panic!("nothing is known to be left"));
         assert!(refused.is_err());
+    }
+
+    #[test]
+    fn a_last_line_that_a_crash_cut_is_repaired_and_never_lowers_what_counts() {
+        let state = tempfile::tempdir().unwrap();
+        let first = book(state.path(), "one", Some(100), None);
+        let (row, _) = take(&first, 60);
+        let (path, reserved) = today(state.path());
+        let spent = Amount {
+            tokens: 10,
+            micro_usd: 0,
+        };
+        first.settle(&row.unwrap(), spent, false);
+        let (_, settled) = today(state.path());
+        let second = book(state.path(), "two", Some(100), None);
+        // Cut in the settlement: the reservation counts.
+        for end in reserved.len() + 1..settled.len() - 1 {
+            fs::write(&path, &settled[..end]).unwrap();
+            assert_eq!(all(state.path()).unwrap()[0].tokens, 60, "{end}");
+            assert_eq!(take(&second, 60), (None, Some(40)), "{end}");
+        }
+        // Cut in the reservation: its request was not forwarded, and its amount counts where it can
+        // be read.
+        let text = String::from_utf8(reserved.clone()).unwrap();
+        let amount = text.find(",\"micro_usd\"").unwrap();
+        for end in 1..reserved.len() {
+            fs::write(&path, &reserved[..end]).unwrap();
+            let left = take(&second, 1000).1.unwrap();
+            assert!((40..=100).contains(&left), "{end}: {left:?}");
+            assert!(left == 40 || end < amount, "{end}: {left:?}");
+            // The file has whole lines again, for every other process.
+            assert!(
+                fs::read(&path)
+                    .unwrap()
+                    .last()
+                    .is_none_or(|byte| *byte == b'\n')
+            );
+        }
+    }
+
+    #[test]
+    fn a_process_that_keeps_the_lock_delays_others_for_a_limited_time() {
+        let state = tempfile::tempdir().unwrap();
+        let limited = book(state.path(), "one", Some(100), None);
+        take(&limited, 5);
+        let (path, _) = today(state.path());
+        let held = FileLock::try_at(&path, OFlags::RDWR, Hold::Alone).unwrap();
+        assert!(held.is_some());
+        let began = std::time::Instant::now();
+        let refused = limited.reserve("m", &mut |_| panic!("the lock is held"));
+        assert!(refused.is_err() && began.elapsed() < PATIENCE * 2);
+        drop(held);
+        assert_eq!(take(&limited, 5).1, Some(95));
     }
 
     #[test]

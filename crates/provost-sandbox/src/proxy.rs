@@ -20,6 +20,7 @@ mod connection;
 mod decide;
 mod dial;
 pub mod gateway;
+mod held_bytes;
 pub mod http;
 mod model;
 mod peer;
@@ -106,7 +107,7 @@ struct Shared {
     book: Mutex<TrafficLog>,
     connections: AtomicUsize,
     /// Bytes of request bodies that all connections keep.
-    held: AtomicUsize,
+    held: Arc<AtomicUsize>,
 }
 
 impl Proxy {
@@ -124,7 +125,7 @@ impl Proxy {
             tls,
             book: Mutex::default(),
             connections: AtomicUsize::new(0),
-            held: AtomicUsize::new(0),
+            held: Arc::default(),
         });
         let own = Arc::clone(&shared);
         let thread = std::thread::Builder::new()

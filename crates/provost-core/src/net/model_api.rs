@@ -26,7 +26,9 @@ pub enum ModelApi {
 pub enum ModelCall {
     /// It makes the model work.
     Work(ModelApi),
-    /// It costs no tokens: it counts them, or lists models.
+    /// It has the form of work, and only counts the tokens of it.
+    Count(ModelApi),
+    /// It lists models.
     Free,
     Unknown,
 }
@@ -37,14 +39,22 @@ const VERSIONS: [&str; 4] = ["", "/v1", "/v1beta", "/backend-api/codex"];
 /// Method and path of each call, after a version.
 const CALLS: [(&str, &str, ModelCall); 7] = [
     ("POST", "/messages", ModelCall::Work(ModelApi::Messages)),
-    ("POST", "/messages/count_tokens", ModelCall::Free),
+    (
+        "POST",
+        "/messages/count_tokens",
+        ModelCall::Count(ModelApi::Messages),
+    ),
     ("POST", "/responses", ModelCall::Work(ModelApi::Responses)),
     (
         "POST",
         "/responses/compact",
         ModelCall::Work(ModelApi::Responses),
     ),
-    ("POST", "/responses/input_tokens", ModelCall::Free),
+    (
+        "POST",
+        "/responses/input_tokens",
+        ModelCall::Count(ModelApi::Responses),
+    ),
     ("POST", "/chat/completions", ModelCall::Work(ModelApi::Chat)),
     ("GET", "/models", ModelCall::Free),
 ];
@@ -53,7 +63,7 @@ const CALLS: [(&str, &str, ModelCall); 7] = [
 const VERBS: [(&str, ModelCall); 3] = [
     ("generateContent", ModelCall::Work(ModelApi::Content)),
     ("streamGenerateContent", ModelCall::Work(ModelApi::Content)),
-    ("countTokens", ModelCall::Free),
+    ("countTokens", ModelCall::Count(ModelApi::Content)),
 ];
 
 impl ModelCall {
@@ -134,15 +144,23 @@ mod tests {
 
     #[test]
     fn a_call_is_known_by_its_method_and_its_whole_path() {
-        use ModelCall::{Free, Unknown};
+        use ModelCall::{Count, Free, Unknown};
         let cases = [
             ("POST", "/v1/messages", MESSAGES),
             ("POST", "/v1/messages?beta=true", MESSAGES),
-            ("POST", "/v1/messages/count_tokens", Free),
+            (
+                "POST",
+                "/v1/messages/count_tokens",
+                Count(ModelApi::Messages),
+            ),
             ("POST", "/v1/responses", RESPONSES),
             ("POST", "/responses", RESPONSES),
             ("POST", "/v1/responses/compact", RESPONSES),
-            ("POST", "/v1/responses/input_tokens", Free),
+            (
+                "POST",
+                "/v1/responses/input_tokens",
+                Count(ModelApi::Responses),
+            ),
             ("POST", "/backend-api/codex/responses", RESPONSES),
             ("POST", "/v1/chat/completions", CHAT),
             ("POST", "/v1beta/models/m-1.5:generateContent", CONTENT),
@@ -151,7 +169,11 @@ mod tests {
                 "/v1beta/models/m:streamGenerateContent?alt=sse",
                 CONTENT,
             ),
-            ("POST", "/v1beta/models/m:countTokens", Free),
+            (
+                "POST",
+                "/v1beta/models/m:countTokens",
+                Count(ModelApi::Content),
+            ),
             ("GET", "/v1/models", Free),
             ("GET", "/v1beta/models?pageSize=9", Free),
             ("GET", "/backend-api/codex/models", Free),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::event::Usage;
 use crate::code::Code;
+use crate::run::fact::Stream;
 
 /// The traffic between an agent and its model, as the proxy saw it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,7 +13,8 @@ pub struct ModelTraffic {
     pub usage: Usage,
     /// How many requests made the model work.
     pub requests: u64,
-    /// How many of them ended without a count, and are estimated by their bytes.
+    /// How many of them ended without a count: they count for all that was reserved where the agent
+    /// is limited, and else by their bytes.
     #[serde(default, skip_serializing_if = "is_none")]
     pub estimated: u64,
     /// How many complete replies had no count, so that all that was left counts for them.
@@ -33,6 +35,9 @@ pub struct ModelTraffic {
     /// Why the model stopped working.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<ModelTrouble>,
+    /// The file of the bundle with a row for each reservation, settlement and refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<Stream>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]

@@ -233,6 +233,16 @@ pub struct Adaptation {
 }
 
 impl Adaptation {
+    /// The file of the bundle for the rows about its requests to models, beside its events.
+    pub fn requests(&self) -> String {
+        let (directory, name) = self.events.rsplit_once('/').unwrap_or(("", &self.events));
+        let name = name.replacen("events", "model-requests", 1);
+        if directory.is_empty() {
+            return name;
+        }
+        format!("{directory}/{name}")
+    }
+
     /// The endpoint of its model.
     pub fn model(&self) -> Option<&Endpoint> {
         let provider = self.adapted.provider.as_ref();

@@ -99,8 +99,14 @@ impl SandboxedCommand<'_> {
         let stream = self.bundle.join(&self.stdout);
         let (mut stream, stdin) = AgentStream::open(known, stream, self.bundle, self.known)
             .map_err(host("write the events of the agent"))?;
+        let rows = known.requests();
         let gauge = match TokenMeter::of(&known.adapted) {
-            Some(gauge) => Some(Arc::new(with_book(gauge, &known.adapted, spender)?)),
+            Some(gauge) => {
+                let gauge = with_book(gauge, &known.adapted, spender)?;
+                let file = fs::File::create(self.place(&rows)?);
+                let file = file.map_err(host("write the rows about requests to models"))?;
+                Some(Arc::new(gauge.with_log(file, self.known.clone())))
+            }
             None => None,
         };
         let listener = Listener {
@@ -108,7 +114,13 @@ impl SandboxedCommand<'_> {
             gauge,
             written: None,
         };
-        let ended = self.follow_with(argv, stdin, watch, listener)?;
+        let mut ended = self.follow_with(argv, stdin, watch, listener)?;
+        if let Some(model) = &mut ended.model {
+            let read = fs::read(self.bundle.join(&rows));
+            let bytes = read.map_err(host("read the rows about requests to models"))?;
+            sync(self.bundle, std::iter::once(rows.as_str())).map_err(host("sync a stream"))?;
+            model.rows = Some(said(&rows, &bytes));
+        }
         let claims = stream
             .finish()
             .map_err(host("read the events of the agent"))?;

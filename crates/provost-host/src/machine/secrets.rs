@@ -84,7 +84,9 @@ impl Machine {
         }
         let known = Known::new(late.iter().map(|token| (LOGIN, token.as_str())));
         let events = run.claims.as_mut().map(|claims| &mut claims.events);
-        for stream in [&mut run.stdout, &mut run.stderr].into_iter().chain(events) {
+        let rows = run.model.as_mut().and_then(|model| model.rows.as_mut());
+        let streams = [&mut run.stdout, &mut run.stderr].into_iter();
+        for stream in streams.chain(events).chain(rows) {
             let path = self.bundle.join(&stream.file);
             let bytes = fs::read(&path).map_err(host("read a stream"))?;
             let (clean, redacted) = known.scrub(&bytes);

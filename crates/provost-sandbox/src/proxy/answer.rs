@@ -70,6 +70,16 @@ impl Refusal {
         Self::new(403, Code::NetworkRefused, reason)
     }
 
+    /// The place has the login of an agent, and the address holds another one.
+    pub(super) fn two_logins(target: &Endpoint, source: &SecretSource) -> Self {
+        let login = source.describe();
+        let reason = format!(
+            "{login} is added to requests to `{target}`, and the query of this one may name another \
+             login or account"
+        );
+        Self::new(403, Code::NetworkRefused, reason)
+    }
+
     /// The login of the agent is missing, expired or wrong now.
     pub(super) fn unusable_login(reason: String) -> Self {
         Self::new(401, Code::LoginUnusable, reason)

@@ -1,7 +1,6 @@
 //! One connection of a program in the sandbox: its requests, one after the other.
 
 mod admission;
-mod held_bytes;
 
 use std::io;
 use std::net::TcpStream;
@@ -12,9 +11,9 @@ use provost_core::net::credential::Transport;
 use provost_core::net::endpoint::{Endpoint, Host};
 use provost_core::net::traffic::Traffic;
 
-use self::held_bytes::HeldBytes;
 use super::answer::Refusal;
 use super::decide;
+use super::held_bytes::HeldBytes;
 use super::http::framing::Framing;
 use super::http::request::{self, Form, Request};
 use super::peer::Peer;
@@ -41,7 +40,7 @@ pub(super) struct Connection<'a> {
     /// The open tunnel.
     tunnel: Tunnel,
     /// The memory for the body of the request.
-    held: HeldBytes<'a>,
+    held: HeldBytes,
 }
 
 /// A tunnel to a place that has a secret. Some programs open one even for a plain address; if their
@@ -214,7 +213,7 @@ impl<'a> Connection<'a> {
         request: &Request,
         added: &[SecretField],
         server: &mut Peer,
-        admitted: Option<&mut Admitted<'_>>,
+        mut admitted: Option<&mut Admitted<'_>>,
     ) -> Result<[bool; 2], Option<Refusal>> {
         let target = &request.target;
         match &request.form {
@@ -229,14 +228,14 @@ impl<'a> Connection<'a> {
                 // A reply that is counted must not be compressed, and its request was received.
                 let read = admitted.as_ref().map(|admitted| {
                     let plain = request.uncompressed();
-                    plain.with_length(admitted.body.len())
+                    plain.with_length(admitted.length())
                 });
                 let request = read.as_ref().unwrap_or(request);
                 let added = added.iter().map(|it| (it.name.as_str(), it.value.as_str()));
                 let added: Vec<(&str, &str)> = added.collect();
                 server.send(&request.render(transport, &added));
-                if let Some(admitted) = &admitted {
-                    server.send(&admitted.body);
+                if let Some(admitted) = admitted.as_deref_mut() {
+                    server.send(admitted.forward());
                 }
             }
         }

@@ -5,8 +5,9 @@
 //! - The program that sends requests is not trusted: requests are classified by their path, and
 //!   tokens come from the reply alone.
 //! - A reply that ends without its count, or that cannot be parsed, is estimated by its bytes,
-//!   never counted as zero. Under a limit, a complete and successful reply without a count uses up
-//!   all reserved tokens: the model may work on after it.
+//!   never counted as zero. Under a limit it uses up all reserved tokens: the model may have written
+//!   more than was seen, or work on after it. Only a reply in which the provider says that it failed
+//!   is estimated then, too.
 //! - A stream gives its count only at its end. Until then its output is estimated by the bytes of
 //!   its text.
 
@@ -17,6 +18,8 @@ use provost_core::net::model_api::ModelApi;
 use serde_json::{Value, json};
 
 use super::gateway::events::EventReader;
+use super::gateway::request_log::{BodyDigest, BodyHasher};
+use super::held_bytes::HeldBytes;
 use said::Said;
 
 /// The longest reply that is parsed; a longer one is estimated.
@@ -86,6 +89,10 @@ pub(super) struct Meter {
     /// The whole body so far, unless it is a stream.
     text: Vec<u8>,
     events: EventReader,
+    /// The memory for both, of which all replies share a bounded amount.
+    held: HeldBytes,
+    /// Makes the digest of the reply, where it is recorded.
+    hasher: Option<BodyHasher>,
     bytes: u64,
     /// The bytes of streamed text.
     written: u64,
@@ -108,7 +115,7 @@ pub(super) struct Counted {
     pub(super) estimated: bool,
     /// Tokens that were written to a cache, which are among those read.
     pub(super) created: u64,
-    /// Whether the reply should have had a count, so that all reserved tokens count for it.
+    /// Whether the reply has no count that could be trusted, so that all reserved tokens count.
     pub(super) uncounted: bool,
     /// The provider's message about a failure.
     pub(super) words: Option<String>,
@@ -124,6 +131,8 @@ impl Meter {
             sized: false,
             text: Vec::new(),
             events: EventReader::default(),
+            held: HeldBytes::default(),
+            hasher: None,
             bytes: 0,
             written: 0,
             reserved: None,
@@ -141,6 +150,20 @@ impl Meter {
             unlimited,
             ..Self::new(api)
         }
+    }
+
+    /// The same meter, which keeps what it has to within `held` and makes a digest with `hasher`.
+    pub(super) fn keeping(self, held: HeldBytes, hasher: Option<BodyHasher>) -> Self {
+        Self {
+            held,
+            hasher,
+            ..self
+        }
+    }
+
+    /// The digest of the reply so far; it is made once.
+    pub(super) fn digest(&mut self) -> Option<BodyDigest> {
+        self.hasher.take().map(BodyHasher::finish)
     }
 
     /// The end of a reply that is cut: the error in the form of the API, for a stream of events.
@@ -171,7 +194,16 @@ impl Meter {
             output,
             ..
         } = self.said;
-        let seen = match (self.readable, self.streamed) {
+        let output = output.unwrap_or(0).max(self.seen_output());
+        // The tokens of the request itself are not estimated here: most of them may come from a
+        // cache.
+        let input = input.unwrap_or(0).saturating_add(created.unwrap_or(0));
+        input.saturating_add(output) > reserved
+    }
+
+    /// The tokens that were written so far, by what was seen of them.
+    fn seen_output(&self) -> u64 {
+        let bytes = match (self.readable, self.streamed) {
             // The provider keeps the output limit of the request.
             _ if !self.unlimited => 0,
             (true, true) => self.written,
@@ -180,11 +212,7 @@ impl Meter {
             (true, false) if self.sized => 0,
             _ => self.bytes,
         };
-        let output = output.unwrap_or(0).max(seen / BYTES_A_TOKEN);
-        // The tokens of the request itself are not estimated here: most of them may come from a
-        // cache.
-        let input = input.unwrap_or(0).saturating_add(created.unwrap_or(0));
-        input.saturating_add(output) > reserved
+        bytes / BYTES_A_TOKEN
     }
 
     /// The status of the reply; 0 if there was none.
@@ -214,6 +242,9 @@ impl Meter {
     /// Processes a part of the content.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
+        if let Some(hasher) = &mut self.hasher {
+            hasher.push(bytes);
+        }
         if !self.streamed {
             return self.gather(bytes);
         }
@@ -223,18 +254,23 @@ impl Meter {
         for message in &messages {
             self.read(message);
         }
+        if !self.held.hold(self.events.kept()) {
+            self.events.give_up();
+        }
         self.readable &= !self.events.is_overlong();
     }
 
     /// Buffers bytes to parse them later; an overlong reply is not parsed at all.
     fn gather(&mut self, bytes: &[u8]) {
-        if self.text.len().saturating_add(bytes.len()) > LONGEST {
+        let length = self.text.len().saturating_add(bytes.len());
+        if length > LONGEST || !self.held.hold(length) {
             self.readable = false;
         }
         if self.readable {
             self.text.extend_from_slice(bytes);
         } else {
             self.text = Vec::new();
+            self.held.release();
         }
     }
 
@@ -293,10 +329,12 @@ impl Meter {
         let (cached, created) = (said.cached.unwrap_or(0), said.created.unwrap_or(0));
         let input = said.input.unwrap_or_else(|| guess(sent));
         let whole = said.input.is_some() && said.is_last && !denied;
-        let succeeded = self.complete && !self.failed && matches!(self.status, 200..=299);
-        let reserved = self.reserved.filter(|_| succeeded && said.output.is_none());
+        let failed = self.complete && self.failed;
+        let reserved = self.reserved.filter(|_| !whole && !refused && !failed);
         if let Some(reserved) = reserved {
-            output = output.max(reserved.saturating_sub(input.saturating_add(created)));
+            let rest = reserved.saturating_sub(input.saturating_add(created));
+            let seen = self.seen_output().max(said.output.unwrap_or(0));
+            output = rest.max(seen);
         }
         Counted {
             created,

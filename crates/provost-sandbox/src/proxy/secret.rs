@@ -110,6 +110,9 @@ impl Secret {
             if call == ModelCall::Unknown || request.is_ambiguous() {
                 return Err(Refusal::no_model_call(target, &request.method, source));
             }
+            if request.has_login_in_query() {
+                return Err(Refusal::two_logins(target, source));
+            }
         }
         if request.form == Form::Tunnel {
             return Ok(Vec::new());

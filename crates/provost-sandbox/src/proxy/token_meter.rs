@@ -7,7 +7,11 @@
 //! - Where the agent is limited, the model's host gets known calls only: another path, or a tunnel,
 //!   could start work, or fetch its result, without a count.
 
+mod turn;
+
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,15 +23,17 @@ use provost_core::net::endpoint::Endpoint;
 use provost_core::net::model_api::{ModelApi, ModelCall};
 use provost_core::net::model_traffic::{ModelTraffic, ModelTrouble};
 
-use super::gateway::budget::{Amount, BudgetAccount, Cost, Grant, Reservation, Shortage};
-use super::gateway::request::{self, ModelRequest};
-use super::gateway::spend_book::{SpendBook, SpendRow};
-use super::gateway::{Grants, Prices, UNKNOWN_OUTPUT, table, with_output_limit};
-use super::http::request::{Form, Request};
-use super::model::{Counted, Meter};
+use provost_core::secret::Known;
 
-/// The least output that a request is lowered to, beside its thoughts.
-const LEAST_OUTPUT: u64 = 1024;
+use super::gateway::Grants;
+use super::gateway::budget::{Amount, BudgetAccount, Cost, Grant, Shortage};
+use super::gateway::request::ModelRequest;
+use super::gateway::request_log::{RequestLog, RequestRow};
+use super::gateway::spend_book::SpendBook;
+use super::http::request::{Form, Request};
+use super::model::Counted;
+pub(super) use turn::Admitted;
+
 /// Tokens that a thousand bytes of a request have, until its model has reported some.
 const TOKENS_A_THOUSAND: u64 = 334;
 
@@ -45,47 +51,16 @@ pub struct TokenMeter {
     grants: Grants,
     /// What all agents of the user spend.
     book: Option<Arc<dyn SpendBook>>,
+    /// Records requests in the bundle.
+    log: Option<RequestLog>,
+    /// Bytes of replies that all connections keep.
+    replies: Arc<AtomicUsize>,
     /// What authenticates the requests, in words.
     login: Option<String>,
     /// Whether the traffic can be read.
     readable: bool,
     seen: Mutex<Seen>,
 }
-
-/// A request that may be forwarded: its meter and its reservation.
-#[derive(Debug)]
-pub(super) struct Admitted<'a> {
-    /// Counts the reply.
-    pub(super) meter: Meter,
-    /// The body to forward.
-    pub(super) body: Vec<u8>,
-    model: String,
-    prices: Option<&'static Prices>,
-    turn: Turn<'a>,
-}
-
-/// What is reserved for one request; dropped without a settlement, it is free again.
-#[derive(Debug)]
-struct Turn<'a> {
-    meter: &'a TokenMeter,
-    reservation: Reservation,
-    /// Its row in the book, until it is settled there.
-    row: Option<SpendRow>,
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        let mut seen = self.meter.seen();
-        seen.account.settle(&self.reservation, Amount::default());
-        drop(seen);
-        if let (Some(book), Some(row)) = (&self.meter.book, self.row.take()) {
-            book.settle(&row, Amount::default(), false);
-        }
-    }
-}
-
-/// A reservation or why there is none, its row, and what was left of shared budgets.
-type Reserved = (Result<Reservation, Shortage>, Option<SpendRow>, Grant);
 
 /// Why a request may not be forwarded.
 #[derive(Debug)]
@@ -105,6 +80,10 @@ pub(super) enum Denied {
 struct Seen {
     passed: ModelTraffic,
     account: BudgetAccount,
+    /// Rows that were not written yet.
+    rows: Vec<RequestRow>,
+    /// How many requests were refused, for whatever reason.
+    refusals: u64,
     /// The most tokens that a thousand bytes of a request had, by model.
     learned: BTreeMap<String, u64>,
     /// Whether the model ever answered.
@@ -130,6 +109,8 @@ impl TokenMeter {
             api: agent.adapter.vendor().and_then(|vendor| vendor.api),
             grants: Grants::of(agent),
             book: None,
+            log: None,
+            replies: Arc::default(),
             login: credential.map(|credential| credential.source.describe()),
             readable: !passed.unread,
             seen: Mutex::new(Seen {
@@ -150,6 +131,20 @@ impl TokenMeter {
     pub fn with_book(mut self, book: Arc<dyn SpendBook>, limits: SpendLimits) -> Self {
         self.book = Some(book);
         self.grants.limited |= !limits.is_open();
+        self.grants.priced |= limits.run.micro_usd.or(limits.day.micro_usd).is_some();
+        self
+    }
+
+    /// The same meter, which writes a row about each request to `file`; what is `known` to be
+    /// secret is in no digest.
+    #[must_use]
+    pub fn with_log(mut self, file: File, known: Known) -> Self {
+        self.log = Some(RequestLog::new(file, known));
+        let mut seen = self.seen();
+        let grant = seen.account.grant();
+        seen.rows.push(RequestRow::Opened { grant });
+        drop(seen);
+        self.write_rows();
         self
     }
 
@@ -167,17 +162,18 @@ impl TokenMeter {
         self.readable && self.is_at(target)
     }
 
-    /// The API of `request`, if it makes a model work and so is to be read; or why it is refused.
-    pub(super) fn api_of(&self, request: &Request) -> Result<Option<ModelApi>, Denied> {
+    /// The call of `request`, if it is one that is to be read; or why it is refused.
+    pub(super) fn call_of(&self, request: &Request) -> Result<Option<ModelCall>, Denied> {
         let call = match &request.form {
             Form::Tunnel => ModelCall::Unknown,
             Form::Plain(path) => ModelCall::anywhere(&request.method, path),
         };
         match call {
-            ModelCall::Work(api) => Ok(Some(api)),
+            ModelCall::Work(_) => Ok(Some(call)),
+            // At another place it is not a request to a model, or costs nothing there.
+            ModelCall::Count(_) | ModelCall::Unknown if !self.is_at(&request.target) => Ok(None),
+            ModelCall::Count(_) => Ok(Some(call)),
             ModelCall::Free => Ok(None),
-            // At another place it is not a request to a model.
-            ModelCall::Unknown if !self.is_at(&request.target) => Ok(None),
             ModelCall::Unknown if !self.grants.is_bound() => Ok(None),
             ModelCall::Unknown => Err(Denied::Spent(
                 self.api,
@@ -190,131 +186,11 @@ impl TokenMeter {
         }
     }
 
-    /// Reads the request to a model with this `body`; the proxy may forward what is returned.
-    pub(super) fn admit(
-        &self,
-        api: ModelApi,
-        path: &str,
-        body: &[u8],
-    ) -> Result<Admitted<'_>, Denied> {
-        let asked = request::read(api, path, body);
-        let asked = asked.map_err(|error| Denied::Unreadable(api, error.to_string()))?;
-        if let Some(refusal) = self.grants.refusal(&asked) {
-            return Err(Denied::NotGranted(api, refusal.to_string()));
-        }
-        let known = table().model(&asked.model);
-        let prices = known.map(|row| &row.prices);
-        let most = known.map_or(UNKNOWN_OUTPUT, |row| row.output);
-        let mut seen = self.seen();
-        let input = seen.estimate(&asked.model, body.len() as u64);
-        let limit = asked.output_limit.unwrap_or(most);
-        let least = asked.thinking.saturating_add(LEAST_OUTPUT).min(limit);
-        let cost = Cost {
-            input,
-            output: limit.saturating_mul(asked.answers),
-            least_output: least.saturating_mul(asked.answers),
-            prices,
-            shared: Grant::default(),
-        };
-        let (reserved, row, shared) = self.reserve(&mut seen, &asked.model, &cost)?;
-        let reservation = reserved.map_err(|shortage| seen.denied(&asked, shortage, &cost))?;
-        let bounded = !(seen.account.grant().is_open() && shared.is_open());
-        drop(seen);
-        let turn = Turn {
-            meter: self,
-            reservation,
-            row,
-        };
-        let meter = if bounded {
-            let unlimited = asked.output_limit.is_none();
-            Meter::within(api, reservation.amount.tokens, unlimited)
-        } else {
-            Meter::new(api)
-        };
-        let allowed = reservation.output / asked.answers;
-        let body = match asked.output_limit {
-            Some(limit) if limit > allowed => lowered(api, body, allowed)?,
-            Some(_) | None => body.to_vec(),
-        };
-        Ok(Admitted {
-            meter,
-            body,
-            model: asked.model,
-            prices,
-            turn,
-        })
-    }
-
-    /// Reserves for a request, here and in the book; returns what was left there too.
-    fn reserve(&self, seen: &mut Seen, model: &str, cost: &Cost<'_>) -> Result<Reserved, Denied> {
-        let mut made = Err(Shortage::Spent);
-        let mut left = Grant::default();
-        let mut choose = |shared: Grant| {
-            left = shared;
-            made = seen.account.reserve(&Cost { shared, ..*cost });
-            made.as_ref().ok().map(|reservation| reservation.amount)
-        };
-        let row = if let Some(book) = &self.book {
-            book.reserve(model, &mut choose)
-        } else {
-            choose(Grant::default());
-            Ok(None)
-        };
-        match row {
-            Ok(row) => Ok((made, row, left)),
-            Err(error) => {
-                if let Ok(reservation) = &made {
-                    seen.account.settle(reservation, Amount::default());
-                }
-                let reason = format!("what was spent before cannot be known: {error}");
-                Err(Denied::Spent(self.api, reason))
-            }
-        }
-    }
-
     /// Notes that `target` was reached.
     pub(super) fn reached(&self, target: &Endpoint) {
         if self.is_at(target) {
             self.seen().reached();
         }
-    }
-
-    /// Records the status and cost of a request to `target`, which may not have had a reply.
-    pub(super) fn settle(&self, target: &Endpoint, mut admitted: Admitted<'_>) {
-        let status = admitted.meter.status();
-        let counted = admitted.meter.finish(admitted.body.len() as u64);
-        let mut usage = counted.usage;
-        if let Some(prices) = admitted.prices {
-            let (cached, created) = (usage.cached_tokens, counted.created);
-            let read = usage.input_tokens.saturating_sub(cached);
-            let read = read.saturating_sub(created);
-            usage.micro_usd = prices.of([read, cached, created, usage.output_tokens]);
-        }
-        let spent = Amount {
-            tokens: usage.tokens(),
-            micro_usd: usage.micro_usd,
-        };
-        let estimated = counted.estimated || counted.uncounted;
-        if let (Some(book), Some(row)) = (&self.book, admitted.turn.row.take()) {
-            book.settle(&row, spent, estimated);
-        }
-        let mut seen = self.seen();
-        seen.account.settle(&admitted.turn.reservation, spent);
-        seen.passed.requests += 1;
-        seen.passed.estimated += u64::from(estimated);
-        seen.passed.unpriced += u64::from(admitted.prices.is_none() && spent.tokens > 0);
-        seen.passed.overshoot = seen.account.overshoot().tokens;
-        seen.passed.usage = seen.passed.usage.plus(usage);
-        // A refused request has no count to learn from.
-        if !counted.estimated && status < 400 && admitted.body.len() > 1000 {
-            let read = usage.input_tokens.saturating_mul(1000);
-            let ratio = read.div_ceil(admitted.body.len() as u64);
-            let known = seen.learned.entry(admitted.model.clone()).or_default();
-            *known = ratio.max(*known);
-        }
-        self.note_reply(&mut seen, target, status, &counted);
-        // The end of the turn locks it again.
-        drop(seen);
     }
 
     /// Notes what the status of a reply says of the model at `target`.
@@ -418,13 +294,6 @@ impl TokenMeter {
 /// Whether this status means that the model refuses the key.
 fn is_refusal(status: u16) -> bool {
     matches!(status, 401 | 403)
-}
-
-/// The body with its output limit lowered to `allowed`.
-fn lowered(api: ModelApi, body: &[u8], allowed: u64) -> Result<Vec<u8>, Denied> {
-    let reason = "the output limit of the request to the model cannot be lowered";
-    let lowered = with_output_limit(api, body, allowed);
-    lowered.ok_or_else(|| Denied::Unreadable(api, reason.to_owned()))
 }
 
 impl Seen {

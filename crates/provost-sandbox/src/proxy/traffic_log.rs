@@ -14,14 +14,17 @@ const OTHERS: &str = "others";
 
 /// The requests of a sandbox so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct TrafficLog(BTreeMap<(String, String, Code), Traffic>);
+pub(super) struct TrafficLog(BTreeMap<(String, String, Code, Option<String>), Traffic>);
 
 impl TrafficLog {
     /// Adds one request, or several of the same kind.
     pub(super) fn add(&mut self, traffic: Traffic) {
         let key = |traffic: &Traffic| {
             let Traffic { target, method, .. } = traffic;
-            (target.clone(), method.clone(), traffic.code)
+            // Each reason names another line that grants it.
+            let is_asked = traffic.code == Code::ModelRequestRefused;
+            let reason = traffic.reason.clone().filter(|_| is_asked);
+            (target.clone(), method.clone(), traffic.code, reason)
         };
         let mut traffic = traffic;
         if self.0.len() >= MOST_LINES && !self.0.contains_key(&key(&traffic)) {

@@ -14,6 +14,7 @@ use provost_engine::opening::Origin as _;
 use provost_host::agent;
 use provost_host::login::{self, LoginReport};
 use provost_host::origin::GitOrigin;
+use provost_host::proxy::gateway::{self, TestedVersions};
 use serde::Serialize;
 
 use crate::answer::{Answered, Failure, Outcome};
@@ -81,9 +82,19 @@ struct Settings {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Program {
-    Missing { hint: String },
-    Command { command: Option<String> },
-    Installed { program: PathBuf, version: String },
+    Missing {
+        hint: String,
+    },
+    Command {
+        command: Option<String>,
+    },
+    Installed {
+        program: PathBuf,
+        version: String,
+        /// Set if its tools were tested with other versions.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        untested: Option<String>,
+    },
 }
 
 fn list() -> Outcome {
@@ -108,8 +119,14 @@ impl Answered for Agents {
             let program = match &row.program {
                 Program::Missing { hint } => format!("not installed: {hint}"),
                 Program::Command { command } => command.clone().unwrap_or_default(),
-                Program::Installed { program, version } => {
-                    format!("{version}, {}", program.display())
+                Program::Installed {
+                    program,
+                    version,
+                    untested,
+                } => {
+                    let note = untested.as_ref().map(|note| format!(" ({note})"));
+                    let note = note.unwrap_or_default();
+                    format!("{version}{note}, {}", program.display())
                 }
             };
             let model = row.settings.as_ref().and_then(|it| it.model.as_ref());
@@ -149,10 +166,14 @@ fn row(name: String, agent: &PolicyAgent) -> Row {
         Ok(None) => Program::Command {
             command: adapted.own_command().map(command::line),
         },
-        Ok(Some(installed)) => Program::Installed {
-            version: version(&installed, adapted),
-            program: installed.program,
-        },
+        Ok(Some(installed)) => {
+            let version = version(&installed, adapted);
+            Program::Installed {
+                untested: tested_note(&version, adapted),
+                version,
+                program: installed.program,
+            }
+        }
     };
     Row {
         name,
@@ -163,6 +184,17 @@ fn row(name: String, agent: &PolicyAgent) -> Row {
         }),
         program,
         login: LoginReport::of(adapted),
+    }
+}
+
+/// What to know of a version whose tools were not tested; they may be refused.
+pub(super) fn tested_note(version: &str, adapted: &Adapted) -> Option<String> {
+    match gateway::tested(adapted.adapter.name(), version) {
+        TestedVersions::Within => None,
+        TestedVersions::Beyond(range) => Some(format!(
+            "not tested, its tools are known of {range}; `model_tools` grants others"
+        )),
+        TestedVersions::Unknown => Some("its tools are known of other versions".to_owned()),
     }
 }
 

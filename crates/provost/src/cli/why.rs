@@ -101,6 +101,12 @@ fn text(view: &WhyView) -> String {
             text += &format!("  and {more} more; --json lists all\n");
         }
     }
+    if !why.model_requests.is_empty() {
+        text += "model: asked for and not granted\n";
+    }
+    for row in why.model_requests.iter().take(MOST_SHOWN) {
+        text += &shown(row, view.typed);
+    }
     let (background, asked): (Vec<&Row>, Vec<&Row>) =
         why.network.iter().partition(|row| row.is_background());
     if !asked.is_empty() {

@@ -55,7 +55,9 @@ impl AgentRun {
     /// All files with its output.
     pub fn streams(&self) -> impl Iterator<Item = &Stream> {
         let events = self.claims.iter().map(|claims| &claims.events);
-        [&self.stdout, &self.stderr].into_iter().chain(events)
+        let rows = self.model.iter().filter_map(|model| model.rows.as_ref());
+        let streams = [&self.stdout, &self.stderr].into_iter();
+        streams.chain(events).chain(rows)
     }
 }
 

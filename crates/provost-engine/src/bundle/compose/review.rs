@@ -101,9 +101,7 @@ impl Composer<'_> {
 /// The files of the bundle that document a review.
 fn looked_at(reviewed: &ReviewRun) -> Vec<&str> {
     let run = &reviewed.run;
-    let events = run.claims.iter().map(|claims| &claims.events);
-    let streams = [&run.stdout, &run.stderr].into_iter().chain(events);
-    streams.map(|stream| stream.file.as_str()).collect()
+    run.streams().map(|stream| stream.file.as_str()).collect()
 }
 
 fn thread(state: &State, reviewed: &ReviewRun) -> Option<String> {

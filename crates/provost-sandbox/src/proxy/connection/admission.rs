@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use provost_core::json;
-use provost_core::net::model_api::ModelApi;
+use provost_core::net::model_api::{ModelApi, ModelCall};
 
 use super::super::answer::Refusal;
 use super::super::decide;
@@ -24,17 +24,22 @@ impl<'a> Connection<'a> {
             return Ok(None);
         };
         decide::granted(&request.target, &shared.grants)?;
-        let Form::Plain(path) = &request.form else {
-            gauge.api_of(request).map_err(refusal)?;
+        let call = gauge.call_of(request).map_err(refusal)?;
+        let (Form::Plain(path), Some(call)) = (&request.form, call) else {
             return Ok(None);
         };
-        let Some(api) = gauge.api_of(request).map_err(refusal)? else {
+        let (ModelCall::Work(api) | ModelCall::Count(api)) = call else {
             return Ok(None);
         };
         let body = self.read_body(api, request)?;
+        let place = (&request.target, path.as_str());
+        let mut granted = gauge.read(place, api, body).map_err(refusal)?;
+        if call == ModelCall::Count(api) {
+            return Ok(Some(gauge.admit_free(granted)));
+        }
         let until = Instant::now() + shared.outlet.patience.turn;
         loop {
-            match gauge.admit(api, path, &body) {
+            match gauge.admit(&mut granted) {
                 Ok(admitted) => return Ok(Some(admitted)),
                 Err(Denied::Reserved(api)) => {
                     if Instant::now() >= until || shared.stop.pause().is_err() {

@@ -9,10 +9,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::table::Prices;
 
 /// Tokens and money.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Amount {
     pub tokens: u64,
     /// Millionths of a US dollar.
@@ -38,9 +41,12 @@ impl Amount {
 }
 
 /// The most that may be spent; `None` is no limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Grant {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro_usd: Option<u64>,
 }
 
@@ -67,14 +73,43 @@ pub struct Cost<'a> {
     pub least_output: u64,
     /// `None` if the prices of the model are not known.
     pub prices: Option<&'a Prices>,
-    /// What is left of budgets that are shared with others.
-    pub shared: Grant,
+}
+
+impl Cost<'_> {
+    /// The largest output that fits into `grant` when `taken` is gone, and what the request costs
+    /// then.
+    pub fn fitting(&self, grant: Grant, taken: Amount) -> Result<(u64, Amount), Shortage> {
+        if grant.micro_usd.is_some() && self.prices.is_none() {
+            return Err(Shortage::Unpriced);
+        }
+        self.largest(grant, taken).ok_or(Shortage::Spent)
+    }
+
+    fn largest(&self, grant: Grant, taken: Amount) -> Option<(u64, Amount)> {
+        let mut output = self.output;
+        if let Some(most) = grant.tokens {
+            let left = most.checked_sub(taken.tokens)?.checked_sub(self.input)?;
+            output = output.min(left);
+        }
+        if let (Some(most), Some(prices)) = (grant.micro_usd, self.prices) {
+            let left = most.checked_sub(taken.micro_usd)?;
+            output = output.min(prices.output_within(self.input, left)?);
+        }
+        let price = self.prices.map(|prices| prices.most(self.input, output));
+        let amount = Amount {
+            tokens: self.input.saturating_add(output),
+            micro_usd: price.unwrap_or(0),
+        };
+        let fits = output >= self.least_output && grant.covers(taken.plus(amount));
+        fits.then_some((output, amount))
+    }
 }
 
 /// What was reserved for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reservation {
-    number: u64,
+    /// Its number in the account.
+    pub number: u64,
     pub amount: Amount,
     /// How many tokens the model may write.
     pub output: u64,
@@ -128,23 +163,11 @@ impl BudgetAccount {
 
     /// Reserves for a request; its output may be lowered to what is left.
     pub fn reserve(&mut self, cost: &Cost<'_>) -> Result<Reservation, Shortage> {
-        let money = self.grant.micro_usd.or(cost.shared.micro_usd);
-        if money.is_some() && cost.prices.is_none() {
-            return Err(Shortage::Unpriced);
-        }
         let taken = self.settled.plus(self.reserved());
-        let Some((output, amount)) = self.fitting(cost, taken) else {
-            let alone = Cost {
-                shared: Grant::default(),
-                ..*cost
-            };
-            let later = !self.open.is_empty() && self.fitting(&alone, self.settled).is_some();
-            return Err(if later {
-                Shortage::Busy
-            } else {
-                Shortage::Spent
-            });
-        };
+        let (output, amount) = cost.fitting(self.grant, taken).map_err(|shortage| {
+            let later = !self.open.is_empty() && cost.fitting(self.grant, self.settled).is_ok();
+            if later { Shortage::Busy } else { shortage }
+        })?;
         let number = self.next;
         self.next += 1;
         self.open.insert(number, amount);
@@ -155,34 +178,26 @@ impl BudgetAccount {
         })
     }
 
-    /// The largest output that fits when `taken` is gone, and what it costs.
-    fn fitting(&self, cost: &Cost<'_>, taken: Amount) -> Option<(u64, Amount)> {
-        let mut output = cost.output;
-        if let Some(most) = self.grant.tokens {
-            let left = most.checked_sub(taken.tokens)?.checked_sub(cost.input)?;
-            output = output.min(left);
-        }
-        if let Some(left) = cost.shared.tokens {
-            output = output.min(left.checked_sub(cost.input)?);
-        }
-        let price = |output| {
-            cost.prices
-                .map_or(0, |prices| prices.most(cost.input, output))
+    /// The same reservation with less: `amount` for this many tokens of output.
+    #[must_use]
+    pub fn lowered(&mut self, made: Reservation, (output, amount): (u64, Amount)) -> Reservation {
+        let Some(open) = self.open.get_mut(&made.number) else {
+            return made;
         };
-        if let (Some(most), Some(prices)) = (self.grant.micro_usd, cost.prices) {
-            let left = most.checked_sub(taken.micro_usd)?;
-            output = output.min(prices.output_within(cost.input, left)?);
-        }
-        if let (Some(left), Some(prices)) = (cost.shared.micro_usd, cost.prices) {
-            output = output.min(prices.output_within(cost.input, left)?);
-        }
-        let amount = Amount {
-            tokens: cost.input.saturating_add(output),
-            micro_usd: price(output),
+        *open = Amount {
+            tokens: open.tokens.min(amount.tokens),
+            micro_usd: open.micro_usd.min(amount.micro_usd),
         };
-        let within = self.grant.covers(taken.plus(amount)) && cost.shared.covers(amount);
-        let fits = output >= cost.least_output && within;
-        fits.then_some((output, amount))
+        Reservation {
+            amount: *open,
+            output: output.min(made.output),
+            ..made
+        }
+    }
+
+    /// Whether anything is reserved beside `reservation`.
+    pub fn has_others(&self, reservation: &Reservation) -> bool {
+        self.open.keys().any(|number| *number != reservation.number)
     }
 
     /// Ends a reservation with what the request `spent`.

@@ -26,6 +26,18 @@ impl EventReader {
         self.overlong
     }
 
+    /// How many bytes are kept.
+    pub fn kept(&self) -> usize {
+        self.data.as_ref().map_or(0, Vec::len) + self.line.len()
+    }
+
+    /// Keeps nothing any more, as after an event that was too long.
+    pub fn give_up(&mut self) {
+        self.overlong = true;
+        self.line = Vec::new();
+        self.data = None;
+    }
+
     /// Reads `bytes`, and passes on the data of each event that is complete.
     pub fn push(&mut self, bytes: &[u8], event: &mut dyn FnMut(&[u8])) {
         let mut rest = bytes;
@@ -58,13 +70,11 @@ impl EventReader {
     }
 
     fn gather(&mut self, bytes: &[u8]) {
-        let kept = self.data.as_ref().map_or(0, Vec::len) + self.line.len();
-        if kept.saturating_add(bytes.len()) > LONGEST_EVENT {
+        if self.kept().saturating_add(bytes.len()) > LONGEST_EVENT {
             self.overlong = true;
         }
         if self.overlong {
-            self.line = Vec::new();
-            self.data = None;
+            self.give_up();
         } else {
             self.line.extend_from_slice(bytes);
         }

@@ -3,13 +3,17 @@
 //! Unknown fields pass. A known field of another type, or a field whose name differs from a known
 //! one only in case or underscores, makes the request unreadable: a server could read it otherwise.
 
+mod conversation;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use provost_core::json::{self, Node, ReadError};
+use provost_core::json::{self, ReadError};
 use provost_core::net::model_api::{ModelApi, model_in};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
+
+pub use conversation::{DOCUMENT_TOKENS, IMAGE_TOKENS};
 
 /// What a request asks of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +31,12 @@ pub struct ModelRequest {
     pub tools: Vec<String>,
     /// What reaches outside of the conversation: fields, and tools that the provider runs.
     pub outward: BTreeSet<String>,
+    /// Tokens that are reserved for images and documents, whose bytes do not say what they cost.
+    pub media_tokens: u64,
+    /// Whether it asks for a cache that lasts longer than usual, which costs more.
+    pub long_cache: bool,
+    /// The field with which it asks for a service that has other prices.
+    pub other_price: Option<String>,
 }
 
 /// Why a request cannot be read.
@@ -67,16 +77,6 @@ const OWN_TYPES: [&str; 8] = [
     "text_editor",
 ];
 
-/// Fields with what tools get and declare: data, whatever names are in it.
-const DATA: [&str; 6] = [
-    "args",
-    "arguments",
-    "input",
-    "input_schema",
-    "parameters",
-    "response",
-];
-
 #[derive(Debug, Deserialize)]
 struct MessagesBody {
     model: String,
@@ -87,6 +87,9 @@ struct MessagesBody {
     mcp_servers: Option<Vec<IgnoredAny>>,
     container: Option<IgnoredAny>,
     batch: Option<IgnoredAny>,
+    service_tier: Option<String>,
+    speed: Option<String>,
+    inference_geo: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -105,6 +108,7 @@ struct ResponsesBody {
     conversation: Option<IgnoredAny>,
     prompt: Option<IgnoredAny>,
     container: Option<IgnoredAny>,
+    service_tier: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -117,6 +121,8 @@ struct ChatBody {
     tools: Option<Vec<RawTool>>,
     functions: Option<Vec<NamedTool>>,
     web_search_options: Option<IgnoredAny>,
+    service_tier: Option<String>,
+    audio: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,6 +132,8 @@ struct ContentBody {
     tools: Option<Vec<ContentTool>>,
     #[serde(alias = "cached_content", rename = "cachedContent")]
     cached: Option<IgnoredAny>,
+    #[serde(alias = "service_tier", rename = "serviceTier")]
+    service_tier: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -193,9 +201,10 @@ pub fn read(api: ModelApi, path: &str, body: &[u8]) -> Result<ModelRequest, Unre
             content(model, json::from_node(&document)?)
         }
     };
-    for name in ["messages", "input", "contents", "system"] {
-        if let Some(node) = fields.get(name) {
-            request.read_conversation(node)?;
+    for (name, node) in fields.iter() {
+        conversation::refuse_twins(node)?;
+        if !matches!(name, "tools" | "functions") && !AT_THE_TOP.contains(&name) {
+            request.read_part(node)?;
         }
     }
     if request.model.is_empty() {
@@ -207,6 +216,17 @@ pub fn read(api: ModelApi, path: &str, body: &[u8]) -> Result<ModelRequest, Unre
     Ok(request)
 }
 
+/// Fields at the top that hold schemas and notes of the client.
+const AT_THE_TOP: [&str; 4] = [
+    "metadata",
+    "output_config",
+    "output_format",
+    "response_format",
+];
+
+/// Tiers of service at the prices of the table, or below them.
+const USUAL_TIERS: [&str; 5] = ["auto", "default", "flex", "standard", "standard_only"];
+
 /// The names that an API has at the top of a request, as it spells them.
 fn spellings(api: ModelApi) -> Vec<&'static str> {
     let own: &[&str] = match api {
@@ -216,6 +236,9 @@ fn spellings(api: ModelApi) -> Vec<&'static str> {
             "mcp_servers",
             "container",
             "batch",
+            "service_tier",
+            "speed",
+            "inference_geo",
         ],
         ModelApi::Responses => &[
             "max_output_tokens",
@@ -225,6 +248,7 @@ fn spellings(api: ModelApi) -> Vec<&'static str> {
             "prompt",
             "container",
             "input",
+            "service_tier",
         ],
         ModelApi::Chat => &[
             "max_tokens",
@@ -232,6 +256,8 @@ fn spellings(api: ModelApi) -> Vec<&'static str> {
             "n",
             "functions",
             "web_search_options",
+            "service_tier",
+            "audio",
         ],
         ModelApi::Content => &[
             "generationConfig",
@@ -239,6 +265,8 @@ fn spellings(api: ModelApi) -> Vec<&'static str> {
             "cachedContent",
             "cached_content",
             "contents",
+            "serviceTier",
+            "service_tier",
         ],
     };
     [&["model", "stream", "tools", "messages", "system"], own].concat()
@@ -262,7 +290,17 @@ impl ModelRequest {
             streamed: streamed.unwrap_or(false),
             tools: Vec::new(),
             outward: BTreeSet::new(),
+            media_tokens: 0,
+            long_cache: false,
+            other_price: None,
         }
+    }
+
+    /// Notes a tier of service that is not among the usual ones.
+    fn serve_at(&mut self, tier: Option<String>) {
+        let other = tier.filter(|tier| !USUAL_TIERS.contains(&tier.as_str()));
+        let other = other.map(|tier| format!("service_tier = {tier}"));
+        self.other_price = self.other_price.take().or(other);
     }
 
     fn reach(&mut self, name: &str, reaches: bool) {
@@ -296,30 +334,6 @@ impl ModelRequest {
         }
         Ok(())
     }
-
-    /// Finds tools among the messages, and references to what the provider keeps.
-    fn read_conversation(&mut self, node: &Node<'_>) -> Result<(), UnreadableRequest> {
-        for item in node.as_list().unwrap_or_default() {
-            self.read_conversation(item)?;
-        }
-        let Some(fields) = node.as_object() else {
-            return Ok(());
-        };
-        let kind = fields.get("type").and_then(Node::as_str);
-        let brings = matches!(kind, Some("additional_tools" | "tool_search_output"));
-        if let Some(tools) = fields.get("tools").filter(|_| brings) {
-            self.offer("", json::from_node(tools)?)?;
-        }
-        self.reach("previous_response_id", kind == Some("item_reference"));
-        for (name, value) in fields.iter() {
-            let kept = matches!(name, "file_id" | "fileUri" | "file_uri");
-            self.reach("file_id", kept && value.as_str().is_some());
-            if !DATA.contains(&name) && name != "tools" {
-                self.read_conversation(value)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The type of a tool without the date of its version.
@@ -338,6 +352,12 @@ fn messages(body: MessagesBody) -> Result<ModelRequest, UnreadableRequest> {
     request.reach("mcp_servers", servers);
     request.reach("container", body.container.is_some());
     request.reach("batch", body.batch.is_some());
+    request.serve_at(body.service_tier);
+    let speed = body.speed.filter(|speed| speed != "standard");
+    let place = body.inference_geo.filter(|place| place != "global");
+    let other = speed.map(|speed| format!("speed = {speed}"));
+    let other = other.or(place.map(|place| format!("inference_geo = {place}")));
+    request.other_price = request.other_price.take().or(other);
     request.offer("", body.tools.unwrap_or_default())?;
     Ok(request)
 }
@@ -349,6 +369,7 @@ fn responses(body: ResponsesBody) -> Result<ModelRequest, UnreadableRequest> {
     request.reach("previous_response_id", body.previous_response_id.is_some());
     request.reach("conversation", body.conversation.is_some());
     request.reach("prompt", body.prompt.is_some());
+    request.serve_at(body.service_tier);
     request.reach("container", body.container.is_some());
     request.offer("", body.tools.unwrap_or_default())?;
     Ok(request)
@@ -362,6 +383,9 @@ fn chat(body: ChatBody) -> Result<ModelRequest, UnreadableRequest> {
     request.output_limit = body.max_completion_tokens.or(body.max_tokens);
     request.answers = body.n.unwrap_or(1).max(1);
     request.reach("web_search", body.web_search_options.is_some());
+    request.serve_at(body.service_tier);
+    let sound = body.audio.map(|_| "audio".to_owned());
+    request.other_price = request.other_price.take().or(sound);
     request.offer("", body.tools.unwrap_or_default())?;
     let functions = body.functions.unwrap_or_default();
     request
@@ -378,6 +402,7 @@ fn content(model: &str, body: ContentBody) -> ModelRequest {
     let thinking = config.thinking.and_then(|thinking| thinking.budget);
     request.thinking = thinking.map_or(0, |budget| u64::try_from(budget).unwrap_or(0));
     request.reach("cached_content", body.cached.is_some());
+    request.serve_at(body.service_tier);
     for tool in body.tools.unwrap_or_default() {
         let declared = tool.declared.unwrap_or_default();
         request.tools.extend(declared.into_iter().map(|it| it.name));

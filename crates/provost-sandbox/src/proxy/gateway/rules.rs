@@ -12,12 +12,14 @@ const KNOWN: &str = "known";
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct Grants {
     granted: ModelGrants,
-    /// The tools of the program, where the word `known` grants them.
+    /// The tools of the program, where the word `known`, or no list at all, grants them.
     known: Vec<String>,
     /// The beginnings of the names of tools of granted servers.
     servers: Vec<String>,
     /// Whether tokens or money are limited.
     pub(in super::super) limited: bool,
+    /// Whether money is.
+    pub(in super::super) priced: bool,
 }
 
 /// What of a request is not granted.
@@ -28,10 +30,14 @@ pub(in super::super) enum RuleRefusal {
     )]
     Model(String),
     #[error(
-        "the tool `{0}` is not granted; `model_tools = [\"{0}\"]` of the agent in provost.toml \
-         grants it"
+        "the tool `{name}` is not granted; `model_tools = [{listed}\"{name}\"]` of the agent in \
+         provost.toml grants it"
     )]
-    Tool(String),
+    Tool {
+        name: String,
+        /// What the line has to list beside it.
+        listed: String,
+    },
     #[error(
         "`{0}` reaches outside of the sandbox; `outward = [\"{0}\"]` of the agent in provost.toml \
          grants it"
@@ -39,13 +45,18 @@ pub(in super::super) enum RuleRefusal {
     Outward(String),
     #[error("`{0}` cannot be counted, and what the agent may spend is limited")]
     Uncounted(String),
+    #[error(
+        "`{0}` has other prices than those that are known, and what the agent may spend is limited \
+         in money; limit it by `max_tokens` alone, or leave the field out"
+    )]
+    OtherPrice(String),
 }
 
 impl Grants {
     pub(in super::super) fn of(agent: &Adapted) -> Self {
         let granted = ModelGrants::clone(&agent.grants);
-        let tools = granted.tools.iter().flatten();
-        let wants_known = tools.clone().any(|tool| tool == KNOWN);
+        let tools = granted.tools.as_ref();
+        let wants_known = tools.is_none_or(|tools| tools.iter().any(|tool| tool == KNOWN));
         let known = table().tools(agent.adapter.name());
         let forms = |server: &String| {
             [
@@ -62,6 +73,7 @@ impl Grants {
             },
             servers: agent.tools.keys().flat_map(forms).collect(),
             limited: agent.budget.tokens.is_some() || agent.budget.micro_usd.is_some(),
+            priced: agent.budget.micro_usd.is_some(),
             granted,
         }
     }
@@ -72,7 +84,14 @@ impl Grants {
     }
 
     /// The first thing of `request` that is not granted. Names are compared byte by byte.
-    pub(in super::super) fn refusal(&self, request: &ModelRequest) -> Option<RuleRefusal> {
+    ///
+    /// Without a list, the tools that are known of the program are granted where `is_own`, at its
+    /// own model; at other places that the user granted, all are.
+    pub(in super::super) fn refusal(
+        &self,
+        request: &ModelRequest,
+        is_own: bool,
+    ) -> Option<RuleRefusal> {
         let listed = |list: &Vec<String>, name: &str| list.iter().any(|it| it == name);
         let models = self.granted.models.as_ref();
         if models.is_some_and(|models| !listed(models, &request.model)) {
@@ -90,14 +109,27 @@ impl Grants {
                 return Some(RuleRefusal::Outward(shown(name)));
             }
         }
-        let tools = self.granted.tools.as_ref()?;
+        if let Some(other) = request.other_price.as_ref().filter(|_| self.priced) {
+            return Some(RuleRefusal::OtherPrice(shown(other)));
+        }
+        let tools = self.granted.tools.as_ref();
+        // A program whose tools are in no table has only what its policy lists.
+        if tools.is_none() && (!is_own || self.known.is_empty()) {
+            return None;
+        }
         let granted = |name: &&String| {
             let of_server = self.servers.iter().any(|server| name.starts_with(server));
             let outward = request.outward.contains(*name);
-            of_server || outward || listed(tools, name) || listed(&self.known, name)
+            let by_list = tools.is_some_and(|tools| listed(tools, name));
+            of_server || outward || by_list || listed(&self.known, name)
         };
         let unknown = request.tools.iter().find(|name| !granted(name))?;
-        Some(RuleRefusal::Tool(shown(unknown)))
+        let before = tools.map_or_else(|| vec![KNOWN.to_owned()], Clone::clone);
+        let before = before.iter().map(|tool| format!("\"{}\", ", shown(tool)));
+        Some(RuleRefusal::Tool {
+            name: shown(unknown),
+            listed: before.collect(),
+        })
     }
 }
 
@@ -130,14 +162,21 @@ mod tests {
     fn refused(grants: &Grants, fields: &str) -> Option<String> {
         let body = format!("{{\"model\":\"m\"{fields}}}");
         let request = read(ModelApi::Messages, "/v1/messages", body.as_bytes()).unwrap();
-        grants.refusal(&request).map(|refusal| refusal.to_string())
+        let refusal = grants.refusal(&request, true);
+        refusal.map(|refusal| refusal.to_string())
     }
 
     #[test]
     fn a_model_or_a_tool_that_is_not_listed_is_refused_with_the_line_that_grants_it() {
         let open = grants(|_| {});
         assert!(!open.is_bound());
-        assert_eq!(refused(&open, r#","tools":[{"name":"Anything"}]"#), None);
+        assert_eq!(refused(&open, r#","tools":[{"name":"Bash"}]"#), None);
+        let reason = refused(&open, r#","tools":[{"name":"Bash"},{"name":"Agent"}]"#).unwrap();
+        let line = "`model_tools = [\"known\", \"Agent\"]`";
+        assert!(reason.contains(line), "{reason}");
+        let elsewhere = br#"{"model":"m","tools":[{"name":"Agent"}]}"#;
+        let elsewhere = read(ModelApi::Messages, "/v1/messages", elsewhere).unwrap();
+        assert_eq!(open.refusal(&elsewhere, false), None);
         let bound = grants(|agent| {
             agent.grants.models = Some(vec!["m".to_owned()]);
             agent.grants.tools = Some(vec!["known".to_owned(), "Mine".to_owned()]);
@@ -154,7 +193,7 @@ mod tests {
             ("\u{412}ash", "\\u{412}ash"),
         ] {
             let reason = refused(&bound, &format!(r#","tools":[{{"name":"{tool}"}}]"#)).unwrap();
-            let line = format!("`model_tools = [\"{shown}\"]`");
+            let line = format!("`model_tools = [\"known\", \"Mine\", \"{shown}\"]`");
             assert!(reason.contains(&line), "{reason}");
         }
         let other = grants(|agent| agent.grants.models = Some(vec!["n".to_owned()]));
@@ -181,9 +220,29 @@ mod tests {
     fn what_a_provider_remembers_is_refused_where_spending_is_limited() {
         let body = br#"{"model":"m","previous_response_id":"r"}"#;
         let request = read(ModelApi::Responses, "/v1/responses", body).unwrap();
-        assert_eq!(grants(|_| {}).refusal(&request), None);
+        assert_eq!(grants(|_| {}).refusal(&request, true), None);
         let limited = grants(|agent| agent.budget.tokens = Some(9));
         let want = RuleRefusal::Uncounted("previous_response_id".to_owned());
-        assert_eq!(limited.refusal(&request), Some(want));
+        assert_eq!(limited.refusal(&request, true), Some(want));
+    }
+
+    #[test]
+    fn what_has_other_prices_is_refused_where_money_is_limited() {
+        let priced = grants(|agent| agent.budget.micro_usd = Some(9));
+        let plain = grants(|agent| agent.budget.tokens = Some(9));
+        for field in [
+            r#","service_tier":"priority""#,
+            r#","speed":"fast""#,
+            r#","inference_geo":"us""#,
+        ] {
+            assert_eq!(refused(&plain, field), None);
+            assert!(refused(&priced, field).unwrap().contains("other prices"));
+        }
+        for field in [
+            r#","service_tier":"standard_only""#,
+            r#","speed":"standard","inference_geo":null"#,
+        ] {
+            assert_eq!(refused(&priced, field), None);
+        }
     }
 }

@@ -42,9 +42,7 @@ pub struct Prices {
 #[serde(deny_unknown_fields)]
 struct ProgramRow {
     adapter: String,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the file"))]
     tested_from: String,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the file"))]
     tested_to: String,
     tools: Vec<String>,
 }
@@ -88,7 +86,66 @@ impl GatewayTable {
     }
 }
 
+/// How an installed version relates to those that the table was tested with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TestedVersions {
+    /// It is one of them, or the program is not in the table.
+    Within,
+    /// It is older or newer; with the versions, for people.
+    Beyond(String),
+    /// The version cannot be read.
+    Unknown,
+}
+
+/// Compares what the program of `adapter` says is its version with the tested range.
+pub fn tested(adapter: &str, version: &str) -> TestedVersions {
+    let Some(row) = table().programs.iter().find(|row| row.adapter == adapter) else {
+        return TestedVersions::Within;
+    };
+    let bounds = (numbers(&row.tested_from), numbers(&row.tested_to));
+    let (Some(found), (Some(from), Some(to))) = (numbers(version), bounds) else {
+        return TestedVersions::Unknown;
+    };
+    if (from..=to).contains(&found) {
+        return TestedVersions::Within;
+    }
+    let ProgramRow {
+        tested_from,
+        tested_to,
+        ..
+    } = row;
+    let range = if tested_from == tested_to {
+        tested_to.clone()
+    } else {
+        format!("{tested_from} to {tested_to}")
+    };
+    TestedVersions::Beyond(range)
+}
+
+/// The first three numbers with dots between them in `text`.
+fn numbers(text: &str) -> Option<[u64; 3]> {
+    let of = |word: &str| {
+        let word = word.trim_start_matches('v');
+        let mut parts = word.splitn(3, '.');
+        let whole = |part: &str| part.parse().ok();
+        let (one, two) = (whole(parts.next()?)?, whole(parts.next()?)?);
+        let last = parts.next()?;
+        let digits = last.bytes().take_while(u8::is_ascii_digit).count();
+        Some([one, two, whole(&last[..digits])?])
+    };
+    text.split_whitespace().find_map(of)
+}
+
 impl Prices {
+    /// The prices of a request with a cache of an hour: to write it costs twice the input.
+    #[must_use]
+    pub fn with_long_cache(self) -> Self {
+        Self {
+            cache_write: self.cache_write.max(self.input.saturating_mul(2)),
+            ..self
+        }
+    }
+
     /// In millionths of a US dollar, rounded up.
     pub fn of(&self, [read, cached, created, written]: [u64; 4]) -> u64 {
         let parts = [
@@ -126,12 +183,8 @@ mod tests {
     fn the_table_can_be_read_and_the_longest_name_counts() {
         let table: GatewayTable = json::parse_as(include_bytes!("table.json")).unwrap();
         assert!(!table.priced_on.is_empty());
-        assert!(
-            table
-                .programs
-                .iter()
-                .all(|row| row.tested_from <= row.tested_to)
-        );
+        let mut programs = table.programs.iter();
+        assert!(programs.all(|row| numbers(&row.tested_from) <= numbers(&row.tested_to)));
         let haiku = table.model("claude-haiku-4-5-20251001").unwrap();
         let plain = table.model("anthropic/claude-sonnet-4-5").unwrap();
         assert!(haiku.prices.output < plain.prices.output);
@@ -142,6 +195,30 @@ mod tests {
         for row in &table.models {
             assert!(row.output > 0 && row.prices.output > 0, "{}", row.prefix);
             assert!(row.prices.cache_read <= row.prices.input, "{}", row.prefix);
+        }
+    }
+
+    #[test]
+    fn an_installed_version_is_compared_with_the_tested_ones() {
+        let cases = [
+            ("claude", "2.1.325 (Claude Code)", TestedVersions::Within),
+            ("claude", "2.1.9", TestedVersions::Within),
+            ("codex", "codex-cli 0.166.0", TestedVersions::Within),
+            (
+                "codex",
+                "codex-cli 0.1660.0-alpha",
+                TestedVersions::Beyond("0.166.0".to_owned()),
+            ),
+            (
+                "claude",
+                "3.0.0",
+                TestedVersions::Beyond("2.1.0 to 2.1.325".to_owned()),
+            ),
+            ("gemini", "none", TestedVersions::Unknown),
+            ("command", "1.2.3", TestedVersions::Within),
+        ];
+        for (adapter, version, want) in cases {
+            assert_eq!(tested(adapter, version), want, "{adapter} {version}");
         }
     }
 

@@ -5,7 +5,7 @@ use provost_host::agent;
 use provost_host::login::{self, LoginReport, Validity};
 
 use super::Row;
-use crate::cli::agent::version;
+use crate::cli::agent::{tested_note, version};
 
 /// One row for each known program. A run needs none of them: any command can be an agent.
 pub(super) fn rows() -> Vec<Row> {
@@ -24,6 +24,10 @@ fn row(agent: &provost_core::agent::Adapted) -> Row {
         }
     };
     let version = version(&installed, agent);
+    let version = match tested_note(&version, agent) {
+        Some(note) => format!("{version} ({note})"),
+        None => version,
+    };
     let login = LoginReport::of(agent);
     match login.as_ref().map(|login| (login, &login.validity)) {
         None => Row::ok(name, version),

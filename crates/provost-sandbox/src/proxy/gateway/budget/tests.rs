@@ -13,7 +13,6 @@ fn cost(input: u64, output: u64) -> Cost<'static> {
         output,
         least_output: 1,
         prices: Some(&PRICES),
-        shared: Grant::default(),
     }
 }
 
@@ -62,19 +61,24 @@ fn what_a_provider_reports_beyond_a_reservation_blocks_the_next() {
 }
 
 #[test]
-fn what_is_left_of_a_shared_budget_bounds_a_reservation_too() {
+fn a_reservation_can_be_lowered_to_what_is_left_of_a_shared_budget() {
     let mut account = tokens(1000);
-    let shared = |left| Cost {
-        shared: Grant {
-            tokens: Some(left),
-            micro_usd: None,
-        },
-        ..cost(100, 500)
+    let shared = |left| Grant {
+        tokens: Some(left),
+        micro_usd: None,
     };
-    assert_eq!(account.reserve(&shared(100)), Err(Shortage::Spent));
-    let made = account.reserve(&shared(300)).unwrap();
+    let wanted = cost(100, 500);
+    let none = Amount::default();
+    assert_eq!(wanted.fitting(shared(100), none), Err(Shortage::Spent));
+    let fits = wanted.fitting(shared(300), none).unwrap();
+    let made = account.reserve(&wanted).unwrap();
+    let made = account.lowered(made, fits);
     assert_eq!((made.output, made.amount.tokens), (200, 300));
-    assert_eq!(account.reserve(&shared(100)), Err(Shortage::Busy));
+    assert_eq!(account.reserved(), made.amount);
+    assert!(!account.has_others(&made));
+    // It is never raised again.
+    let same = account.lowered(made, (900, spent(900)));
+    assert_eq!((same.output, same.amount.tokens), (200, 300));
 }
 
 #[test]
