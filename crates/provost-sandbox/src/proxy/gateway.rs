@@ -20,5 +20,5 @@ mod table;
 
 pub use number_field::with_output_limit;
 pub(super) use rules::Grants;
-pub(super) use table::{Prices, UNKNOWN_OUTPUT, table};
+pub(super) use table::{ModelRow, Prices, UNKNOWN_OUTPUT, table};
 pub use table::{TestedVersions, tested};

@@ -5,6 +5,7 @@ mod echo;
 mod encrypted;
 mod gateway;
 mod login;
+mod settled;
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

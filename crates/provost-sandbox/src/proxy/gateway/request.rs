@@ -202,8 +202,11 @@ pub fn read(api: ModelApi, path: &str, body: &[u8]) -> Result<ModelRequest, Unre
         }
     };
     for (name, node) in fields.iter() {
+        if AT_THE_TOP.contains(&name) {
+            continue;
+        }
         conversation::refuse_twins(node)?;
-        if !matches!(name, "tools" | "functions") && !AT_THE_TOP.contains(&name) {
+        if !matches!(name, "tools" | "functions") {
             request.read_part(node)?;
         }
     }

@@ -24,7 +24,43 @@ pub(in super::super) struct ModelRow {
     /// The most tokens of an answer.
     pub(in super::super) output: u64,
     #[serde(rename = "nano_usd_a_token")]
-    pub(in super::super) prices: Prices,
+    prices: Prices,
+    /// The prices of long requests.
+    beyond: Option<LongPrices>,
+    /// What the prices were compared with on that day; with nothing if it is absent.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the file"))]
+    compared: Option<Compared>,
+}
+
+/// The prices of requests with more than `input` tokens.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LongPrices {
+    input: u64,
+    #[serde(rename = "nano_usd_a_token")]
+    prices: Prices,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Compared {
+    /// A page of the vendor.
+    Vendor,
+    /// What others published about it.
+    Elsewhere,
+}
+
+impl ModelRow {
+    /// The prices of a request with this many tokens, with or without a cache of an hour.
+    pub(in super::super) fn prices(&self, input: u64, long_cache: bool) -> Prices {
+        let long = self.beyond.as_ref().filter(|long| input > long.input);
+        let prices = long.map_or(self.prices, |long| long.prices);
+        if long_cache {
+            prices.with_long_cache()
+        } else {
+            prices
+        }
+    }
 }
 
 /// Prices in billionths of a US dollar for one token, which are tenths of a cent for a million.
@@ -139,7 +175,7 @@ fn numbers(text: &str) -> Option<[u64; 3]> {
 impl Prices {
     /// The prices of a request with a cache of an hour: to write it costs twice the input.
     #[must_use]
-    pub fn with_long_cache(self) -> Self {
+    fn with_long_cache(self) -> Self {
         Self {
             cache_write: self.cache_write.max(self.input.saturating_mul(2)),
             ..self
@@ -189,12 +225,26 @@ mod tests {
         let plain = table.model("anthropic/claude-sonnet-4-5").unwrap();
         assert!(haiku.prices.output < plain.prices.output);
         assert!(table.model("gpt-5-codex").is_some());
-        assert!(table.model("m-1").is_none() && table.model("gpt-5.5").is_none());
+        assert!(table.model("m-1").is_none() && table.model("gpt-5.9").is_none());
+        assert!(table.model("claude-opus-9").is_none());
+        let long = plain.prices(200_001, true);
+        assert_eq!(
+            (long.input, long.cache_write, long.output),
+            (6000, 12_000, 22_500)
+        );
+        assert_eq!(plain.prices(200_000, false), plain.prices);
+        let vendor = |row: &&ModelRow| matches!(row.compared, Some(Compared::Vendor));
+        let elsewhere = |row: &&ModelRow| matches!(row.compared, Some(Compared::Elsewhere));
+        assert!(table.models.iter().any(|row| vendor(&row)));
+        assert!(table.models.iter().any(|row| elsewhere(&row)));
         assert!(table.tools("claude").contains(&"Bash".to_owned()));
         assert!(table.tools("command").is_empty());
         for row in &table.models {
             assert!(row.output > 0 && row.prices.output > 0, "{}", row.prefix);
             assert!(row.prices.cache_read <= row.prices.input, "{}", row.prefix);
+            let long = row.beyond.as_ref().map_or(row.prices, |long| long.prices);
+            assert!(long.input >= row.prices.input, "{}", row.prefix);
+            assert!(long.output >= row.prices.output, "{}", row.prefix);
         }
     }
 

@@ -144,6 +144,30 @@ fn what_ends_without_its_count_is_estimated_and_never_free() {
 }
 
 #[test]
+fn replies_share_the_memory_in_which_they_are_kept() {
+    let total = std::sync::Arc::default();
+    let meter = || {
+        let meter = Meter::new(ModelApi::Chat).keeping(HeldBytes::new(&total), None);
+        let mut meter = meter;
+        meter.head(200, JSON.as_bytes(), None);
+        meter
+    };
+    let mut all: Vec<Meter> = (0..6).map(|_| meter()).collect();
+    for meter in &mut all {
+        for _ in 0..15 {
+            meter.push(&vec![b' '; 1 << 20]);
+        }
+    }
+    let kept: usize = all.iter().map(|meter| meter.text.len()).sum();
+    assert!(kept <= 64 << 20, "{kept}");
+    assert!(all.iter().any(|meter| !meter.readable));
+    drop(all);
+    let mut next = meter();
+    next.push(b"{\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":9}}");
+    assert!(!next.finish(30).estimated);
+}
+
+#[test]
 fn a_refused_request_costs_nothing_and_says_why() {
     let mut meter = Meter::new(ModelApi::Messages);
     meter.head(401, JSON.as_bytes(), None);

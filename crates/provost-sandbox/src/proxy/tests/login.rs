@@ -120,12 +120,26 @@ fn a_login_is_added_to_calls_of_the_model_and_to_nothing_else() {
 fn a_program_cannot_use_a_login_of_its_own_at_the_model() {
     let place = replies(sized).to_string();
     let stage = stage(&place, "", &Written::new("t0ken"));
-    let own = "X-Api-Key: stolen\r\nx-goog-api-key: stolen\r\nCookie: s=stolen\r\n";
+    let own = "X-Api-Key: stolen\r\nx-goog-api-key: stolen\r\nCookie: s=stolen\r\n\
+        OpenAI-Organization: stolen\r\nOpenAI_Project: stolen\r\nX-Goog-User-Project: stolen\r\n";
     let reply = stage.ask(&request("POST", &place, "/v1/messages", own));
     assert!(
         reply.contains("Bearer t0ken") && !reply.contains("stolen"),
         "{reply}"
     );
+    for query in [
+        "key=stolen",
+        "alt=sse&KEY=stolen",
+        "%6bey=stolen",
+        "access_token=a",
+    ] {
+        for path in ["/v1/messages", "/v1/models"] {
+            let method = if path == "/v1/models" { "GET" } else { "POST" };
+            let reply = stage.ask(&request(method, &place, &format!("{path}?{query}"), ""));
+            assert_eq!(status(&reply), "403", "{query}: {reply}");
+            assert!(!reply.contains("t0ken"), "{reply}");
+        }
+    }
     let other = "X-HTTP-Method-Override: DELETE\r\n";
     let reply = stage.ask(&request("POST", &place, "/v1/messages", other));
     assert_eq!(status(&reply), "403", "{reply}");

@@ -16,7 +16,7 @@ use super::super::gateway::budget::{Amount, Cost, Grant, Reservation, Shortage};
 use super::super::gateway::request::{self, ModelRequest};
 use super::super::gateway::request_log::{MOST_REFUSALS, RequestRow};
 use super::super::gateway::spend_book::SpendRow;
-use super::super::gateway::{Prices, UNKNOWN_OUTPUT, table, with_output_limit};
+use super::super::gateway::{ModelRow, Prices, UNKNOWN_OUTPUT, table, with_output_limit};
 use super::super::held_bytes::HeldBytes;
 use super::super::model::{Counted, Meter};
 use super::{Denied, Seen, TokenMeter};
@@ -29,9 +29,8 @@ const LEAST_OUTPUT: u64 = 1024;
 pub(in super::super) struct GrantedRequest {
     request: ModelRequest,
     body: Vec<u8>,
-    prices: Option<Prices>,
-    /// The most tokens of an answer of the model.
-    most: u64,
+    /// What is known of the model.
+    known: Option<&'static ModelRow>,
 }
 
 /// A request that may be forwarded: its meter and its reservation.
@@ -43,7 +42,8 @@ pub(in super::super) struct Admitted<'a> {
     body: Vec<u8>,
     model: String,
     media_tokens: u64,
-    prices: Option<Prices>,
+    long_cache: bool,
+    known: Option<&'static ModelRow>,
     /// `None` for a call that costs nothing.
     turn: Option<Turn<'a>>,
 }
@@ -111,14 +111,8 @@ impl TokenMeter {
             }
         });
         let request = granted.inspect_err(|denied| self.note_refusal(denied, &body))?;
-        let known = table().model(&request.model);
-        let prices = known.map(|row| match request.long_cache {
-            true => row.prices.with_long_cache(),
-            false => row.prices,
-        });
         Ok(GrantedRequest {
-            prices,
-            most: known.map_or(UNKNOWN_OUTPUT, |row| row.output),
+            known: table().model(&request.model),
             request,
             body,
         })
@@ -131,7 +125,8 @@ impl TokenMeter {
             body: granted.body,
             model: granted.request.model,
             media_tokens: 0,
-            prices: None,
+            long_cache: false,
+            known: None,
             turn: None,
         }
     }
@@ -165,7 +160,8 @@ impl TokenMeter {
             body,
             model: request.model.clone(),
             media_tokens: request.media_tokens,
-            prices: granted.prices,
+            long_cache: request.long_cache,
+            known: granted.known,
             turn: Some(turn),
         })
     }
@@ -173,15 +169,18 @@ impl TokenMeter {
     /// Reserves for a request, here and then in the book; returns whether a limit bounds it.
     fn reserve(&self, granted: &GrantedRequest) -> Result<(Turn<'_>, bool), Denied> {
         let request = &granted.request;
-        let limit = request.output_limit.unwrap_or(granted.most);
+        let most = granted.known.map_or(UNKNOWN_OUTPUT, |known| known.output);
+        let limit = request.output_limit.unwrap_or(most);
         let least = request.thinking.saturating_add(LEAST_OUTPUT).min(limit);
         let mut seen = self.seen();
         let text = seen.estimate(&request.model, granted.body.len() as u64);
+        let input = text.saturating_add(request.media_tokens);
+        let prices = granted.known.map(|it| it.prices(input, request.long_cache));
         let mut cost = Cost {
-            input: text.saturating_add(request.media_tokens),
+            input,
             output: limit.saturating_mul(request.answers),
             least_output: least.saturating_mul(request.answers),
-            prices: granted.prices.as_ref(),
+            prices: prices.as_ref(),
         };
         let made = seen.account.reserve(&cost);
         let mut made = made.map_err(|shortage| seen.denied(request, shortage, &cost))?;
@@ -258,7 +257,11 @@ impl TokenMeter {
             let mut seen = self.seen();
             return self.note_reply(&mut seen, target, status, &counted);
         };
-        let usage = priced(&counted, admitted.prices.as_ref(), turn.reservation.amount);
+        let prices = admitted.known.map(|known| {
+            let read = counted.usage.input_tokens;
+            known.prices(read, admitted.long_cache)
+        });
+        let usage = priced(&counted, prices, turn.reservation.amount);
         let spent = Amount {
             tokens: usage.tokens(),
             micro_usd: usage.micro_usd,
@@ -273,7 +276,7 @@ impl TokenMeter {
         seen.account.settle(&turn.reservation, spent);
         seen.passed.requests += 1;
         seen.passed.estimated += u64::from(estimated);
-        seen.passed.unpriced += u64::from(admitted.prices.is_none() && spent.tokens > 0);
+        seen.passed.unpriced += u64::from(admitted.known.is_none() && spent.tokens > 0);
         seen.passed.overshoot = seen.account.overshoot().tokens;
         seen.passed.usage = seen.passed.usage.plus(usage);
         // A refused request has no count to learn from, and media are reserved for apart.
@@ -341,7 +344,7 @@ impl TokenMeter {
 }
 
 /// The usage with its price. Where all that was reserved counts, so does the reserved price.
-fn priced(counted: &Counted, prices: Option<&Prices>, reserved: Amount) -> Usage {
+fn priced(counted: &Counted, prices: Option<Prices>, reserved: Amount) -> Usage {
     let usage = counted.usage;
     let Some(prices) = prices else { return usage };
     let (cached, created) = (usage.cached_tokens, counted.created);

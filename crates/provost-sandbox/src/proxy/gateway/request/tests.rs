@@ -210,6 +210,121 @@ fn a_tool_is_seen_whatever_stands_beside_its_name() {
 }
 
 #[test]
+fn names_with_twins_are_refused_at_any_depth() {
+    let cases = [
+        (
+            ModelApi::Messages,
+            r#""tools":[{"name":"Bash","Name":"Agent"}]"#,
+        ),
+        (
+            ModelApi::Messages,
+            r#""tools":[{"name":"Bash","ty\u0440e":"x","Type":"mcp"}]"#,
+        ),
+        (
+            ModelApi::Responses,
+            r#""input":[{"type":"additional_tools","Tools":[{"name":"x"}]}]"#,
+        ),
+        (
+            ModelApi::Messages,
+            r#""messages":[{"content":[{"type":"image","\u017fource":{"type":"url","url":"u"}}]}]"#,
+        ),
+        (ModelApi::Messages, r#""thinking":{"budgetTokens":9}"#),
+        (
+            ModelApi::Content,
+            r#""generationConfig":{"maxoutputtokens":9}"#,
+        ),
+    ];
+    for (api, field) in cases {
+        let error = of(api, &format!(r#"{{"model":"m",{field}}}"#)).unwrap_err();
+        assert!(error.contains("two ways"), "{field}: {error}");
+    }
+    // What tools declare and get is data.
+    let data = r#"{"model":"m","metadata":{"Name":"x"},"tools":[{"name":"Bash",
+        "input_schema":{"properties":{"Type":{},"URL":{}}}}],"messages":[{"content":[
+        {"type":"tool_use","name":"Bash","input":{"Name":"x","Tools":[1]}}]}]}"#;
+    assert_eq!(of(ModelApi::Messages, data).unwrap().tools, ["Bash"]);
+}
+
+#[test]
+fn tools_are_seen_wherever_they_stand() {
+    let cases = [
+        r#""input":[{"type":"message","tools":[{"name":"x"}]}]"#,
+        r#""input":[{"type":"message","content":[{"tools":[{"type":"namespace","name":"g",
+            "tools":[{"name":"x"}]}]}]}]"#,
+        r#""instructions":[{"type":"additional_tools","tools":[{"name":"x"}]}]"#,
+        r#""extra":{"deep":[{"tools":[{"name":"x"}]}]}"#,
+    ];
+    for field in cases {
+        let request = of(ModelApi::Responses, &format!(r#"{{"model":"m",{field}}}"#)).unwrap();
+        assert!(request.tools[0].ends_with('x'), "{field}");
+    }
+    let listed = r#"{"model":"m","input":[{"type":"mcp_list_tools","tools":[{"name":"x"}]}]}"#;
+    assert_eq!(outward(&of(ModelApi::Responses, listed).unwrap()), ["mcp"]);
+}
+
+#[test]
+fn media_have_a_fixed_reserve_and_what_is_fetched_reaches_outside() {
+    let url = "https://x.example/a";
+    let cases = [
+        (
+            ModelApi::Messages,
+            r#""messages":[{"content":[{"type":"image","source":{"type":"base64","data":"A"}}]}]"#
+                .to_owned(),
+            IMAGE_TOKENS,
+            "",
+        ),
+        (
+            ModelApi::Messages,
+            format!(
+                r#""messages":[{{"content":[{{"type":"tool_result","content":[{{"type":"document",
+                "source":{{"type":"url","url":"{url}"}}}}]}}]}}]"#
+            ),
+            DOCUMENT_TOKENS,
+            "url",
+        ),
+        (
+            ModelApi::Messages,
+            r#""messages":[{"content":[{"type":"document","source":{"type":"text","data":"A"}}]}]"#
+                .to_owned(),
+            0,
+            "",
+        ),
+        (
+            ModelApi::Chat,
+            format!(
+                r#""messages":[{{"content":[{{"type":"image_url","image_url":{{"url":"{url}"}}}}]}}]"#
+            ),
+            IMAGE_TOKENS,
+            "url",
+        ),
+        (
+            ModelApi::Responses,
+            format!(r#""input":[{{"content":[{{"type":"input_file","file_url":"{url}"}}]}}]"#),
+            DOCUMENT_TOKENS,
+            "url",
+        ),
+        (
+            ModelApi::Content,
+            r#""contents":[{"parts":[{"inlineData":{"mimeType":"image/png","data":"A"}},
+                {"inline_data":{"mime_type":"application/pdf","data":"A"}}]}]"#
+                .to_owned(),
+            IMAGE_TOKENS + DOCUMENT_TOKENS,
+            "",
+        ),
+    ];
+    for (api, field, tokens, reached) in cases {
+        let request = of(api, &format!(r#"{{"model":"m",{field}}}"#)).unwrap();
+        assert_eq!(request.media_tokens, tokens, "{field}");
+        assert_eq!(outward(&request).concat(), reached, "{field}");
+    }
+    let cached = r#"{"model":"m","system":[{"type":"text","text":"x",
+        "cache_control":{"type":"ephemeral","ttl":"1h"}}]}"#;
+    assert!(of(ModelApi::Messages, cached).unwrap().long_cache);
+    let usual = cached.replace("1h", "5m");
+    assert!(!of(ModelApi::Messages, &usual).unwrap().long_cache);
+}
+
+#[test]
 fn a_query_that_could_hide_the_count_is_refused() {
     let path = |query: &str| format!("/v1beta/models/m:generateContent{query}");
     let asked = |query: &str| read(ModelApi::Content, &path(query), b"{}").is_ok();
