@@ -241,7 +241,7 @@ fn rows(text: &str) -> Vec<RequestRow> {
 fn recorded_rows_show_that_no_forwarded_request_exceeded_the_grant() {
     let directory = tempfile::tempdir().unwrap();
     let place = Endpoint::parse("127.0.0.1:9").unwrap();
-    for seed in 0..300 {
+    for seed in 0..1000 {
         let mut dice = Dice(seed);
         let grant = 1 + dice.roll(30_000);
         let file = directory.path().join("rows");

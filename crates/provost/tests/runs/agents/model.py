@@ -6,7 +6,7 @@ Speaks the Responses API of OpenAI, the Messages API of Anthropic and the Gemini
 far as the programs need them. SCRIPT is a JSON list of turns: {"shell": COMMAND}, {"tool": NAME,
 "input": OBJECT} for a tool of Claude Code, {"call": NAME} for the offered tool whose name ends like that, {"read": PATH} by
 the tool for that, where there is one, {"program": EXPRESSION} for the one tool of newer models of Codex, {"text": WORDS}, {"answer": OBJECT} for an answer that a schema is bound to, or {"status": NUMBER} for a refusal; after the last one
-it says "done". A turn with "tokens" says that it wrote so many. Each request for a turn becomes a line of LOG, and the tokens of each reply one of
+it says "done". A turn with "wait" is answered only after so many seconds. A turn with "tokens" says that it wrote so many. Each request for a turn becomes a line of LOG, and the tokens of each reply one of
 LOG.served. Prints its port.
 """
 
@@ -248,6 +248,7 @@ class Model(BaseHTTPRequestHandler):
               "beta": self.headers["anthropic-beta"], "request": request})
         if "status" in turn:
             return self.refuse(turn["status"])
+        time.sleep(turn.get("wait", 0))
         served(10, 4, written(turn))
         events = make(request, turn, number)
         named = [f"event: {event['type']}\n" if "type" in event else "" for event in events]

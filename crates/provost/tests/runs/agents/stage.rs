@@ -343,7 +343,10 @@ impl AgentStage {
         let tasks = fs::read_dir(self.inner.evidence(run, "agent")).unwrap();
         let files = tasks.flat_map(|task| fs::read_dir(task.unwrap().path()).unwrap());
         let files = files.map(|file| file.unwrap().path());
-        let reports = files.filter(|file| file.extension().is_some_and(|it| it == "jsonl"));
+        let reports = files.filter(|file| {
+            let name = file.file_name().unwrap().to_string_lossy();
+            name.starts_with("events.") && name.ends_with(".jsonl")
+        });
         let last = reports.map(|file| {
             let text = fs::read_to_string(file).unwrap();
             let prices = text.lines().filter_map(|line| {
