@@ -208,6 +208,8 @@ impl Programs {
                 "--example",
                 "hash_bench",
                 "--example",
+                "gateway_bench",
+                "--example",
                 "proxy_bench",
                 "--example",
                 "workspace_bench",
