@@ -206,6 +206,7 @@ pub fn read(api: ModelApi, path: &str, body: &[u8]) -> Result<ModelRequest, Unre
             continue;
         }
         conversation::refuse_twins(node)?;
+        request.long_cache |= conversation::has_long_cache(node);
         if !matches!(name, "tools" | "functions") {
             request.read_part(node)?;
         }

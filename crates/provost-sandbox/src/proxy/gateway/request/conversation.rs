@@ -1,6 +1,9 @@
 //! Finds in the parts of a request what its top does not show: tools, media, and what a provider
 //! fetches or keeps.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
 use provost_core::json::{self, Node};
 
 use super::{ModelRequest, UnreadableRequest, plain};
@@ -76,6 +79,10 @@ const NESTED: [&str; 28] = [
     "thinkingBudget",
 ];
 
+/// The same names without what twins differ in.
+static PLAIN: LazyLock<BTreeSet<String>> =
+    LazyLock::new(|| NESTED.iter().map(|name| plain(name)).collect());
+
 /// Refuses names below the top that a server could read as others.
 pub(super) fn refuse_twins(node: &Node<'_>) -> Result<(), UnreadableRequest> {
     for item in node.as_list().unwrap_or_default() {
@@ -85,9 +92,9 @@ pub(super) fn refuse_twins(node: &Node<'_>) -> Result<(), UnreadableRequest> {
         return Ok(());
     };
     for (name, value) in fields.iter() {
-        // Most names are spelled as usual, and short.
-        let is_other = !NESTED.contains(&name) && !DATA.contains(&name) && name.len() < 64;
-        if is_other && NESTED.iter().any(|known| plain(known) == plain(name)) {
+        let is_usual = NESTED.contains(&name) || DATA.contains(&name);
+        // A name that is much longer is no twin of a short one.
+        if !is_usual && name.len() < 64 && PLAIN.contains(&plain(name)) {
             return Err(UnreadableRequest::Twin(name.to_owned()));
         }
         if !DATA.contains(&name) {
@@ -95,6 +102,18 @@ pub(super) fn refuse_twins(node: &Node<'_>) -> Result<(), UnreadableRequest> {
         }
     }
     Ok(())
+}
+
+/// Whether any part, of a tool too, is to be cached for longer than five minutes.
+pub(super) fn has_long_cache(node: &Node<'_>) -> bool {
+    let Some(fields) = node.as_object() else {
+        let items = node.as_list().unwrap_or_default();
+        return items.iter().any(has_long_cache);
+    };
+    let cache = fields.get("cache_control").and_then(Node::as_object);
+    let ttl = cache.and_then(|cache| cache.get("ttl")?.as_str());
+    let inner = |(name, value): (&str, &Node<'_>)| !DATA.contains(&name) && has_long_cache(value);
+    ttl.is_some_and(|ttl| ttl != "5m") || fields.iter().any(inner)
 }
 
 impl ModelRequest {
@@ -124,7 +143,6 @@ impl ModelRequest {
         let kept = kept.iter().any(|name| word(name).is_some());
         self.reach("file_id", kept);
         self.reach("url", is_fetched(node));
-        self.long_cache |= word("ttl").is_some_and(|ttl| ttl != "5m");
         let mime = word("mimeType").or(word("mime_type"));
         let is = |kinds: &[&str]| kind.is_some_and(|kind| kinds.contains(&kind));
         if is(&IMAGES) || has(&["image_url"]) || mime.is_some_and(|it| it.starts_with("image/")) {

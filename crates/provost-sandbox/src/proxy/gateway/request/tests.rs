@@ -320,6 +320,8 @@ fn media_have_a_fixed_reserve_and_what_is_fetched_reaches_outside() {
     let cached = r#"{"model":"m","system":[{"type":"text","text":"x",
         "cache_control":{"type":"ephemeral","ttl":"1h"}}]}"#;
     assert!(of(ModelApi::Messages, cached).unwrap().long_cache);
+    let tool = r#"{"model":"m","tools":[{"name":"x","cache_control":{"ttl":"1h"}}]}"#;
+    assert!(of(ModelApi::Messages, tool).unwrap().long_cache);
     let usual = cached.replace("1h", "5m");
     assert!(!of(ModelApi::Messages, &usual).unwrap().long_cache);
 }
