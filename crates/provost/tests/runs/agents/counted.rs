@@ -7,15 +7,18 @@ use serde_json::{Value, json};
 use super::stage::{AgentStage, PROGRAMS, Program, Way};
 use crate::stage::Outcome;
 
-/// The command by which the model starts the program again in the sandbox.
+/// The command by which the model starts the program again in the sandbox, with tools that are known
+/// of it: what else it offers by default, such as agents of its own, is refused.
 fn nested(program: Program) -> &'static str {
     match program {
         Program::Codex => {
             "@PROGRAM@ exec --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox \
-             -c model_provider=t -c model_providers.t=\"{name='t',base_url='@URL@/v1',\
+             -c web_search=disabled -c agents.enabled=false -c model_provider=t -c model_providers.t=\"{name='t',base_url='@URL@/v1',\
              env_key='OPENAI_API_KEY',wire_api='responses'}\" inner < /dev/null"
         }
-        Program::Claude => "@PROGRAM@ -p --dangerously-skip-permissions inner < /dev/null",
+        Program::Claude => {
+            "@PROGRAM@ -p --dangerously-skip-permissions --tools Bash inner < /dev/null"
+        }
         Program::Gemini => {
             "NODE_OPTIONS=--require=/run/provost/gemini.cjs @PROGRAM@ --approval-mode yolo \
              -p inner < /dev/null"
