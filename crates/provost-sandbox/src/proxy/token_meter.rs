@@ -169,10 +169,9 @@ impl TokenMeter {
             Form::Plain(path) => ModelCall::anywhere(&request.method, path),
         };
         match call {
-            ModelCall::Work(_) => Ok(Some(call)),
             // At another place it is not a request to a model, or costs nothing there.
             ModelCall::Count(_) | ModelCall::Unknown if !self.is_at(&request.target) => Ok(None),
-            ModelCall::Count(_) => Ok(Some(call)),
+            ModelCall::Work(_) | ModelCall::Count(_) => Ok(Some(call)),
             ModelCall::Free => Ok(None),
             ModelCall::Unknown if !self.grants.is_bound() => Ok(None),
             ModelCall::Unknown => Err(Denied::Spent(

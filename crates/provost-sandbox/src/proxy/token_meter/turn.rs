@@ -14,7 +14,7 @@ use provost_core::net::model_api::ModelApi;
 
 use super::super::gateway::budget::{Amount, Cost, Grant, Reservation, Shortage};
 use super::super::gateway::request::{self, ModelRequest};
-use super::super::gateway::request_log::{MOST_REFUSALS, RequestRow};
+use super::super::gateway::request_log::{MOST_REFUSALS, RequestLog, RequestRow};
 use super::super::gateway::spend_book::SpendRow;
 use super::super::gateway::{ModelRow, Prices, UNKNOWN_OUTPUT, table, with_output_limit};
 use super::super::held_bytes::HeldBytes;
@@ -149,7 +149,7 @@ impl TokenMeter {
         } else {
             Meter::new(api)
         };
-        let hasher = self.log.as_ref().map(|log| log.hasher());
+        let hasher = self.log.as_ref().map(RequestLog::hasher);
         let allowed = reservation.output / request.answers;
         let body = match request.output_limit {
             Some(limit) if limit > allowed => lowered(api, body, allowed)?,
