@@ -202,7 +202,7 @@ fn ask(proxy: SocketAddr, server: SocketAddr, kind: &str) -> Result<(Duration, D
     let begin = Instant::now();
     let mut stream = TcpStream::connect(proxy)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.set_read_timeout(Some(Duration::from_mins(2)))?;
     stream.write_all(head.as_bytes())?;
     stream.write_all(body.as_bytes())?;
     drop((head, body, text));
