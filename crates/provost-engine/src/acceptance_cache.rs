@@ -19,7 +19,6 @@ use provost_core::prepare::{self, Output, Step};
 use provost_core::protect::{self, Extra};
 use provost_core::run::effect::{Accept, AskedStart};
 use provost_core::run::fact::{CacheStart, CacheUse, Ending, Fact, Side, TestRun, WarmRound};
-use provost_core::run::judge::judge_tests;
 use provost_core::run::{Gate, State};
 
 use crate::ports::PortError;
@@ -277,10 +276,10 @@ pub fn is_refused(state: &State, run: &TestRun) -> bool {
         }
         Side::Merged => {
             let accepted = state.tests.get(&Side::Candidate);
-            let allows = |it: &_| judge_tests(Some(run), accepted, it).allow;
+            let allows = |it: &_| state.judge_round(Some(run), accepted, it).allow;
             !state.contract.as_ref().is_ok_and(allows) || !run.altered.is_empty()
         }
-        Side::Base | Side::OldTests | Side::NewTests => {
+        Side::Base | Side::BaseAgain | Side::OldTests | Side::NewTests => {
             let tests: &[Test] = state.contract.as_ref().map_or(&[], |it| &it.tests);
             let mut pairs = tests.iter().zip(&run.commands);
             let red = pairs.any(|(test, ran)| test.must_pass && ran.ending != Ending::Exited(0));

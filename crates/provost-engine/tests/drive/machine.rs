@@ -12,9 +12,7 @@ use provost_core::path::RepoPath;
 use provost_core::prepare;
 use provost_core::protect::Extra;
 use provost_core::run::State;
-use provost_core::run::fact::{
-    CacheRules, ExistingWork, Names, Opened, Reviewer, WorkspaceChoice,
-};
+use provost_core::run::fact::{CacheRules, ExistingWork, Names, Opened, Reviewer, WorkspaceChoice};
 use provost_core::tier::Tier;
 use provost_engine::drive::{Ports, drive, open, resume};
 use provost_engine::ports::{PortError, Signer};

@@ -393,7 +393,9 @@ impl State {
         let rules = self.opened.cache.clone();
         let start = match (side, rules.candidate, rules.land) {
             // Its count of tests is what candidates are compared with.
-            (Side::Base, ..) => AskedStart::Cold("the base is always tested cold"),
+            (Side::Base | Side::BaseAgain, ..) => {
+                AskedStart::Cold("the base is always tested cold")
+            }
             (Side::Merged, _, CacheStart::Cold) => AskedStart::Cold("`land` tests cold"),
             (Side::Merged, _, CacheStart::Warm)
             | (Side::Candidate | Side::OldTests | Side::NewTests, CacheStart::Warm, _) => {

@@ -137,6 +137,8 @@ fn tested() -> Vec<Fact> {
     let test = SandboxTest {
         tier: "namespaces".to_owned(),
         processes: Processes::Own,
+        landlock: None,
+        sealed_gaps: Vec::new(),
         holes: Vec::new(),
         held: true,
         kernel: "k".to_owned(),

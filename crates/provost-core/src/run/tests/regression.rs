@@ -210,7 +210,9 @@ fn the_base_runs_twice_only_where_that_can_excuse_something() {
         state.tested = Some(SandboxTest {
             tier: String::new(),
             processes: Processes::Own,
-            holes: Vec::new(),
+            landlock: None,
+        sealed_gaps: Vec::new(),
+        holes: Vec::new(),
             held: true,
             kernel: String::new(),
             boot: String::new(),
