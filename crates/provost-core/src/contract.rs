@@ -232,7 +232,7 @@ pub fn digest(document: &Document) -> Result<String, serde_json::Error> {
 /// The verdict of the policy gate about the problems of a contract.
 pub fn judge(findings: &[Problem]) -> Verdict {
     let Some(first) = findings.first() else {
-        return Verdict::allow("the contract keeps every rule");
+        return Verdict::allow("contract is within the repository's policy");
     };
     let first = match first.path.as_str() {
         "" => format!("the document {}", first.problem),

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::bundle::verify::Pins;
+use provost_core::agent::event::Event as AgentEvent;
 use provost_core::bundle::key::PublicKey;
 use provost_core::checkout::{CheckoutState, Moved};
 use provost_core::code::{Code, Coded};
@@ -193,6 +194,19 @@ pub struct Progress {
     pub elapsed_ms: u64,
     /// The last line that it printed.
     pub last_line: String,
+    /// What it does, if it is an agent whose program is known.
+    pub agent: Option<AgentProgress>,
+}
+
+/// What a known agent does while it works, as it reports it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentProgress {
+    /// Its last tools, oldest first.
+    pub tools: Vec<AgentEvent>,
+    /// Its last message, or why its model does not work.
+    pub says: String,
+    /// Tokens and price so far, against its limit.
+    pub spent: Option<String>,
 }
 
 /// Whether a long effect continues.

@@ -12,13 +12,16 @@
 
 mod acceptance;
 mod archive;
+mod live;
 mod log;
 mod logs;
 mod run;
+mod short_id;
 mod spent;
 mod status;
 mod summary;
 mod tail;
+mod transcript;
 mod why;
 
 pub use acceptance::{CommandView, TestsView};
@@ -26,13 +29,18 @@ pub use archive::{
     Landed, LineCount, RunArchive, RunFiles, Stage, interrupted, is_own, landed, never_began,
     nothing, require_own, stage, state,
 };
+pub use live::LiveView;
 pub use log::describe;
 pub use logs::{LogFile, RemovedSecrets, SecretsView};
 pub use run::{
     ChangeKind, ChangedFile, EarlierAttemptView, GateView, QuestionView, ReviewView, RunView,
     SandboxView, Surroundings, changed_tests, is_approved, short_branch,
 };
-pub use status::{DiffView, StatusView};
+pub use short_id::{short_id, with_short_ids};
+pub use status::{ChainSummary, DiffView, NodeSummary, OpenRun, StatusView};
 pub use summary::{LandingSummary, RunStatus, RunSummary, summaries};
 pub use tail::Tail;
+pub use transcript::{
+    LineKind, Said, TranscriptEntry, TranscriptSource, Worker, event_words, transcripts,
+};
 pub use why::{ContractLines, WhyView};

@@ -118,20 +118,37 @@ impl Why {
     /// Everything the contract would have to say for the run to pass; `None` if that would not
     /// suffice.
     pub fn widening(&self) -> Option<Vec<Widening>> {
-        let mut all: Vec<Widening> = Vec::new();
-        for row in self.refusals.iter().flat_map(|refusal| &refusal.rows) {
-            if row.widening.is_empty() {
-                return None;
-            }
-            for one in &row.widening {
-                if !all.contains(one) {
-                    all.push(one.clone());
-                }
+        together(&self.refusals)
+    }
+}
+
+/// What the contract would have to say for the same work to pass; `None` if that would not suffice,
+/// or the work cannot be judged again.
+pub fn widening_of_work(state: &State) -> Option<Vec<Widening>> {
+    state.kept_work().ok()?;
+    let refused = state.gates.iter().filter(|(_, verdict)| !verdict.allow);
+    let refusals = refused.map(|(gate, verdict)| {
+        let by = format!("{} gate", gate.name());
+        refusal(state, by, Some(*gate), verdict.clone())
+    });
+    together(&refusals.collect::<Vec<_>>()).filter(|all| !all.is_empty())
+}
+
+/// The widenings of all rows; `None` if a row has none.
+fn together(refusals: &[Refusal]) -> Option<Vec<Widening>> {
+    let mut all: Vec<Widening> = Vec::new();
+    for row in refusals.iter().flat_map(|refusal| &refusal.rows) {
+        if row.widening.is_empty() {
+            return None;
+        }
+        for one in &row.widening {
+            if !all.contains(one) {
+                all.push(one.clone());
             }
         }
-        let alone = |one: &Widening| !all.iter().any(|other| one.is_within(other));
-        Some(all.iter().filter(|one| alone(one)).cloned().collect())
     }
+    let alone = |one: &Widening| !all.iter().any(|other| one.is_within(other));
+    Some(all.iter().filter(|one| alone(one)).cloned().collect())
 }
 
 fn refusal(state: &State, by: String, gate: Option<Gate>, verdict: Verdict) -> Refusal {

@@ -19,7 +19,7 @@ use crate::stage::{Outcome, Stage, program};
 static IDS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"\b(?<kind>run|plan|chain)_(?:\d{8}_\d{6}_\d{3}_[0-9a-f]{12}|[0-9a-z]{8,})\b",
-        r"|\b(?<task>task)-\d{10,}\b|\b01[0-9A-HJKMNP-TV-Z]{24}\b",
+        r"|\b(?<task>task)-\d{10,}\b|\b01[0-9A-HJKMNP-TV-Z]{24}\b|\b(?<short>[0-9a-f]{8})\b",
     ))
 });
 
@@ -45,7 +45,7 @@ static WORDS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         // The width of a column depends on its content.
         (r" {2,}<duration>", "  <duration>"),
         // The number of attacks depends on the kernel.
-        (r"\b\d+ probes\b", "<number> probes"),
+        (r"\b\d+ escape attempts\b", "<number> escape attempts"),
         (r"\bLinux \d+\.\d+[^ ,;)]*", "Linux <version>"),
     ]
     .into_iter()
@@ -115,27 +115,42 @@ impl Transcript<'_> {
         self.json(words);
     }
 
-    /// On a terminal of 80 columns; what a line showed before it changed is left out.
+    /// On a terminal of 80 columns: what it shows at the end.
     pub fn terminal(&mut self, words: &[&str]) -> Outcome {
+        self.terminal_of(80, words)
+    }
+
+    /// The same on a terminal of `columns`.
+    pub fn terminal_of(&mut self, columns: usize, words: &[&str]) -> Outcome {
         let program = program().display().to_string();
         let quoted = |word: &&str| format!("'{}'", word.replace('\'', r"'\''"));
         let line: Vec<String> = words.iter().map(quoted).collect();
-        let inner = format!("stty cols 80; exec '{program}' {}", line.join(" "));
+        let inner = format!(
+            "stty cols {columns} rows 200; exec '{program}' {}",
+            line.join(" ")
+        );
         let mut command = self.stage.command("script");
         command.args(["-q", "-e", "-c", &inner, "/dev/null"]);
         command.env("TERM", "xterm-256color");
         let outcome = self.stage.spawn(command).wait();
         self.head(words, outcome.exit);
-        let seen = String::from_utf8_lossy(&outcome.stdout).replace("\r\n", "\n");
-        let lasting = |line: &str| {
-            line.rsplit("\r\u{1b}[K")
-                .next()
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let seen: Vec<String> = seen.lines().map(lasting).collect();
-        self.block("terminal", &seen.join("\n"));
+        let seen = shown_at_the_end(&String::from_utf8_lossy(&outcome.stdout));
+        self.block("terminal", &seen);
         outcome
+    }
+
+    /// The ids of all runs, plans and chains of the repository.
+    fn whole_ids(&self) -> Vec<String> {
+        let names = ["runs", "plans", "chains", "refused"]
+            .into_iter()
+            .flat_map(|kind| {
+                let directory = self.stage.path("repo/.provost").join(kind);
+                std::fs::read_dir(directory).into_iter().flatten().flatten()
+            });
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
     }
 
     pub fn text(self) -> String {
@@ -171,9 +186,22 @@ impl Transcript<'_> {
         let text = text.replace(place.trim_end_matches('/'), "<stage>");
         let text = text.replace(&program().display().to_string(), "<provost>");
         let text = text.replace('\u{1b}', "<esc>").replace('\r', "<cr>");
+        let all = self.whole_ids();
         let ids = &mut self.ids;
         let text = IDS.replace_all(&text, |found: &Captures<'_>| {
             let next = ids.len() + 1;
+            if let Some(short) = found.name("short") {
+                let is_it = |id: &&String| {
+                    let random = id.rsplit('_').next();
+                    random.is_some_and(|random| random.starts_with(short.as_str()))
+                };
+                let Some(id) = all.iter().find(is_it) else {
+                    return found[0].to_owned();
+                };
+                let kind = id.split('_').next().unwrap_or_default();
+                let name = || format!("<{kind}-{next}>");
+                return ids.entry(id.clone()).or_insert_with(name).clone();
+            }
             let kind = found.name("kind").or(found.name("task"));
             let kind = kind.map_or("intent", |kind| kind.as_str());
             let name = || format!("<{kind}-{next}>");
@@ -185,6 +213,60 @@ impl Transcript<'_> {
         }
         text
     }
+}
+
+/// What a terminal shows after `text`: it knows the sequences that the program uses, and keeps
+/// colours.
+pub fn shown_at_the_end(text: &str) -> String {
+    // A line feed after a carriage return keeps the line.
+    let text = text.replace("\r\n", "\n");
+    let mut lines: Vec<String> = vec![String::new()];
+    let (mut row, mut at_start) = (0_usize, false);
+    let mut rest = text.as_str();
+    while let Some(letter) = rest.chars().next() {
+        if let Some((count, end, after)) = control(rest) {
+            match end {
+                'A' => row = row.saturating_sub(count),
+                'J' if at_start => {
+                    lines.truncate(row + 1);
+                    lines[row].clear();
+                }
+                'K' if at_start => lines[row].clear(),
+                'm' => lines[row] += &rest[..rest.len() - after.len()],
+                _ => {}
+            }
+            at_start &= end == 'A';
+            rest = after;
+            continue;
+        }
+        rest = &rest[letter.len_utf8()..];
+        match letter {
+            '\r' => at_start = true,
+            '\n' => {
+                row += 1;
+                if row == lines.len() {
+                    lines.push(String::new());
+                }
+                at_start = false;
+            }
+            letter => {
+                if std::mem::take(&mut at_start) {
+                    lines[row].clear();
+                }
+                lines[row].push(letter);
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+/// The number and the end of the control sequence that `text` begins with, and what follows it.
+fn control(text: &str) -> Option<(usize, char, &str)> {
+    let inside = text.strip_prefix("\u{1b}[")?;
+    let end = inside.find(|letter: char| letter.is_ascii_alphabetic())?;
+    let count = inside[..end].parse().unwrap_or(1);
+    let (end, after) = inside[end..].split_at(1);
+    Some((count, end.chars().next()?, after))
 }
 
 /// An answer without measured numbers.

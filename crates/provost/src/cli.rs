@@ -45,6 +45,7 @@ mod schema;
 mod shell;
 mod snapshot;
 mod spend;
+mod status;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -59,6 +60,7 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 
 use crate::answer::{Failure, Outcome};
+use crate::look::Look;
 use crate::show::{self, Reader};
 
 /// Puts coding agents under contract: sandbox, gates, evidence.
@@ -69,6 +71,9 @@ struct Cli {
     /// Print the answer as JSON on stdout, for programs.
     #[arg(long, global = true, display_order = 900)]
     json: bool,
+
+    #[command(flatten)]
+    look: Look,
 
     #[command(subcommand)]
     command: Command,
@@ -99,7 +104,7 @@ enum Command {
     /// Run several contracts, some of which start from the results of others.
     Chain(chain::Run),
     /// Show active and interrupted runs, and who is changing this checkout.
-    Status,
+    Status(status::Status),
     /// List all runs, newest first.
     Runs,
     /// Show what your agents spent, as the proxy counted it.
@@ -228,6 +233,7 @@ fn run() -> Exit {
             } else {
                 Reader::Person
             };
+            cli.look.apply();
             show::show(&dispatch(cli.command, reader), reader)
         }
         Err(error) if error.use_stderr() => refuse(&error),
@@ -251,12 +257,12 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Split(split) => plan::split(&split, reader),
         Command::Case(case) => case::run(&case, reader),
         Command::Chain(chain) => chain::run(&chain, reader),
-        Command::Status => runs::status(),
+        Command::Status(status) => status::run(&status, reader),
         Command::Runs => runs::list(),
         Command::Spend(spend) => spend::run(&spend),
         Command::Show(which) => runs::show(&which),
         Command::Log(log) => log::run(&log, reader),
-        Command::Diff(which) => runs::diff(&which),
+        Command::Diff(which) => runs::diff(&which, reader),
         Command::Why(asked) => why::run(&asked),
         Command::Analyze(analyze) => analyze::run(&analyze, reader),
         Command::Land(land) => land::run(&land, reader),

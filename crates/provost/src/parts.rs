@@ -19,12 +19,11 @@ use provost_core::run::State;
 use provost_core::run::fact::Part;
 use provost_engine::case;
 use provost_engine::chain::{self, Document, Standing};
-use provost_engine::query::RunArchive as _;
+use provost_engine::query::{ChainSummary, RunArchive as _};
 
 use crate::answer::Failure;
-use crate::input;
-use crate::places::Places;
-use crate::stores;
+use crate::places::{self, Places};
+use crate::{history, input, stores};
 
 pub(crate) const DOCUMENT: &str = "chain.json";
 
@@ -162,6 +161,20 @@ fn part_of(place: &Places, run: &State) -> Result<Option<Part>, Failure> {
         }
     }
     Ok(None)
+}
+
+/// The chains of this user that a process drives.
+pub(crate) fn active(place: &Places) -> Vec<ChainSummary> {
+    let ids = places::named(&place.chains(), "chain_").unwrap_or_default();
+    let summary = |id: &String| {
+        if !history::has_driver(&place.chains().join(id)) {
+            return None;
+        }
+        let known = read(place, id).ok()??;
+        let nodes = known.document.nodes.iter().map(|node| node.id.clone());
+        Some(ChainSummary::of(id, nodes, &known.state))
+    };
+    ids.iter().filter_map(summary).collect()
 }
 
 /// The chain `id` with its document, if it exists.

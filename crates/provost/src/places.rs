@@ -482,21 +482,45 @@ pub(crate) fn named(directory: &Path, prefix: &str) -> Result<Vec<String>, Failu
     Ok(names)
 }
 
-/// The one of `names` that `text` equals, or else is a part of; nothing if there is none.
+/// How many names are listed that a text could mean.
+const MOST_LISTED: usize = 5;
+
+/// The one of `names` that `text` equals, or else whose short form it begins, or else is a part of;
+/// nothing if there is none.
 fn meant(names: &[String], text: &str, kind: &str) -> Result<Option<String>, Failure> {
-    if names.iter().any(|name| name == text) {
-        return Ok(Some(text.to_owned()));
+    if text.is_empty() {
+        return Ok(None);
     }
-    let is_part = |name: &&String| !text.is_empty() && name.contains(text);
-    let matching: Vec<&String> = names.iter().filter(is_part).collect();
-    match matching.as_slice() {
-        [] => Ok(None),
-        [name] => Ok(Some((*name).clone())),
-        many => {
-            let reason = format!("`{text}` could be {}", counted(many.len(), kind));
-            Err(Failure::new(Code::NotFound, reason).hint("type more of the name"))
+    let is_it = |name: &&String| *name == text;
+    let begins = |name: &&String| {
+        name.rsplit('_')
+            .next()
+            .is_some_and(|it| it.starts_with(text))
+    };
+    let is_part = |name: &&String| name.contains(text);
+    let rules: [&dyn Fn(&&String) -> bool; 3] = [&is_it, &begins, &is_part];
+    for rule in rules {
+        let matching: Vec<&String> = names.iter().filter(rule).collect();
+        match matching.as_slice() {
+            [] => {}
+            [name] => return Ok(Some((*name).clone())),
+            many => {
+                let listed = many
+                    .iter()
+                    .rev()
+                    .take(MOST_LISTED)
+                    .map(|name| name.as_str());
+                let mut listed = listed.collect::<Vec<&str>>().join(", ");
+                if many.len() > MOST_LISTED {
+                    listed += ", …";
+                }
+                let count = counted(many.len(), kind);
+                let reason = format!("`{text}` could be {count}: {listed}");
+                return Err(Failure::new(Code::NotFound, reason).hint("type more of the name"));
+            }
         }
     }
+    Ok(None)
 }
 
 fn missing(reason: &str) -> Failure {

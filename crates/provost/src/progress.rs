@@ -1,25 +1,32 @@
-//! Shows the progress of a run: one line that is redrawn on a terminal, plain lines elsewhere.
+//! Shows the progress of a run: a few lines that are redrawn on a terminal, plain lines elsewhere.
 
 mod line;
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use provost_core::agent::{Budget, dollars};
 use provost_core::run::fact::Cancel;
+use provost_core::run::judge::NO_RESULT;
+use provost_core::run::spent::Spent;
 use provost_core::run::{Gate, State, Step};
 use provost_core::verdict::Verdict;
-use provost_engine::ports::{Observer, ObserverChoice, Progress};
+use provost_engine::ports::{AgentProgress, Observer, ObserverChoice, Progress};
+use provost_engine::query::{Worker, event_words};
 use provost_host::cancel_request::CancelRequest;
 use provost_host::clock;
 
-use crate::show::{neutralise, one_line, width_of};
+use crate::frame::{Frame, Size};
+use crate::look;
+use crate::show::{neutralise, one_line};
 
 /// Shows progress on stderr and reads the user's cancel requests.
 #[derive(Debug)]
 pub(crate) struct ProgressObserver {
-    terminal: bool,
+    /// What is redrawn on the terminal; `None` without one, or if the user wants plain lines.
+    frame: Option<Eraser>,
     quiet: bool,
     cancelled: Arc<AtomicBool>,
     /// Where another process leaves a request to cancel the run.
@@ -41,7 +48,8 @@ impl ProgressObserver {
             let _ = signal_hook::flag::register(signal, Arc::clone(&cancelled));
         }
         Self {
-            terminal: io::stderr().is_terminal(),
+            frame: (io::stderr().is_terminal() && !quiet && !look::is_plain())
+                .then(Eraser::default),
             quiet,
             cancelled,
             request: None,
@@ -79,27 +87,24 @@ impl ProgressObserver {
         if self.quiet {
             return;
         }
-        let clear = if self.terminal { "\r\x1b[K" } else { "" };
-        let _ = writeln!(io::stderr().lock(), "{clear}{}", neutralise(text));
+        self.clear();
+        let text = look::for_people(&neutralise(text), &io::stderr());
+        let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
-    /// Redraws the status line.
-    fn redraw(&self, text: &str) {
-        if self.quiet || !self.terminal {
-            return;
+    /// Redraws the lines that change.
+    fn redraw(&self, lines: &[String]) {
+        if let Some(frame) = &self.frame {
+            let lines: Vec<String> = lines.iter().map(|line| one_line(line)).collect();
+            let mut frame = frame.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = frame.draw(&mut io::stderr().lock(), &lines, Size::of(io::stderr()));
         }
-        // A line that wraps could not be cleared.
-        let width = width_of(io::stderr()).unwrap_or(80).saturating_sub(1);
-        let text = line::within(&one_line(text), width);
-        let mut out = io::stderr().lock();
-        let _ = write!(out, "\r\x1b[K{text}");
-        let _ = out.flush();
     }
 
-    /// Shows the current step: in the status line, or in a line of its own without a terminal.
+    /// Shows the current step: in the lines that change, or in a line of its own without a terminal.
     pub(crate) fn show_step(&self, text: &str) {
-        if self.terminal {
-            self.redraw(text);
+        if self.frame.is_some() {
+            self.redraw(&[text.to_owned()]);
         } else {
             self.line(text);
         }
@@ -123,34 +128,64 @@ impl ProgressObserver {
         }
     }
 
-    /// Clears the status line.
+    /// Removes the lines that change.
     pub(crate) fn clear(&self) {
         self.eraser().wipe();
     }
 
-    /// A handle that clears the status line while another thread shows progress.
+    /// A handle that removes them while another thread shows progress.
     pub(crate) fn eraser(&self) -> Eraser {
-        Eraser(self.terminal && !self.quiet)
+        self.frame.clone().unwrap_or_default()
     }
 }
 
-/// Clears the status line, if there is one.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Eraser(bool);
+/// Removes the lines that change, if there are any.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Eraser(Arc<Mutex<Frame>>);
 
 impl Eraser {
-    pub(crate) fn wipe(self) {
-        if self.0 {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+    pub(crate) fn wipe(&self) {
+        let mut frame = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = frame.erase(&mut io::stderr().lock(), Size::of(io::stderr()));
+    }
+}
+
+/// Tokens and price against the limits of an agent; `None` if nothing was spent.
+pub(crate) fn spent_words(spent: Option<&Spent>, limit: Budget) -> Option<String> {
+    let usage = spent?.usage;
+    let of = |most: Option<String>| most.map_or(String::new(), |most| format!(" of {most}"));
+    let most = of(limit.tokens.map(|it| it.to_string()));
+    let tokens = format!("{} tokens{most}", usage.tokens());
+    Some(match usage.micro_usd {
+        0 => tokens,
+        price => {
+            let most = of(limit.micro_usd.map(dollars));
+            format!("{tokens}, {}{most}", dollars(price))
+        }
+    })
+}
+
+/// What an agent does, in lines below the step.
+fn agent_lines(agent: &AgentProgress) -> Vec<String> {
+    let row = |name: &str, words: &str| format!("  {name:8} {}", line::printable(words).trim());
+    let tools = agent.tools.iter();
+    let tools = tools.filter_map(|event| event_words(Worker::Agent, event));
+    let mut lines: Vec<String> = tools.map(|(name, words)| row(name, &words)).collect();
+    let says = agent.says.split_whitespace().collect::<Vec<&str>>();
+    let spent = agent.spent.clone().unwrap_or_default();
+    for (name, words) in [("says", says.join(" ")), ("spent", spent)] {
+        if !words.is_empty() {
+            lines.push(row(name, &words));
         }
     }
+    lines
 }
 
 /// The text for an agent, and for the steps of preparation.
 const AGENT: &str = "agent is working";
 const PREPARE: &str = "preparing dependencies";
 
-fn words(step: Step) -> &'static str {
+pub(crate) fn words(step: Step) -> &'static str {
     match step {
         Step::Lease => "acquiring the lease on the scope",
         Step::Prepare => PREPARE,
@@ -194,8 +229,11 @@ impl Observer for ProgressObserver {
     }
 
     fn judged(&mut self, gate: Gate, verdict: &Verdict) {
-        let mark = if verdict.allow { "PASS" } else { "FAIL" };
-        self.line(&format!("{mark} {}: {}", gate.name(), verdict.reason));
+        match verdict.allow {
+            true if verdict.reason == NO_RESULT => {}
+            true => self.line(&format!("PASS {}", verdict.reason)),
+            false => self.line(&format!("FAIL {}: {}", gate.name(), verdict.reason)),
+        }
     }
 
     fn progressed(&mut self, progress: &Progress) -> ObserverChoice {
@@ -208,11 +246,15 @@ impl Observer for ProgressObserver {
             AGENT => String::new(),
             _ => format!(": {}", progress.what),
         };
-        if self.worker != progress.what && !self.terminal && self.step == PREPARE {
+        if self.worker != progress.what && self.frame.is_none() && self.step == PREPARE {
             self.line(&format!("{phase}{who} …"));
         }
         self.worker.clone_from(&progress.what);
-        self.redraw(&format!("{phase}{who} {seconds}s (in all {total}s) {line}"));
+        let head = format!("{phase}{who} {seconds}s (in all {total}s)");
+        match &progress.agent {
+            Some(agent) => self.redraw(&[vec![head], agent_lines(agent)].concat()),
+            None => self.redraw(&[format!("{head} {line}")]),
+        }
         self.choice()
     }
 }

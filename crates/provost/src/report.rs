@@ -20,8 +20,8 @@ use provost_engine::query::{
 };
 
 use crate::answer::Answer;
-use crate::show::{findings, findings_of, headline, one_line};
-use crate::{approval_text, times, traffic};
+use crate::show::{findings, findings_of, headline, one_line, relative};
+use crate::{approval_text, refusal_text, times, traffic};
 
 /// The answer of a command that has driven a run as far as it goes.
 pub(crate) fn driven(state: &State, bundle: &Path) -> Answer {
@@ -39,7 +39,7 @@ pub(crate) fn run(state: &State, bundle: &Path, around: Surroundings) -> Answer 
 }
 
 /// The files of a run in its directory.
-struct RunDirectory<'a>(&'a Path);
+pub(crate) struct RunDirectory<'a>(pub(crate) &'a Path);
 
 impl RunFiles for RunDirectory<'_> {
     fn has(&self, name: &str) -> bool {
@@ -84,9 +84,7 @@ fn text(view: &RunView) -> String {
             .unwrap_or_default(),
         None => format!("run {run} has not ended\n"),
         Some(verdict) if verdict.allow => format!("accepted: {run}\n"),
-        Some(verdict) => {
-            format!("refused[{}]: {}\n", verdict.code, one_line(&verdict.reason))
-        }
+        Some(verdict) => refusal_text::head(view, verdict),
     };
     for row in finished.into_iter().flat_map(findings) {
         text += &format!("  {}\n", one_line(&row));
@@ -117,7 +115,7 @@ fn text(view: &RunView) -> String {
     }
     text += &sandbox(view);
     for tail in &view.output {
-        text += &format!("  output   {}\n", tail.log.display());
+        text += &format!("  output   {}\n", relative(&tail.log));
         for line in &tail.last_lines {
             text += &format!("           | {line}\n");
         }
@@ -149,7 +147,7 @@ fn kept(view: &RunView) -> String {
     for salvage in &view.salvaged {
         text += &format!("  salvaged {}\n", salvage.kept_by);
     }
-    text += &format!("  bundle   {}\n", view.bundle.display());
+    text += &format!("  bundle   {}\n", relative(&view.bundle));
     for log in view.logs.iter().filter(|_| is_detailed(view)) {
         text += &format!("           {}, {}\n", log.file, size::rough(log.bytes));
     }
@@ -454,7 +452,13 @@ fn ending(view: &RunView) -> String {
             let remedy = remedy.map(|remedy| format!("hint: {}\n", one_line(remedy)));
             let remedy = remedy.unwrap_or_default();
             let code = verdict.code;
-            format!("{remedy}hint: provost explain {code}\nnext: provost why {run}\n{next}")
+            let why = format!("provost why {run}");
+            let why = match refusal_text::command(view, verdict) {
+                // It is the first command of the answer already.
+                Some(first) if first == why => String::new(),
+                _ => format!("next: {why}\n"),
+            };
+            format!("{remedy}hint: provost explain {code}\n{why}{next}")
         }
         (None, _, None) => approval_text::going_on(view),
     }

@@ -5,6 +5,7 @@
 
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use provost_core::exit::Exit;
 pub(crate) use provost_core::foreign_text::{neutralise, one_line};
@@ -12,6 +13,7 @@ use provost_core::verdict::{FoundAt, Verdict, rows_of};
 use serde_json::Value;
 
 use crate::answer::{Answer, Failure, Outcome};
+use crate::look;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reader {
@@ -42,9 +44,11 @@ pub(crate) fn show(outcome: &Outcome, reader: Reader) -> Exit {
     let written = match reader {
         Reader::Program if json.is_null() => Ok(()),
         Reader::Program => print_line(&json.to_string()),
-        Reader::Person if exit == Exit::Yes || outcome.is_ok() => print_line(text.trim_end()),
+        Reader::Person if exit == Exit::Yes || outcome.is_ok() => {
+            print_line(look::for_people(&text, &io::stdout()).trim_end())
+        }
         Reader::Person => {
-            print_message(text.trim_end());
+            print_message(look::for_people(&text, &io::stderr()).trim_end());
             Ok(())
         }
     };
@@ -160,6 +164,16 @@ fn cut(text: &str, width: usize) -> String {
     }
     let kept: String = text.chars().take(width.saturating_sub(1)).collect();
     format!("{}…", kept.trim_end())
+}
+
+/// A path as a person reads it: relative to the current directory, if it is below that.
+pub(crate) fn relative(path: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let below = here
+        .as_deref()
+        .and_then(|here| path.strip_prefix(here).ok());
+    let shown = below.filter(|below| !below.as_os_str().is_empty());
+    one_line(&shown.unwrap_or(path).display().to_string())
 }
 
 /// The width of the terminal behind `out`; a file or a pipe has none.

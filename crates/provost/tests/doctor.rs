@@ -77,7 +77,10 @@ mod tests {
         let answer = &doctor(&stage, &[]).json;
         let test = row(answer, "sandbox self-test");
         assert_eq!(test["state"], "ok", "{test}");
-        assert!(test["found"].as_str().unwrap().contains("probes"), "{test}");
+        assert!(
+            test["found"].as_str().unwrap().contains("escape attempts"),
+            "{test}"
+        );
         for name in [
             "process limit",
             "memory limit",

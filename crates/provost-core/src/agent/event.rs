@@ -20,6 +20,12 @@ pub enum Event {
         name: String,
         detail: String,
     },
+    /// What the last tool answered.
+    ToolResult {
+        /// Whether it succeeded, as the program reports it.
+        ok: bool,
+        text: String,
+    },
     /// The model changed a file with an editing tool.
     FileChange {
         /// As the agent reports it.
@@ -46,6 +52,7 @@ impl Event {
         match self {
             Self::Message { .. }
             | Self::Tool { .. }
+            | Self::ToolResult { .. }
             | Self::FileChange { .. }
             | Self::Usage(_)
             | Self::Final { .. } => true,

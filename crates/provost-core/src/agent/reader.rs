@@ -216,7 +216,10 @@ impl Reader {
                     *sum.forbidden.entry(action.clone()).or_default() += 1;
                 }
             }
-            Event::Message { .. } | Event::FileChange { .. } | Event::Error { .. } => {}
+            Event::Message { .. }
+            | Event::ToolResult { .. }
+            | Event::FileChange { .. }
+            | Event::Error { .. } => {}
         }
     }
 

@@ -72,6 +72,7 @@ fn a_message_in_pieces_is_one_event() {
             "session",
             "message",
             "tool",
+            "tool_result",
             "file_change",
             "error",
             "message",
@@ -80,8 +81,8 @@ fn a_message_in_pieces_is_one_event() {
         ];
         assert_eq!(kinds, want);
         let sum = reader.sum();
-        assert_eq!((sum.events, sum.unread), (8, 0));
-        // Four pieces, a tool result, and the events.
+        assert_eq!((sum.events, sum.unread), (9, 0));
+        // Four pieces, and the events.
         assert_eq!(sum.progress, 11);
         assert_eq!((sum.usage.input_tokens, sum.usage.tokens()), (30, 40));
         let thread = sum.thread.as_deref();
@@ -104,6 +105,7 @@ fn both_programs_tell_the_same_kinds_of_things() {
         let want = [
             "session",
             "tool",
+            "tool_result",
             "file_change",
             "file_change",
             "error",
@@ -113,7 +115,7 @@ fn both_programs_tell_the_same_kinds_of_things() {
         ];
         assert_eq!(kinds, want);
         let sum = reader.sum();
-        assert_eq!((sum.events, sum.progress, sum.unread), (8, 7, 0));
+        assert_eq!((sum.events, sum.progress, sum.unread), (9, 8, 0));
         assert_eq!(
             (sum.thread.as_deref(), &sum.end),
             (Some("t-1"), &Some(End::Done))
@@ -132,6 +134,10 @@ fn both_programs_tell_the_same_kinds_of_things() {
         assert_eq!(reader.answer(), Some(&json!({ "status": "SUCCESS" })));
         assert!(events.contains(&Event::FileChange {
             path: "/workspace/a".to_owned()
+        }));
+        assert!(events.contains(&Event::ToolResult {
+            ok: true,
+            text: "a".to_owned()
         }));
     }
 }

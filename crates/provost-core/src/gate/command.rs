@@ -54,6 +54,16 @@ struct Problem {
     what: String,
 }
 
+impl Problem {
+    fn sentence(&self) -> String {
+        let (about, what) = (self.about.escape_debug(), &self.what);
+        match self.reason {
+            Reason::InlineCode => format!("`{about}` {what}"),
+            _ => format!("`{about}`: {what}"),
+        }
+    }
+}
+
 /// Judges `text`, with the network denied.
 pub fn judge(text: &str, policy: &CommandPolicy, trust: Trust) -> Verdict {
     let scan = words::scan(text);
@@ -63,13 +73,10 @@ pub fn judge(text: &str, policy: &CommandPolicy, trust: Trust) -> Verdict {
         return Verdict::allow(format!("`{}` may run", Typed(&argv)))
             .with(json!({ "argv": argv, "reasons": [] }));
     };
+    let first = first.sentence();
     let reason = match problems.len() {
-        1 => format!("`{}`: {}", first.about.escape_debug(), first.what),
-        count => format!(
-            "{count} things are wrong with the command; `{}`: {}",
-            first.about.escape_debug(),
-            first.what
-        ),
+        1 => first,
+        count => format!("{count} things are wrong with the command; {first}"),
     };
     let rows: Vec<_> = problems.iter().map(row).collect();
     Verdict::deny(Code::CommandRefused, reason).with(json!({
@@ -205,6 +212,7 @@ fn judge_program(argv: &[String], policy: &CommandPolicy) -> Vec<Problem> {
             what: format!("{}, which no check may do", rule.why),
         });
     }
+    let program = named.first().map_or("", String::as_str);
     for reader in policy
         .interpreters
         .iter()
@@ -213,9 +221,8 @@ fn judge_program(argv: &[String], policy: &CommandPolicy) -> Vec<Problem> {
         if let Reading::Inline(word) = reader.read(argv) {
             problems.push(Problem {
                 reason: Reason::InlineCode,
-                about: word,
-                what: "brings code on the command line; put it in a file of the repository"
-                    .to_owned(),
+                about: format!("{program} {word}"),
+                what: "is not allowed in --accept; commit a script and call it".to_owned(),
             });
         }
     }

@@ -14,7 +14,7 @@ mod tools;
 
 pub(super) use acceptance::judge_stopped;
 pub use acceptance::{compare, judge_tests, optional_red, render_ending};
-pub use output::{AgentResult, Claim, Complaint};
+pub use output::{AgentResult, Claim, Complaint, NO_RESULT};
 pub use program::{Lack, judge_programs};
 pub use read_only_agent::ReadOnlyAgent;
 pub use regression::judge_regression;
@@ -195,12 +195,12 @@ impl State {
         let mut tested = agent.into_iter().chain([&test.acceptance]);
         let whole = tested.all(|probed| !probed.attempts.is_empty());
         if test.held && leaks.is_empty() && whole {
-            let probes = counted(test.attempts().count(), "probe");
+            let blocked = counted(test.attempts().count(), "escape attempt");
             let holes = tier.holes(test.processes).len();
             return Verdict::allow(match holes {
-                0 => format!("{probes}, none escaped"),
+                0 => format!("sandbox checked: {blocked} blocked"),
                 holes => format!(
-                    "{probes}, none escaped except by {} of tier `{tier}`",
+                    "sandbox checked: {blocked} blocked, except by {} of tier `{tier}`",
                     counted(holes, "declared hole")
                 ),
             });
@@ -228,7 +228,7 @@ impl State {
         }
         if verdict.allow && captured.changes.is_empty() {
             let reason = match work {
-                None => "the agent changed nothing that could land",
+                None => "the agent made no changes",
                 Some(_) => "the work has the same files as its base",
             };
             return Verdict::deny(Code::EmptyDiff, reason);
@@ -289,7 +289,7 @@ fn audited(verdict: Verdict, changes: &[Change]) -> Verdict {
 /// Whether the acceptance commands left the tree they judged as it was.
 pub fn judge_unaltered(run: &TestRun) -> Verdict {
     if run.altered.is_empty() {
-        return Verdict::allow("unchanged after the acceptance commands");
+        return Verdict::allow("tree unchanged by the acceptance commands");
     }
     let reason = format!(
         "the acceptance commands changed {} of the tree",
@@ -446,8 +446,8 @@ fn judge_words(agent: &AgentRun, adapted: &Adapted) -> Verdict {
 
 fn finished(agent: &AgentRun) -> Verdict {
     Verdict::allow(match agent.wall_ms {
-        ms @ ..1000 => format!("finished in {ms} ms"),
-        ms => format!("finished in {} s", ms / 1000),
+        ms @ ..1000 => format!("agent finished ({ms} ms)"),
+        ms => format!("agent finished ({} s)", ms / 1000),
     })
 }
 

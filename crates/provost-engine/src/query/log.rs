@@ -57,7 +57,7 @@ fn about(fact: &Fact) -> String {
         Fact::Tested(test) => format!(
             "tier {}, {}",
             test.tier,
-            counted(test.attempts().count(), "probe")
+            counted(test.attempts().count(), "escape attempt")
         ),
         Fact::AgentEnded(agent) => {
             let words = ended(agent.ending);
@@ -69,9 +69,9 @@ fn about(fact: &Fact) -> String {
             counted(captured.changes.len(), "changed file"),
             captured.tree.short()
         ),
-        Fact::Passed(judgement)
-        | Fact::Refused(judgement)
-        | Fact::Violation(Violation::Gate(judgement)) => judged(judgement),
+        // What passes names its own subject.
+        Fact::Passed(judgement) => judgement.verdict.reason.clone(),
+        Fact::Refused(judgement) | Fact::Violation(Violation::Gate(judgement)) => judged(judgement),
         Fact::Violation(Violation::Sandbox(stopped)) => refused(stopped),
         Fact::Reviewed(reviewed) => format!(
             "the reviewer {} after {} ms",

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bundle::after::Landing;
 use crate::bundle::attempts;
+use crate::why;
 use provost_core::agent::event::Usage;
 use provost_core::approval::{Approval, Widening};
 use provost_core::bundle::report::ReviewVerdict;
@@ -34,6 +35,7 @@ use super::logs::{LogFile, SecretsView, log_file, logs, secrets};
 use super::spent;
 use super::summary::{LandingSummary, RunStatus};
 use super::tail::{self, Tail};
+use super::transcript;
 
 /// Facts about a run that are not in its own ledger.
 #[derive(Debug, Default)]
@@ -129,6 +131,8 @@ pub struct RunView {
     pub lines: Option<Vec<ChangedLines>>,
     /// The logs that are not empty.
     pub logs: Vec<LogFile>,
+    /// The last words of the agent: a claim, as its program reports it.
+    pub agent_said: Option<String>,
     /// The ends of the logs of what failed.
     pub output: Vec<Tail>,
     pub secrets: SecretsView,
@@ -143,6 +147,10 @@ pub struct RunView {
     pub left: Vec<Left>,
     pub bundle: PathBuf,
 
+    /// What the contract would have to say for the same work to pass; `None` if that would not
+    /// suffice.
+    #[serde(skip)]
+    pub widening: Option<Vec<why::Widening>>,
     #[serde(skip)]
     pub stage: Stage,
     /// Whether the verdict is the last word, and not a question.
@@ -331,6 +339,7 @@ impl RunView {
                 .map_or_else(Vec::new, |it| it.network.clone()),
             lines: around.lines.map(lines),
             logs: logs(state).map(log_file).collect(),
+            agent_said: transcript::last_words(state, files),
             output: tail::of_failure(state, bundle, files),
             secrets: secrets(state),
             former_sandbox: sandbox.clone(),
@@ -341,6 +350,7 @@ impl RunView {
             salvaged: state.salvaged.clone(),
             left: state.left.clone(),
             bundle: bundle.to_owned(),
+            widening: why::widening_of_work(state),
             stage: around.stage,
             is_finished: finished.is_some(),
             question: QuestionView::of(state),

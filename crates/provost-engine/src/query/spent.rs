@@ -9,7 +9,7 @@ fn between(began: &str, ended: &str) -> Option<u64> {
 }
 
 /// The milliseconds from `began` to `now`; none if that is no time.
-fn since(began: &str, now: i64) -> Option<u64> {
+pub(super) fn since(began: &str, now: i64) -> Option<u64> {
     let began = time::parse(began).ok()?;
     u64::try_from(now.saturating_sub(began)).ok()
 }

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use provost_core::code::Code;
 use provost_core::foreign_text::neutralise;
-use provost_core::run::fact::{CommandRun, Ending, Side, Stream};
+use provost_core::run::fact::{AgentRun, CommandRun, Ending, Side, Stream};
 use provost_core::run::{Gate, State};
 use serde::Serialize;
 
 use super::archive::RunFiles;
+use super::transcript;
 
 const LINES: usize = 10;
 
@@ -34,16 +35,20 @@ pub(super) fn of_failure(state: &State, bundle: &Path, files: &dyn RunFiles) -> 
         verdict.is_some_and(|verdict| !verdict.allow)
     };
     let mut streams: Vec<&Stream> = Vec::new();
+    let mut reports: Vec<&AgentRun> = Vec::new();
     let idle = state.refusal.as_ref();
     let idle = idle.is_some_and(|verdict| verdict.code == Code::EmptyDiff);
     if refused(Gate::Agent) || idle {
-        let agent = state.agent.iter();
-        streams.extend(agent.flat_map(|agent| [&agent.stdout, &agent.stderr]));
+        reports.extend(&state.agent);
     }
     let review = state.gates.get(&Gate::Review);
     if review.is_some_and(|verdict| verdict.code == Code::ReviewInvalid) {
-        let reviewed = state.reviewed.iter().map(|reviewed| &reviewed.run);
-        streams.extend(reviewed.flat_map(|run| [&run.stdout, &run.stderr]));
+        reports.extend(state.reviewed.iter().map(|reviewed| &reviewed.run));
+    }
+    for run in &reports {
+        // The stream of a known program is for programs; its events are what people read.
+        let stdout = run.claims.is_none().then_some(&run.stdout);
+        streams.extend(stdout.into_iter().chain([&run.stderr]));
     }
     if refused(Gate::Acceptance) {
         let runs = state.tests.get(&Side::Candidate);
@@ -59,7 +64,19 @@ pub(super) fn of_failure(state: &State, bundle: &Path, files: &dyn RunFiles) -> 
             last_lines,
         })
     };
-    streams.into_iter().filter_map(tail).take(LOGS).collect()
+    let known = reports.iter().filter_map(|run| {
+        let lines = transcript::last_lines(run, files);
+        let claims = run.claims.as_ref().filter(|_| !lines.is_empty())?;
+        let first = lines.len().saturating_sub(LINES);
+        Some(Tail {
+            log: bundle.join(&claims.events.file),
+            last_lines: lines[first..].iter().map(|line| shown(line)).collect(),
+        })
+    });
+    known
+        .chain(streams.into_iter().filter_map(tail))
+        .take(LOGS)
+        .collect()
 }
 
 fn lines(text: &str) -> Vec<String> {

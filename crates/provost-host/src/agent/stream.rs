@@ -1,5 +1,6 @@
 //! Reads the stream of a running agent, records its events, and answers it if it is a server.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -26,6 +27,9 @@ const CHUNK: usize = 256 << 10;
 
 /// How many bytes of a server's output are kept, and can be read while it runs.
 pub(super) const LONGEST_TALK: u64 = 64 << 20;
+
+/// How many of the last tools are shown.
+const SHOWN_TOOLS: usize = 3;
 
 /// How long a server may take to exit after the end of its input.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -85,6 +89,8 @@ pub(crate) struct AgentStream {
     known: Known,
     redacted: u64,
     last: String,
+    /// The last tools that the agent used, oldest first.
+    tools: VecDeque<Event>,
     /// Bytes of the stream that were read, and how many can be read while it grows.
     read: u64,
     most: u64,
@@ -145,6 +151,7 @@ impl AgentStream {
             known: secrets.clone(),
             redacted: 0,
             last: String::new(),
+            tools: VecDeque::new(),
             read: 0,
             most: sandbox::head(kept),
         };
@@ -222,9 +229,14 @@ impl AgentStream {
         self.reader.complaint()
     }
 
-    /// The last message or action of the agent, for display.
+    /// The last message of the agent, for display.
     pub(crate) fn last_message(&self) -> &str {
         &self.last
+    }
+
+    /// The last tools that the agent used, oldest first, for display.
+    pub(crate) fn last_tools(&self) -> impl Iterator<Item = &Event> {
+        self.tools.iter()
     }
 
     /// Reads the rest. The agent must be dead, and its stream complete.
@@ -292,11 +304,20 @@ impl AgentStream {
             self.events.write_all(&line)?;
             self.hasher.update(&line);
             self.written += line.len() as u64;
+            if matches!(event, Event::Tool { .. } | Event::FileChange { .. }) {
+                self.tools.push_back(event.clone());
+                if self.tools.len() > SHOWN_TOOLS {
+                    self.tools.pop_front();
+                }
+            }
             match event {
                 Event::Message { text } | Event::Error { text } => text.clone_into(&mut self.last),
-                Event::Tool { name, detail } => self.last = format!("{name}: {detail}"),
-                Event::FileChange { path } => self.last = format!("writes {path}"),
-                Event::Session { .. } | Event::Usage(_) | Event::Final { .. } => {}
+                Event::Tool { .. }
+                | Event::FileChange { .. }
+                | Event::Session { .. }
+                | Event::ToolResult { .. }
+                | Event::Usage(_)
+                | Event::Final { .. } => {}
             }
         }
         Ok(())

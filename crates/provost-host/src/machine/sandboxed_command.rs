@@ -15,7 +15,7 @@ use provost_core::object::sha256;
 use provost_core::run::effect::Adaptation;
 use provost_core::run::fact::{AgentClaims, AgentRun, Ending, ResultFile, Stream};
 use provost_core::secret::Known;
-use provost_engine::ports::{Control, PortError, Progress, Watch};
+use provost_engine::ports::{AgentProgress, Control, PortError, Progress, Watch};
 
 use super::{host, write_birth, write_live};
 use crate::agent::{self, AgentControl, AgentStream};
@@ -157,6 +157,7 @@ impl SandboxedCommand<'_> {
                 what: self.what.to_owned(),
                 elapsed_ms: millis(progress.wall),
                 last_line: listener.words().unwrap_or_else(|| glance.line()),
+                agent: listener.agent(),
             };
             requested = watch.tick(&progress);
             if control != AgentControl::Continue {
@@ -297,9 +298,24 @@ impl Listener<'_> {
     }
 
     /// The agent's last message, or why its model does not work.
-    fn words(&self) -> Option<String> {
+    fn says(&self) -> Option<String> {
         let note = self.gauge.as_ref().and_then(|gauge| gauge.note());
-        let words = note.or_else(|| Some(self.stream.as_deref()?.last_message().to_owned()))?;
+        note.or_else(|| Some(self.stream.as_deref()?.last_message().to_owned()))
+    }
+
+    /// What a known agent does, for display.
+    fn agent(&self) -> Option<AgentProgress> {
+        let stream = self.stream.as_deref()?;
+        Some(AgentProgress {
+            tools: stream.last_tools().cloned().collect(),
+            says: self.says().unwrap_or_default(),
+            spent: self.gauge.as_ref().and_then(|gauge| gauge.spent_words()),
+        })
+    }
+
+    /// The agent's last message after what it spent, in one line.
+    fn words(&self) -> Option<String> {
+        let words = self.says()?;
         let spent = self.gauge.as_ref().and_then(|gauge| gauge.spent_words());
         Some(match spent {
             Some(spent) if words.is_empty() => spent,
@@ -322,6 +338,7 @@ pub(super) fn pause(time: Duration, watch: &mut dyn Watch) -> Control {
             what: "pause".to_owned(),
             elapsed_ms: millis(gone),
             last_line: format!("{} s left", left.as_secs()),
+            agent: None,
         };
         match watch.tick(&progress) {
             Control::Continue if left.is_zero() => return Control::Continue,

@@ -35,7 +35,7 @@ use crate::input;
 use crate::parts;
 use crate::places::Places;
 use crate::session::{KeySigner, SystemClock, lock};
-use crate::show::{Reader, neutralise};
+use crate::show::{Reader, neutralise, relative};
 use crate::stores::{self, Expected};
 use part_runner::PartThreads;
 
@@ -302,10 +302,8 @@ fn answer(id: &str, chain: &Chain, state: &State, directory: &Path) -> Answer {
             report::word(tested)
         );
     }
-    text += &format!(
-        "  report   {}\n",
-        directory.join(provost_engine::chain::REPORT).display()
-    );
+    let file = directory.join(provost_engine::chain::REPORT);
+    text += &format!("  report   {}\n", relative(&file));
     if state.tested.as_ref().is_some_and(|tested| !tested.allow) {
         next.push("split the contract differently; the parts do not land as they are".to_owned());
     }

@@ -52,6 +52,9 @@ const TEMPLATE: &str = "\
 
 {before-help}Options:
 {options}
+      --color WHEN  Use colour: auto, always or never; NO_COLOR turns it off for auto
+      --plain       Plain lines for screen readers: no symbols, nothing that is redrawn
+      --no-pager    Print long answers without a pager
 
 `provost help --all` lists all commands, `provost COMMAND --help` explains one.
 ";

@@ -1,5 +1,7 @@
 //! `provost log`: prints the events of one run, or follows them.
 
+mod transcript;
+
 use std::io::{self, Write as _};
 use std::thread;
 use std::time::Duration;
@@ -23,6 +25,10 @@ pub(super) struct Log {
     /// Follow new events until the run ends.
     #[arg(long)]
     follow: bool,
+
+    /// Print what the agent said and did, as it reports it, instead of the events of the run.
+    #[arg(long)]
+    agent: bool,
 }
 
 pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
@@ -31,6 +37,9 @@ pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
         Some(id) => id,
         None => place.find_run(&log.which.run)?,
     };
+    if log.agent {
+        return transcript::show(&place, &run_id, log.follow, reader);
+    }
     let mut shown = 0;
     loop {
         // The stage is read before the events, so that events written meanwhile are still shown.

@@ -1,24 +1,23 @@
-//! `provost runs`, `show`, `diff` and `status`: past and active runs.
+//! `provost runs`, `show` and `diff`: past and active runs.
+
+use std::io;
 
 use clap::Args;
-use provost_change::intent::{Intent, Ownership, Viewer};
-use provost_change::tools::answers::IntentPayload;
 use provost_core::bundle::layout::PATCH;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::json;
-use provost_engine::query::{
-    self, DiffView, RunStatus, RunSummary, Stage, StatusView, Surroundings,
-};
-use provost_host::{clock, process_owner};
+use provost_engine::query::{self, DiffView, RunStatus, RunSummary, Surroundings, short_id};
+use provost_host::clock;
 
 use super::run::refused;
 use super::{case, change};
 
 use crate::answer::{Answer, Failure, Outcome};
+use crate::look;
 use crate::places::Places;
-use crate::show::{headline, neutralise};
-use crate::{input, parts, report, session, stores, times};
+use crate::show::{Reader, headline, neutralise};
+use crate::{input, parts, report, times};
 
 // Names a run.
 #[derive(Args)]
@@ -48,14 +47,23 @@ const USUAL_OUTCOME: usize = 18;
 
 /// The rows as a table with a header.
 fn table(rows: &[RunSummary]) -> String {
+    let width = outcome_width(rows.iter());
     let now = clock::now_millis();
-    let longest = rows.iter().map(|row| outcome(row).len()).max();
-    let width = longest.unwrap_or_default().max(USUAL_OUTCOME);
     let rows = rows.iter().map(|row| line(row, now, width));
+    header(width) + &rows.collect::<String>()
+}
+
+/// The width of the column of outcomes.
+pub(super) fn outcome_width<'a>(rows: impl Iterator<Item = &'a RunSummary>) -> usize {
+    let longest = rows.map(|row| outcome(row).len()).max();
+    longest.unwrap_or_default().max(USUAL_OUTCOME)
+}
+
+pub(super) fn header(width: usize) -> String {
     format!(
-        "{:12}  {:>4}  {:width$}  OBJECTIVE\n",
+        "{:8}  {:>4}  {:width$}  OBJECTIVE\n",
         "RUN", "AGE", "OUTCOME"
-    ) + &rows.collect::<String>()
+    )
 }
 
 /// The most informative word about a run.
@@ -69,13 +77,11 @@ fn outcome(row: &RunSummary) -> &'static str {
     }
 }
 
-/// A run in one line: the end of its id, which is enough to name it, its age, its outcome, and its
-/// objective.
-fn line(row: &RunSummary, now: i64, width: usize) -> String {
-    let run = row.run_id.as_str();
-    let (_, short) = run.rsplit_once('_').unwrap_or(("", run));
+/// A run in one line: its short id, its age, its outcome, and its objective.
+pub(super) fn line(row: &RunSummary, now: i64, width: usize) -> String {
+    let short = short_id(&row.run_id);
     let age = times::age(row.began.as_deref().unwrap_or_default(), now);
-    let start = format!("{short:12}  {age:>4}  {:width$}  ", outcome(row));
+    let start = format!("{short:8}  {age:>4}  {:width$}  ", outcome(row));
     let objective = headline(&row.objective, start.chars().count());
     format!("{start}{objective}\n")
 }
@@ -105,7 +111,7 @@ pub(super) fn show(which: &Which) -> Outcome {
     Ok(answer)
 }
 
-pub(super) fn diff(which: &Which) -> Outcome {
+pub(super) fn diff(which: &Which, reader: Reader) -> Outcome {
     let place = Places::look()?;
     let run_id = place.find_run(&which.run)?;
     let state = query::state(&place, &run_id)?;
@@ -121,99 +127,11 @@ pub(super) fn diff(which: &Which) -> Outcome {
     let patch =
         patch.or_else(|error| sealed().map_err(|_| Failure::of(Code::GitFailed, &error)))?;
     let patch = String::from_utf8_lossy(&patch).into_owned();
-    let text = neutralise(&patch);
-    Ok(Answer::data(DiffView { run_id, patch }, text))
-}
-
-/// Shows runs that have not ended.
-pub(super) fn status() -> Outcome {
-    let place = Places::look()?;
-    let mut open = place.runs()?;
-    open.retain(|run_id| {
-        query::stage(&place, run_id) != Stage::Sealed && !query::never_began(&place, run_id)
-    });
-    open.reverse();
-    let open = query::summaries(&place, &open);
-    let foreign = if place.is_foreign() {
-        place.runs()?.len() + place.all_refused()?.len()
-    } else {
-        open.iter().filter(|row| row.is_foreign()).count()
-    };
-    // Runs are listed even if the changes cannot be read.
-    let changes = changes(&place);
-    let known = changes.as_deref().unwrap_or_default();
-    let mut text = match (open.as_slice(), known) {
-        ([], []) if changes.is_err() || foreign > 0 => String::new(),
-        ([], []) => "no active runs or changes\n".to_owned(),
-        ([], _) => String::new(),
-        (rows, _) => table(rows),
-    };
-    match &changes {
-        Ok(known) if known.is_empty() => {}
-        Ok(known) => {
-            text += "changes of this checkout:\n";
-            text += &known
-                .iter()
-                .map(|(it, _)| change::row(it))
-                .collect::<String>();
-        }
-        Err(failure) => text += &format!("changes cannot be read: {}\n", failure.reason),
+    if reader == Reader::Person {
+        let text = look::painted_patch(&neutralise(&patch), &io::stdout());
+        // A closed pipe (`provost diff | head`) is not our failure.
+        let _ = look::page(&text);
+        return Ok(Answer::silent());
     }
-    if foreign > 0 {
-        text += &place.foreign_note(foreign);
-    }
-    text += &next_commands(&open);
-    let view = StatusView {
-        open,
-        changes: changes.as_ref().ok().map(|all| {
-            let all = all.iter();
-            all.map(|(intent, whose)| IntentPayload::of(intent, *whose))
-                .collect()
-        }),
-        foreign,
-    };
-    Ok(Answer::data(view, neutralise(&text)))
-}
-
-/// The commands that continue the open runs of this user.
-fn next_commands(open: &[RunSummary]) -> String {
-    let own = |status: RunStatus| {
-        let rows = open.iter().filter(|row| !row.is_foreign());
-        rows.filter(move |row| row.status == status)
-    };
-    let mut text = String::new();
-    for row in own(RunStatus::Waiting) {
-        text += &format!("next: {}\n", report::go_on(&row.run_id, Stage::Waiting));
-    }
-    for row in own(RunStatus::Approved) {
-        let next = report::go_on(&row.run_id, Stage::Interrupted);
-        text += &format!("next: {next}\n");
-    }
-    if own(RunStatus::Interrupted).next().is_some() {
-        text += "next: provost resume\n";
-    }
-    text
-}
-
-/// The controlled changes that are active or wait, as `provost change list` shows them.
-///
-/// Nothing is changed: expired intents are left for the agents that work here.
-fn changes(place: &Places) -> Result<Vec<(Intent, Ownership)>, Failure> {
-    let path = place.registry_path();
-    if place.is_foreign() || !path.exists() {
-        return Ok(Vec::new());
-    }
-    let me = session::owner()?;
-    let viewer = Viewer {
-        me: &me,
-        now: clock::now_millis(),
-        alive: &process_owner::alive,
-    };
-    let known = stores::look_at_intents(&path, |intents| Ok(intents.look(None)?.intents))?;
-    let reported = known.into_iter().filter_map(|intent| {
-        let ownership = intent.ownership(&viewer);
-        let is_active = intent.state.is_open() && ownership != Ownership::Expired;
-        is_active.then_some((intent, ownership))
-    });
-    Ok(reported.collect())
+    Ok(Answer::data(DiffView { run_id, patch }, ""))
 }

@@ -39,36 +39,6 @@ fn skip(rest: &mut impl Iterator<Item = char>, ends: impl Fn(char) -> bool) {
     }
 }
 
-/// The beginning of `text` that fits into `width` columns, with a mark where something is missing.
-pub(super) fn within(text: &str, width: usize) -> String {
-    let columns: usize = text.chars().map(columns).sum();
-    if columns <= width {
-        return text.to_owned();
-    }
-    let mut left = width.saturating_sub(1);
-    let mut cut = String::new();
-    for character in text.chars() {
-        let Some(less) = left.checked_sub(self::columns(character)) else {
-            break;
-        };
-        left = less;
-        cut.push(character);
-    }
-    if width > 0 {
-        cut.push('…');
-    }
-    cut
-}
-
-/// How many columns a character takes at most: two from the first wide script on.
-fn columns(character: char) -> usize {
-    if character < '\u{1100}' || ('\u{2000}'..'\u{2e80}').contains(&character) {
-        1
-    } else {
-        2
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,16 +63,5 @@ mod tests {
         for (text, want) in cases {
             assert_eq!(printable(text), want, "{text:?}");
         }
-    }
-
-    #[test]
-    fn a_line_never_takes_more_columns_than_there_are() {
-        assert_eq!(within("one two", 7), "one two");
-        assert_eq!(within("one two", 6), "one t…");
-        assert_eq!(within("日本語", 6), "日本語");
-        assert_eq!(within("日本語", 5), "日本…");
-        assert_eq!(within("日本語", 4), "日…");
-        assert_eq!(within("日本語", 1), "…");
-        assert_eq!(within("x", 0), "");
     }
 }

@@ -24,6 +24,8 @@ mod refusals;
 #[cfg(test)]
 mod runs;
 #[cfg(test)]
+mod screens;
+#[cfg(test)]
 mod setup;
 
 #[cfg(test)]

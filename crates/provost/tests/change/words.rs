@@ -83,7 +83,7 @@ fn a_person_reads_the_result_of_a_change_and_the_next_command() {
     let digest = json_of(&ada(&stage, &["--json", "list"]).1)["total"].clone();
     assert_eq!(digest, json!(0));
     let (_, text) = said(&stage, &["status"]);
-    assert_eq!(text, "no active runs or changes\n");
+    assert_eq!(text, "no active runs\n");
 }
 
 fn json_of(text: &str) -> Value {

@@ -11,7 +11,7 @@ fn a_run_is_shown_with_what_was_asked_changed_tested_and_kept() {
     assert_eq!(stage.typed(&greeting("Greet people", agent)).exit, 0);
     let shown = stage.typed(&["show"]);
     let wanted = [
-        "accepted: run_",
+        "accepted: ",
         "  asked    Greet people\n",
         "  began    20",
         " UTC, ",

@@ -70,7 +70,7 @@ fn the_self_test_can_be_asked_for() {
     // Nothing of it is remembered.
     let text = stage.ask(&["sandbox", "selftest"]);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
-    assert!(text.contains("none escaped"), "{text}");
+    assert!(text.contains("escape attempts blocked"), "{text}");
     assert!(text.contains("no_new_privileges"), "{text}");
 }
 

@@ -37,7 +37,7 @@ fn a_terminal_has_one_line_that_changes_and_stays_within_it() {
     let outcome = on_terminal(&stage);
     assert_eq!(outcome.exit, 0, "{outcome:?}");
     let seen = String::from_utf8(outcome.stdout).unwrap();
-    let shown: Vec<&str> = seen.split("\r\x1b[K").collect();
+    let shown: Vec<&str> = seen.split("\r\x1b[J").collect();
     let has = |parts: &[&str]| {
         let all = |line: &&&str| parts.iter().all(|part| line.contains(part));
         shown.iter().any(|line| all(&line))
@@ -58,7 +58,7 @@ fn a_terminal_has_one_line_that_changes_and_stays_within_it() {
     for line in shown.iter().filter(|line| !line.contains('\n')) {
         assert!(line.chars().count() < 80, "{line:?}");
     }
-    assert!(seen.contains("accepted: run_"), "{seen:?}");
+    assert!(seen.contains("accepted: "), "{seen:?}");
 }
 
 #[test]

@@ -166,6 +166,11 @@ fn events(line: &Value, stream: &mut ClaudeStream) -> Vec<Event> {
             events.extend(stream.add(message));
             events
         }
+        "user" => {
+            let blocks = line["message"]["content"].as_array();
+            let blocks = blocks.map_or(&[][..], Vec::as_slice);
+            blocks.iter().filter_map(tool_result).collect()
+        }
         "result" => {
             let ok = line["is_error"] == Value::Bool(false) && text(line, "/subtype") == "success";
             let words = match text(line, "/result") {
@@ -209,6 +214,18 @@ fn block(block: &Value) -> Option<Event> {
         "tool_use" => Some(tool(text(block, "/name"), &block["input"])),
         _ => None,
     }
+}
+
+/// The result of a tool: text, or a list of parts of which the first text counts.
+fn tool_result(block: &Value) -> Option<Event> {
+    if text(block, "/type") != "tool_result" {
+        return None;
+    }
+    let content = block["content"].as_str();
+    Some(Event::ToolResult {
+        ok: block["is_error"] != Value::Bool(true),
+        text: brief(content.unwrap_or_else(|| text(block, "/content/0/text"))),
+    })
 }
 
 fn tool(name: &str, input: &Value) -> Event {

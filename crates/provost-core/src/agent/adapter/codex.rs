@@ -230,7 +230,14 @@ fn item(item: &Value) -> Vec<Event> {
         "agent_message" => vec![Event::Message {
             text: brief(text(item, "/text")),
         }],
-        "command_execution" => tool("shell", text(item, "/command")),
+        "command_execution" => {
+            let mut events = tool("shell", text(item, "/command"));
+            events.push(Event::ToolResult {
+                ok: item["exit_code"].as_i64().is_none_or(|status| status == 0),
+                text: brief(text(item, "/aggregated_output")),
+            });
+            events
+        }
         "mcp_tool_call" => tool(text(item, "/server"), text(item, "/tool")),
         "web_search" => tool("web_search", text(item, "/query")),
         "file_change" => {

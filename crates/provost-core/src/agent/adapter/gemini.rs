@@ -192,6 +192,10 @@ fn events(line: &Value, stream: &mut GeminiStream) -> Vec<Event> {
             Vec::new()
         }
         "tool_use" => stream.followed_by(tool(text(line, "/tool_name"), &line["parameters"])),
+        "tool_result" => vec![Event::ToolResult {
+            ok: text(line, "/status") == "success",
+            text: brief(text(line, "/output")),
+        }],
         "error" => stream.followed_by(Event::Error {
             text: brief(text(line, "/message")),
         }),

@@ -78,7 +78,7 @@ impl State {
             Some(approval) if approval.digest == question.digest() => {
                 let count = counted(question.widenings.len(), "thing");
                 let (rules, by) = (verdict.reason, &approval.by);
-                Verdict::allow(format!("{rules}; {by} approved {count} beyond them"))
+                Verdict::allow(format!("{rules}; {by} approved {count} beyond it"))
             }
             _ => Verdict::deny(
                 Code::ApprovalNeeded,

@@ -21,6 +21,9 @@ use crate::verdict::Verdict;
 /// How much of the agent's own words is repeated in a reason, in characters.
 const WORDS: usize = 200;
 
+/// The reason of a gate that had nothing to judge; people need not read it.
+pub const NO_RESULT: &str = "no structured result, and none is required";
+
 /// The structured result of an agent: what the schema of the same name says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -82,9 +85,7 @@ impl State {
             None => return invalid("no agent ran".to_owned()),
             Some(ResultFile::Absent) => {
                 return match contract.result {
-                    ResultRule::Optional => {
-                        Verdict::allow("no structured result, and none is required")
-                    }
+                    ResultRule::Optional => Verdict::allow(NO_RESULT),
                     ResultRule::Required => {
                         invalid("the contract asks for a result and there is none".into())
                     }

@@ -95,7 +95,7 @@ fn kernel() -> String {
 fn rung(rung: &Rung) -> Row {
     let name = rung.name.as_str();
     if rung.holds() {
-        return Row::ok(name, "tried and had");
+        return Row::ok(name, "available");
     }
     let found = match name {
         "user namespace" => format!("refused: {}{}", rung.answer(), switched_off()),
@@ -176,7 +176,7 @@ fn held() -> Row {
     match attack() {
         Ok(report) if report.held() => {
             let probes = report.probes.len();
-            Row::ok(NAME, format!("{probes} probes, none escaped"))
+            Row::ok(NAME, format!("{probes} escape attempts blocked"))
         }
         Ok(report) => {
             let leak = |probe: &selftest::Probe| format!("{} ({})", probe.name, probe.note);

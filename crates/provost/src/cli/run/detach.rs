@@ -24,7 +24,7 @@ use serde_json::Value;
 use crate::answer::{Answer, Answered, Failure, Outcome};
 use crate::input;
 use crate::places::Places;
-use crate::show::{self, Reader};
+use crate::show::{self, Reader, relative};
 
 /// The variable that gives the background process the id of its run.
 const VARIABLE: &str = "PROVOST_DETACHED";
@@ -104,7 +104,7 @@ struct DetachedRun<'a> {
 
 impl Answered for DetachedRun<'_> {
     fn text(&self) -> String {
-        let (run_id, output) = (self.run_id, self.stderr.display());
+        let (run_id, output) = (self.run_id, relative(self.stderr));
         format!(
             "run {run_id} runs in the background\n  output   {output}\n\
              next: provost log {run_id} --follow\nnext: provost cancel {run_id}\n"

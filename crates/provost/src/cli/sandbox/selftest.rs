@@ -115,19 +115,19 @@ impl Selftested<'_> {
     fn conclusion(&self) -> String {
         let count = |of: fn(&Report) -> usize| self.sandboxes.iter().map(|it| of(&it.report)).sum();
         let probes: usize = count(|report| report.probes.len());
-        let probes = counted(probes, "probe");
+        let probes = counted(probes, "escape attempt");
         let leaks: usize = count(|report| report.leaks().count());
         if self.held {
             let not_held = |report: &Report| report.probes.iter().filter(|it| !it.held).count();
             let through = match count(not_held) {
                 0_usize => String::new(),
-                open => format!(" {open} of them through declared holes of the tier, else"),
+                open => format!(", except {open} through declared holes of the tier"),
             };
-            return format!("{probes},{through} none escaped\n");
+            return format!("sandbox checked: {probes} blocked{through}\n");
         }
         if leaks == 0 {
             return "a probe did not finish: provost explain SANDBOX_LEAKS\n".to_owned();
         }
-        format!("{probes}, {leaks} got out: provost explain SANDBOX_LEAKS\n")
+        format!("{probes}, {leaks} escaped: provost explain SANDBOX_LEAKS\n")
     }
 }

@@ -107,7 +107,7 @@ fn only_the_work_is_proposed(stage: &AgentStage, run: &str) {
     }
     let shown = stage.inner.ask(&["why", run]);
     let shown = String::from_utf8_lossy(&shown.stdout);
-    assert!(!shown.contains("open by   add `chatgpt.com"), "{shown}");
+    assert!(!shown.contains("permit with: `chatgpt.com"), "{shown}");
 }
 
 #[test]
