@@ -47,6 +47,10 @@ pub(crate) fn wrapped(text: &str, width: usize, most: usize) -> Vec<String> {
     if lines.len() > most {
         lines.truncate(most);
         if let Some(last) = lines.last_mut() {
+            while let Some((front, _)) = last.rsplit_once(' ').filter(|_| columns(last) + 2 > width)
+            {
+                *last = front.to_owned();
+            }
             *last = within(&format!("{last} …"), width);
         }
     }
@@ -96,11 +100,12 @@ mod tests {
 
     #[test]
     fn text_is_broken_between_words_and_ends_with_a_mark() {
-        let cases: [(&str, usize, &[&str]); 6] = [
+        let cases: [(&str, usize, &[&str]); 7] = [
             ("", 10, &[""]),
             ("one two", 7, &["one two"]),
             ("one\n\n two three", 7, &["one two", "three"]),
             ("one two three four five", 7, &["one two", "three …"]),
+            ("one two six ten four", 7, &["one two", "six …"]),
             ("a abcdefghij b", 4, &["a", "abc…"]),
             ("日本語", 1, &["日", "…"]),
         ];

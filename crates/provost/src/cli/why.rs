@@ -6,7 +6,6 @@ use provost_core::code::Code;
 use provost_core::document::Format;
 use provost_core::document::lines::Lines;
 use provost_core::exit::Exit;
-use provost_core::foreign_text::is_unseen;
 use provost_core::json;
 use provost_core::run::fact::ContractSource;
 use provost_core::wording::counted;
@@ -127,7 +126,7 @@ fn text(view: &WhyView) -> String {
     text + &together(view)
 }
 
-fn shown(view: &WhyView, code: Option<Code>, row: &Row) -> String {
+fn shown(view: &WhyView, row: &Row) -> String {
     let about = row.about.as_deref().unwrap_or_default();
     let mut text = match about {
         "" => format!("  {}\n", one_line(&row.problem)),

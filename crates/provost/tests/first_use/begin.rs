@@ -154,7 +154,11 @@ fn a_failure_shows_the_end_of_its_output() {
             "`grep -q hello src/greet` failed with status 1",
             "still red",
         ),
-        ("sh -c 'seq 100'", "the agent changed nothing", "| 91\n"),
+        (
+            "sh -c 'seq 100'",
+            "the agent made no changes; it said: \"100\"",
+            "| 91\n",
+        ),
     ];
     for (agent, reason, line) in cases {
         let said = stage.typed(&greeting("Greet", agent));
@@ -220,7 +224,7 @@ fn a_landed_run_says_so_and_leaves_nothing_to_clean_up() {
     // A user who takes the landing back can land again.
     stage.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
     let shown = stage.typed(&["show"]);
-    let words = "; the branch no longer holds it\nnext: provost land run_";
+    let words = "; the branch no longer holds it\nnext: provost land ";
     assert!(shown.out().contains(words), "{shown:?}");
     let runs = stage.typed(&["runs"]);
     assert!(runs.out().contains("  ACCEPTED "), "{runs:?}");

@@ -22,11 +22,11 @@ fn a_run_is_shown_with_what_was_asked_changed_tested_and_kept() {
         "           A src/more  +1 -0\n",
         "  tests    red→green\n",
         "           grep -q hello src/greet passed in ",
-        "  bundle   /",
+        "  bundle   .provost/runs/",
         "/stdout.1.log, 8 bytes\n",
         "  branch   provost/run_",
-        "next: provost diff run_",
-        "next: provost land run_",
+        "next: provost diff ",
+        "next: provost land ",
     ];
     let mut rest = shown.out();
     for want in wanted {
@@ -55,10 +55,7 @@ fn runs_are_listed_newest_first_with_their_age() {
     stage.typed(&greeting("Second", GOOD));
     let said = stage.typed(&["runs"]);
     let lines: Vec<&str> = said.out().lines().collect();
-    assert_eq!(
-        lines[0],
-        "RUN            AGE  OUTCOME             OBJECTIVE"
-    );
+    assert_eq!(lines[0], "RUN        AGE  OUTCOME             OBJECTIVE");
     assert!(
         lines[1].ends_with("s  ACCEPTED            Second"),
         "{said:?}"

@@ -185,7 +185,7 @@ fn runs_that_have_not_ended_or_cannot_be_read_stay_and_a_broken_sweep_is_finishe
         let runs = fs::read_dir(stage.path("repo/.provost/runs")).unwrap();
         let mut paths = runs.map(|entry| entry.unwrap().path());
         paths
-            .find(|path| path.display().to_string().ends_with(&tail))
+            .find(|path| path.display().to_string().contains(&format!("_{tail}")))
             .unwrap()
     };
     let (open, torn, gone) = (run("Landed"), run("Empty"), run("Refused"));
