@@ -85,6 +85,18 @@ pub struct Written {
 #[serde(deny_unknown_fields, default)]
 struct WrittenUserFile {
     budget: WrittenBudget,
+    notify: Option<Notify>,
+}
+
+/// How a user is told that a run has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Notify {
+    Bell,
+    Desktop,
+    /// A command, word by word; the message is added.
+    #[serde(untagged)]
+    Command(Vec<String>),
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -172,6 +184,13 @@ pub fn parse_user_limits(bytes: &[u8]) -> Result<SpendLimits, PolicyError> {
     json::text(bytes, LARGEST)?;
     let written: WrittenUserFile = json::from_value(toml::parse(bytes)?)?;
     budget(written.budget).map_err(PolicyError::Flaw)
+}
+
+/// Reads in the file of a user how to tell that a run has ended.
+pub fn parse_user_notify(bytes: &[u8]) -> Result<Option<Notify>, ReadError> {
+    json::text(bytes, LARGEST)?;
+    let written: WrittenUserFile = json::from_value(toml::parse(bytes)?)?;
+    Ok(written.notify)
 }
 
 fn budget(written: WrittenBudget) -> Result<SpendLimits, Flaw> {

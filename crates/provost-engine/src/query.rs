@@ -12,6 +12,7 @@
 
 mod acceptance;
 mod archive;
+mod compare;
 mod live;
 mod log;
 mod logs;
@@ -29,6 +30,7 @@ pub use archive::{
     Landed, LineCount, RunArchive, RunFiles, Stage, interrupted, is_own, landed, never_began,
     nothing, require_own, stage, state,
 };
+pub use compare::{ComparedRun, ComparisonView};
 pub use live::LiveView;
 pub use log::describe;
 pub use logs::{LogFile, RemovedSecrets, SecretsView};

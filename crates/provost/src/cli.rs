@@ -61,6 +61,7 @@ use provost_core::exit::Exit;
 
 use crate::answer::{Failure, Outcome};
 use crate::look::Look;
+use crate::notify::Notified;
 use crate::show::{self, Reader};
 
 /// Puts coding agents under contract: sandbox, gates, evidence.
@@ -74,6 +75,9 @@ struct Cli {
 
     #[command(flatten)]
     look: Look,
+
+    #[command(flatten)]
+    notified: Notified,
 
     #[command(subcommand)]
     command: Command,
@@ -234,7 +238,16 @@ fn run() -> Exit {
                 Reader::Person
             };
             cli.look.apply();
-            show::show(&dispatch(cli.command, reader), reader)
+            let drives = matches!(
+                cli.command,
+                Command::Run(_) | Command::Chain(_) | Command::Retry(_) | Command::Resume(_)
+            );
+            let outcome = dispatch(cli.command, reader);
+            let outcome = match drives {
+                true => cli.notified.after(outcome),
+                false => outcome,
+            };
+            show::show(&outcome, reader)
         }
         Err(error) if error.use_stderr() => refuse(&error),
         // `--help` and `--version` are answers.

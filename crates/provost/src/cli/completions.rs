@@ -1,5 +1,7 @@
 //! `provost completions`: prints completion scripts for shells, and manual pages.
 
+mod values;
+
 use clap::{Args, ValueEnum};
 use clap_complete::aot::{Shell, generate};
 use clap_mangen::Man;
@@ -30,15 +32,28 @@ enum Known {
     Zsh,
     Fish,
     Man,
+    /// What the scripts offer for a run.
+    #[value(hide = true)]
+    Runs,
+    /// What they offer for an agent.
+    #[value(hide = true)]
+    Agents,
 }
 
 pub(super) fn run(completions: &Completions) -> Outcome {
     let name = completions.command.as_deref();
-    let shell = match completions.kind {
-        Known::Bash => Shell::Bash,
-        Known::Zsh => Shell::Zsh,
-        Known::Fish => Shell::Fish,
+    type WithValues = fn(&str) -> String;
+    let words = |words: Vec<String>| {
+        let script = words.join("\n");
+        Ok(Script { script }.into())
+    };
+    let (shell, with_values): (Shell, WithValues) = match completions.kind {
+        Known::Bash => (Shell::Bash, values::bash),
+        Known::Zsh => (Shell::Zsh, values::zsh),
+        Known::Fish => (Shell::Fish, values::fish),
         Known::Man => return manual(name),
+        Known::Runs => return words(values::runs()),
+        Known::Agents => return words(values::agents()),
     };
     if let Some(name) = name {
         let reason = format!("a script is for all commands; `{name}` is for a manual page only");
@@ -46,7 +61,7 @@ pub(super) fn run(completions: &Completions) -> Outcome {
     }
     let mut script = Vec::new();
     generate(shell, &mut super::command(), "provost", &mut script);
-    let script = String::from_utf8_lossy(&script).into_owned();
+    let script = with_values(&String::from_utf8_lossy(&script));
     Ok(Script { script }.into())
 }
 

@@ -55,6 +55,7 @@ const TEMPLATE: &str = "\
       --color WHEN  Use colour: auto, always or never; NO_COLOR turns it off for auto
       --plain       Plain lines for screen readers: no symbols, nothing that is redrawn
       --no-pager    Print long answers without a pager
+      --notify=HOW  Say when a run ends: bell, desktop, or command of your own config.toml
 
 `provost help --all` lists all commands, `provost COMMAND --help` explains one.
 ";

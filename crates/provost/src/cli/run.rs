@@ -6,6 +6,7 @@ mod flaws;
 pub(super) mod judge;
 mod notes;
 pub(in crate::cli) mod refused;
+mod several;
 pub(super) mod start;
 
 use std::env::VarError;
@@ -114,7 +115,9 @@ pub(super) struct Run {
     limits: Limits,
 
     /// An agent of `provost.toml`, or codex, claude or gemini [default: the agent `default`].
-    #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "agent_cmd")]
+    /// Repeat to run several, one after the other, and compare them.
+    #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "agent_cmd",
+        overrides_with = "agent")]
     agent: Option<String>,
 
     /// The agent as a command; it is split into words and runs in the sandbox.
@@ -165,9 +168,13 @@ const PERMITS: &str = "Permissions (refused otherwise, even inside an allowed pa
 
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let place = Places::find()?;
+    if let Some(agents) = several::named() {
+        return several::run(run, &place, &agents, reader);
+    }
     let now = clock::now_millis();
     let own = if run.detach { detach::adopt()? } else { None };
     let by_itself = own.is_some();
+    let own = own.or_else(several::assigned);
     let run_id = match own {
         Some(run_id) => run_id,
         None => ids::run_id(now)?,

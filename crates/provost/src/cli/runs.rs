@@ -67,7 +67,7 @@ pub(super) fn header(width: usize) -> String {
 }
 
 /// The most informative word about a run.
-fn outcome(row: &RunSummary) -> &'static str {
+pub(super) fn outcome(row: &RunSummary) -> &'static str {
     match row.status {
         _ if row.is_foreign() => "FOREIGN",
         RunStatus::Failure => row.code.map_or("", Code::name),

@@ -113,3 +113,72 @@ fn a_pager_that_does_not_exist_is_noted_and_not_needed() {
     let lines: usize = counted.trim().parse().unwrap();
     assert!(lines > 300, "{counted}");
 }
+
+#[test]
+fn a_shell_completes_runs_and_agents() {
+    let Some(stage) = stage() else { return };
+    stage.commit(&[("provost.toml", "[agents.fast]\ncommand = \"true\"\n")]);
+    let agent = stage.agent("echo good > src/a.txt");
+    assert_eq!(stage.ask(&run(&agent, &[])).exit, 0);
+    let program = provost_testkit::stage::program();
+    let completed = |words: &str, at: usize| {
+        let script = format!(
+            "source <(provost completions bash); COMP_WORDS=({words}); COMP_CWORD={at}; \
+             _provost_values provost '' ''; echo \"${{COMPREPLY[*]}}\""
+        );
+        let mut command = stage.command("bash");
+        command.args(["-c", &script]);
+        let path = program.parent().unwrap().display().to_string();
+        command.env("PATH", format!("{path}:/usr/bin:/bin"));
+        let outcome = stage.spawn(command).wait();
+        assert_eq!(outcome.exit, 0, "{outcome:?}");
+        String::from_utf8(outcome.stdout).unwrap().trim().to_owned()
+    };
+    let runs = completed("provost show ''", 2);
+    let (first, id) = runs.split_once(' ').unwrap();
+    assert_eq!((first, id.len()), ("last", 8), "{runs}");
+    assert_eq!(completed(&format!("provost why {}", &id[..3]), 2), id);
+    assert_eq!(
+        completed("provost run x --agent ''", 4),
+        "claude codex fast gemini"
+    );
+    assert_eq!(completed("provost run x --agent fa", 4), "fast");
+    assert_eq!(completed("provost run x --allow sr", 4), "src");
+    assert!(completed("provost sta", 1).contains("status"));
+}
+
+#[test]
+fn a_command_of_the_user_says_that_a_run_has_ended() {
+    let Some(stage) = stage() else { return };
+    let told = stage.path("told");
+    let script = format!("#!/bin/sh\necho \"$@\" >> '{}'\n", told.display());
+    stage.script("home/tell", &script);
+    let tell = stage.path("home/tell").display().to_string();
+    let file = "config/provost/config.toml";
+    stage.write(file, &format!("notify = [\"{tell}\", \"now\"]\n"));
+    let agent = stage.agent("echo good > src/a.txt");
+    let outcome = stage.ask(&run(&agent, &[]));
+    assert_eq!(outcome.exit, 0, "{outcome:?}");
+    let said = || std::fs::read_to_string(&told).unwrap_or_default();
+    provost_testkit::stage::until("the user is told", || !said().is_empty());
+    assert!(said().starts_with("now provost: accepted "), "{}", said());
+    // It is the user's own file that names it, and never the repository.
+    stage.write(file, "");
+    let asked = stage.ask(&run(&agent, &["--notify=command"]));
+    assert!(
+        asked.stderr.contains("note: no notification: "),
+        "{asked:?}"
+    );
+    stage.write(file, "notify = 7\n");
+    let broken = stage.ask(&run(&agent, &[]));
+    assert_eq!(broken.exit, 0, "{broken:?}");
+    assert!(
+        broken.stderr.contains("note: no notification: "),
+        "{broken:?}"
+    );
+    stage.write(file, "");
+    stage.commit(&[("provost.toml", &format!("notify = [\"{tell}\"]\n"))]);
+    let refused = stage.ask(&run(&agent, &["--json"]));
+    assert_eq!(refused.exit, 2, "{refused:?}");
+    assert_eq!(said().lines().count(), 1, "{}", said());
+}

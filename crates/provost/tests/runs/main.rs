@@ -65,6 +65,8 @@ mod review;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]
+mod several;
+#[cfg(test)]
 mod stage;
 #[cfg(test)]
 mod terminal;
