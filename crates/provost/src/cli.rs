@@ -243,9 +243,10 @@ fn run() -> Exit {
                 Command::Run(_) | Command::Chain(_) | Command::Retry(_) | Command::Resume(_)
             );
             let outcome = dispatch(cli.command, reader);
-            let outcome = match drives {
-                true => cli.notified.after(outcome),
-                false => outcome,
+            let outcome = if drives {
+                cli.notified.after(outcome)
+            } else {
+                outcome
             };
             show::show(&outcome, reader)
         }

@@ -23,7 +23,7 @@ use crate::show::print_message;
 /// The flags of every command that say how it looks; only the first page of the help has them.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct Look {
-    /// When to use colour; NO_COLOR turns it off for `auto`.
+    /// When to use colour; `NO_COLOR` turns it off for `auto`.
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = When::Auto,
         hide = true)]
     color: When,

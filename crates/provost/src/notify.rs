@@ -49,10 +49,9 @@ impl Notified {
         };
         let how = match (self.notify, own) {
             (None, None) => return outcome,
-            (None, Some(own)) => own,
+            (None, Some(own)) | (Some(How::Command), Some(own @ Notify::Command(_))) => own,
             (Some(How::Bell), _) => Notify::Bell,
             (Some(How::Desktop), _) => Notify::Desktop,
-            (Some(How::Command), Some(own @ Notify::Command(_))) => own,
             (Some(How::Command), _) => {
                 let line = "notify = [\"COMMAND\", \"ARGUMENT\"]";
                 print_message(&format!(

@@ -229,10 +229,11 @@ impl Observer for ProgressObserver {
     }
 
     fn judged(&mut self, gate: Gate, verdict: &Verdict) {
-        match verdict.allow {
-            true if verdict.reason == NO_RESULT => {}
-            true => self.line(&format!("PASS {}", verdict.reason)),
-            false => self.line(&format!("FAIL {}: {}", gate.name(), verdict.reason)),
+        let reason = &verdict.reason;
+        if !verdict.allow {
+            self.line(&format!("FAIL {}: {reason}", gate.name()));
+        } else if reason != NO_RESULT {
+            self.line(&format!("PASS {reason}"));
         }
     }
 

@@ -71,10 +71,8 @@ pub(crate) fn command(view: &RunView, verdict: &Verdict) -> Option<String> {
 fn quoted(start: &str, words: Option<&str>, width: usize) -> String {
     let words = words.map(str::trim).filter(|words| !words.is_empty());
     let Some(words) = words else {
-        return match start.ends_with("it said") {
-            true => format!("{start} nothing\n"),
-            false => format!("{start}: nothing\n"),
-        };
+        let colon = if start.ends_with("it said") { "" } else { ":" };
+        return format!("{start}{colon} nothing\n");
     };
     // Line ends of the agent are no lines of ours.
     let words: Vec<&str> = words.split_whitespace().collect();

@@ -18,8 +18,7 @@ pub(crate) fn wrapped(text: &str, width: usize, most: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];
     for mut word in text.split_whitespace() {
-        loop {
-            let Some(line) = lines.last_mut() else { break };
+        while let Some(line) = lines.last_mut() {
             let used = columns(line);
             let gap = usize::from(used > 0);
             if used + gap + columns(word) <= width {

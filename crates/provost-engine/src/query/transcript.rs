@@ -158,12 +158,13 @@ impl TranscriptEntry {
 pub fn event_words(worker: Worker, event: &Event) -> Option<(&'static str, String)> {
     match event {
         Event::Session { .. } | Event::Usage(_) => None,
-        Event::Message { text } => Some((worker.word(), said_in(text))),
+        Event::Message { text } | Event::Final { ok: true, text } => {
+            Some((worker.word(), said_in(text)))
+        }
         Event::Tool { name, detail } => Some(("tool", format!("{name} {}", arguments(detail)))),
         Event::ToolResult { ok, text } => Some(("result", outcome(*ok, text))),
         Event::FileChange { path } => Some(("edit", in_workspace(path).to_owned())),
         Event::Error { text } => Some(("error", text.clone())),
-        Event::Final { ok: true, text } => Some((worker.word(), said_in(text))),
         Event::Final { ok: false, text } => Some(("error", format!("gave up: {text}"))),
     }
 }

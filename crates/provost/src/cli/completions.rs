@@ -40,9 +40,11 @@ enum Known {
     Agents,
 }
 
+/// Adds the completion of values to a script.
+type WithValues = fn(&str) -> String;
+
 pub(super) fn run(completions: &Completions) -> Outcome {
     let name = completions.command.as_deref();
-    type WithValues = fn(&str) -> String;
     let words = |words: Vec<String>| {
         let script = words.join("\n");
         Ok(Script { script }.into())

@@ -93,7 +93,7 @@ fn text(view: &WhyView) -> String {
     for refusal in &why.refusals {
         text += &format!("{}: {}\n", refusal.by, refusal.code);
         for row in refusal.rows.iter().take(MOST_SHOWN) {
-            text += &shown(view, Some(refusal.code), row);
+            text += &shown(view, row);
         }
         let more = refusal.rows.len().saturating_sub(MOST_SHOWN);
         if more > 0 {
@@ -104,7 +104,7 @@ fn text(view: &WhyView) -> String {
         text += "model: asked for and not granted\n";
     }
     for row in why.model_requests.iter().take(MOST_SHOWN) {
-        text += &shown(row, view.typed);
+        text += &shown(view, row);
     }
     let (background, asked): (Vec<&Row>, Vec<&Row>) =
         why.network.iter().partition(|row| row.is_background());
@@ -112,7 +112,7 @@ fn text(view: &WhyView) -> String {
         text += "network: asked for and not granted\n";
     }
     for row in asked.iter().take(MOST_SHOWN) {
-        text += &shown(view, None, row);
+        text += &shown(view, row);
     }
     if !background.is_empty() {
         let names: Vec<&str> = background
@@ -173,13 +173,11 @@ fn short(text: &str) -> String {
 fn permits(view: &WhyView, row: &Row) -> Vec<String> {
     let again = view.permit_with.as_ref();
     let again = again.and_then(|_| permit::retry(&view.why.run_id, &row.widening));
-    match again {
-        Some(command) => vec![command],
-        None => {
-            let each = row.widening.iter();
-            each.map(|one| change(one, view.typed)).collect()
-        }
+    if let Some(command) = again {
+        return vec![command];
     }
+    let each = row.widening.iter();
+    each.map(|one| change(one, view.typed)).collect()
 }
 
 fn change(widening: &Widening, typed: bool) -> String {

@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use provost_engine::query::short_id;
 use provost_testkit::stage::Outcome;
 
 use crate::stage::Users;
@@ -124,7 +125,7 @@ fn a_refused_contract_is_found_by_every_command() {
     let stage = Users::new();
     let (id, answer) = refused(&stage, "victim", "{\"task_id\": 7}");
     assert!(
-        answer.says(&format!("next: provost show {id}")),
+        answer.says(&format!("next: provost show {}", short_id(&id))),
         "{answer:?}"
     );
     let words = ["run", "-f", "../bad.json", "--agent-cmd", "true", "--json"];
@@ -141,7 +142,7 @@ fn a_refused_contract_is_found_by_every_command() {
             "{command}: {answer:?}"
         );
         assert!(
-            answer.says(&format!("provost show {id}")),
+            answer.says(&format!("provost show {}", short_id(&id))),
             "{command}: {answer:?}"
         );
         assert!(
@@ -155,7 +156,10 @@ fn a_refused_contract_is_found_by_every_command() {
         "{why:?}"
     );
     let last = victim(&stage, &["show"]);
-    assert!(last.says(&format!("provost show {second}")), "{last:?}");
+    assert!(
+        last.says(&format!("provost show {}", short_id(&second))),
+        "{last:?}"
+    );
 }
 
 #[test]
@@ -164,7 +168,7 @@ fn a_contract_that_is_too_large_is_recorded_and_one_that_is_missing_is_not() {
     let large = format!("\"{}\"", "x".repeat(9 << 20));
     let (id, answer) = refused(&stage, "victim", &large);
     assert!(
-        answer.says("INPUT_TOO_LARGE") && answer.says(&id),
+        answer.says("INPUT_TOO_LARGE") && answer.says(short_id(&id)),
         "{answer:?}"
     );
     fs::remove_file(stage.path("victim/bad.json")).unwrap();
