@@ -54,7 +54,10 @@ pub const RESULT_SCHEMA_TEXT: &str = include_str!(concat!(
 pub const LARGEST: usize = 1 << 20;
 
 /// The longest time limit of a run, so that a mistyped limit does not last for ever.
-const LONGEST: Duration = Duration::from_hours(7 * 24);
+pub(crate) const LONGEST: Duration = Duration::from_hours(7 * 24);
+
+/// The most further attempts that may fix what was refused.
+pub(crate) const MOST_RETRIES: u32 = 10;
 
 /// The largest number of network endpoints that one contract may name.
 const MOST_PLACES: usize = 64;
@@ -403,7 +406,7 @@ fn bounds(document: &Document, problems: &mut Problems) {
             "is not between 1 second and 7 days",
         );
     }
-    if limit.max_retries > 10 {
+    if limit.max_retries > MOST_RETRIES {
         problems.add("/timeout_retry/max_retries", "is more than 10");
     }
     if limit.retry_backoff_sec > LONGEST.as_secs() {

@@ -17,6 +17,7 @@ mod closed;
 pub mod code;
 pub mod contract;
 pub mod document;
+pub mod duration;
 pub mod exit;
 pub mod gate;
 pub mod lease;

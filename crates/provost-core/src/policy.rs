@@ -22,8 +22,11 @@ use crate::run::fact::{CacheRules, CacheStart, WorkspaceChoice};
 use crate::scope::Scope;
 use crate::tier::Tier;
 
+pub mod run;
 #[cfg(test)]
 mod tests;
+
+use run::{RunDefaults, WrittenRun};
 
 pub const FILE: &str = "provost.toml";
 
@@ -59,6 +62,8 @@ pub struct Policy {
     pub approve: Unasked,
     /// What runs and days may cost.
     pub budget: SpendLimits,
+    /// What a contract has that a person types, where no flag says otherwise.
+    pub run: RunDefaults,
 }
 
 /// A policy as written in `provost.toml`.
@@ -78,17 +83,28 @@ pub struct Written {
     limits: Asked,
     approve: WrittenApprove,
     budget: WrittenBudget,
+    run: WrittenRun,
 }
 
-/// What a user says for all repositories.
+/// What a user says for all repositories; nothing here is about a scope or a command.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct UserFile {
+    pub budget: SpendLimits,
+    /// The agent of runs for which neither a flag nor the repository names one.
+    pub agent: Option<String>,
+    pub notify: Option<Notify>,
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct WrittenUserFile {
     budget: WrittenBudget,
     notify: Option<Notify>,
+    agent: Option<String>,
 }
 
-/// How a user is told that a run has ended.
+/// How a user learns that a run has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notify {
@@ -173,24 +189,32 @@ pub enum PolicyError {
     Flaw(Flaw),
 }
 
+/// A problem of the file of a user; the reader of the file names it.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub enum UserFileError {
+    Read(#[from] ReadError),
+    Flaw(#[from] Flaw),
+}
+
 pub fn parse(bytes: &[u8]) -> Result<Policy, PolicyError> {
     json::text(bytes, LARGEST)?;
     let written: Written = json::from_value(toml::parse(bytes)?)?;
     Policy::try_from(written).map_err(PolicyError::Flaw)
 }
 
-/// Reads the limits in the file of a user.
-pub fn parse_user_limits(bytes: &[u8]) -> Result<SpendLimits, PolicyError> {
-    json::text(bytes, LARGEST)?;
-    let written: WrittenUserFile = json::from_value(toml::parse(bytes)?)?;
-    budget(written.budget).map_err(PolicyError::Flaw)
-}
-
-/// Reads in the file of a user how to tell that a run has ended.
-pub fn parse_user_notify(bytes: &[u8]) -> Result<Option<Notify>, ReadError> {
-    json::text(bytes, LARGEST)?;
-    let written: WrittenUserFile = json::from_value(toml::parse(bytes)?)?;
-    Ok(written.notify)
+/// Reads the file of a user.
+pub fn parse_user_file(bytes: &[u8]) -> Result<UserFile, UserFileError> {
+    let read = || -> Result<WrittenUserFile, ReadError> {
+        json::text(bytes, LARGEST)?;
+        json::from_value(toml::parse(bytes)?)
+    };
+    let written = read()?;
+    Ok(UserFile {
+        budget: budget(written.budget)?,
+        agent: run::name("agent", written.agent)?,
+        notify: written.notify,
+    })
 }
 
 fn budget(written: WrittenBudget) -> Result<SpendLimits, Flaw> {
@@ -246,6 +270,7 @@ impl TryFrom<Written> for Policy {
             least_tier: sandbox.least_tier,
             approve: approve(written.approve)?,
             budget: budget(written.budget)?,
+            run: written.run.resolve()?,
         })
     }
 }

@@ -7,6 +7,7 @@
 
 pub(crate) mod agent;
 mod continued;
+pub mod defaults;
 mod keep_work;
 mod preflight;
 mod retry;
@@ -223,6 +224,13 @@ fn widenings(
     let holds_most = |path: &RepoPath| largest.as_ref() == Some(path);
     let unasked = &policy.approve;
     Ok(approval::widenings(document, unasked, named, &holds_most))
+}
+
+/// The commit that `revision` names as the base of a run, and its policy.
+pub fn policy_at(origin: &dyn Origin, revision: &str) -> Result<(Oid, Policy), PortError> {
+    let commit = base(origin, revision)?;
+    let policy = origin.policy(&origin.tree(&commit)?)?;
+    Ok((commit, policy))
 }
 
 /// The commit that the run starts from.

@@ -29,6 +29,7 @@ pub mod shared_checkout;
 pub mod snapshot;
 pub mod spend;
 pub mod untrusted_files;
+pub mod user_file;
 pub mod user_state;
 pub mod workspace;
 

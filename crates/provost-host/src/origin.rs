@@ -12,6 +12,15 @@ use crate::git::{GitError, Repository};
 #[derive(Debug, Clone, Copy)]
 pub struct GitOrigin<'a>(pub &'a Repository);
 
+impl GitOrigin<'_> {
+    /// The policy file of a tree, if there is one.
+    pub fn policy_file(&self, tree: &Oid) -> Result<Option<Oid>, PortError> {
+        let top = self.0.read_top(tree).map_err(git)?;
+        let file = top.files.get(&RawPath::new(policy::FILE));
+        Ok(file.map(|file| file.oid.clone()))
+    }
+}
+
 impl Origin for GitOrigin<'_> {
     fn format(&self) -> ObjectFormat {
         self.0.format()
@@ -29,11 +38,10 @@ impl Origin for GitOrigin<'_> {
     }
 
     fn policy(&self, tree: &Oid) -> Result<Policy, PortError> {
-        let top = self.0.read_top(tree).map_err(git)?;
-        let Some(file) = top.files.get(&RawPath::new(policy::FILE)) else {
+        let Some(file) = self.policy_file(tree)? else {
             return Ok(Policy::default());
         };
-        let bytes = self.0.blob(&file.oid).map_err(git)?;
+        let bytes = self.0.blob(&file).map_err(git)?;
         policy::parse(&bytes).map_err(|error| PortError::of(Code::InputInvalid, error))
     }
 
@@ -84,6 +92,57 @@ impl Origin for GitOrigin<'_> {
             Err(GitError::RefRefused { .. }) => Ok(false),
             Err(error) => Err(git(error)),
         }
+    }
+}
+
+/// A repository with the policy that holds where its commits have none.
+#[derive(Debug)]
+pub struct OriginWithPolicy<'a> {
+    pub git: GitOrigin<'a>,
+    pub policy: Option<Policy>,
+}
+
+impl Origin for OriginWithPolicy<'_> {
+    fn policy(&self, tree: &Oid) -> Result<Policy, PortError> {
+        let Some(policy) = &self.policy else {
+            return self.git.policy(tree);
+        };
+        match self.git.policy_file(tree)? {
+            None => Ok(policy.clone()),
+            Some(_) => self.git.policy(tree),
+        }
+    }
+
+    fn format(&self) -> ObjectFormat {
+        self.git.format()
+    }
+
+    fn resolve(&self, revision: &str) -> Result<Oid, PortError> {
+        self.git.resolve(revision)
+    }
+
+    fn tree(&self, commit: &Oid) -> Result<Oid, PortError> {
+        self.git.tree(commit)
+    }
+
+    fn largest(&self, tree: &Oid) -> Result<Option<RepoPath>, PortError> {
+        self.git.largest(tree)
+    }
+
+    fn digest(&self, tree: &Oid, path: &RepoPath) -> Result<Option<String>, PortError> {
+        self.git.digest(tree, path)
+    }
+
+    fn read(&self, tree: &Oid, path: &RepoPath, most: usize) -> Result<Option<Vec<u8>>, PortError> {
+        self.git.read(tree, path, most)
+    }
+
+    fn checked_out(&self) -> Result<Option<String>, PortError> {
+        self.git.checked_out()
+    }
+
+    fn has_branch(&self, branch: &str) -> Result<bool, PortError> {
+        self.git.has_branch(branch)
     }
 }
 

@@ -24,8 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use provost_core::agent::{Budget, SpendLimits};
-use provost_core::code::Code;
-use provost_core::{json, policy};
+use provost_core::json;
 use provost_engine::ports::PortError;
 use provost_fs::lock::{self, FileLock, Hold};
 use rustix::fs::OFlags;
@@ -34,11 +33,10 @@ use serde::{Deserialize, Serialize};
 use crate::clock;
 use crate::proxy::gateway::budget::{Amount, Grant};
 use crate::proxy::gateway::spend_book::{SpendBook, SpendRow};
+use crate::user_file;
 
 /// The directory in the user's state.
 const DIRECTORY: &str = "spend";
-/// The file with the user's own limits.
-const USER_FILE: &str = "config.toml";
 /// How long another process may hold the file.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How many days back a run may have begun.
@@ -206,29 +204,8 @@ impl SpendBook for SpendFiles {
 }
 
 /// The limits of a policy and those of the user, whichever is smaller.
-///
-/// The file of the user is `provost/config.toml` in `$XDG_CONFIG_HOME` or `~/.config`.
 pub(crate) fn limits_of(policy: SpendLimits) -> Result<SpendLimits, PortError> {
-    let absolute = |name: &str| {
-        let path = PathBuf::from(std::env::var_os(name)?);
-        path.is_absolute().then_some(path)
-    };
-    let home = || Some(absolute("HOME")?.join(".config"));
-    let Some(place) = absolute("XDG_CONFIG_HOME").or_else(home) else {
-        return Ok(policy);
-    };
-    let path = place.join("provost").join(USER_FILE);
-    let bytes = match fs::read(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(policy),
-        read => read.map_err(|error| unusable(&path, &error))?,
-    };
-    let own = policy::parse_user_limits(&bytes).map_err(|error| unusable(&path, &error))?;
-    Ok(policy.and(own))
-}
-
-fn unusable(path: &Path, error: &dyn std::error::Error) -> PortError {
-    let reason = format!("`{}` says what may be spent: {error}", path.display());
-    PortError::new(Code::InputInvalid, reason)
+    Ok(policy.and(user_file::read()?.budget))
 }
 
 /// Every line that counts of the user's spending: settlements, and reservations without one.

@@ -16,7 +16,6 @@ mod contract;
 mod convert;
 mod demo;
 mod doctor;
-mod duration;
 mod explain;
 mod export;
 mod gc;
@@ -57,6 +56,7 @@ use std::process::{self, ExitCode};
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use provost_core::code::Code;
+use provost_core::duration;
 use provost_core::exit::Exit;
 
 use crate::answer::{Failure, Outcome};

@@ -69,21 +69,8 @@ impl Notified {
 
 /// What the user's own file says; `None` if it says nothing.
 fn own_setting() -> Result<Option<Notify>, String> {
-    let absolute = |name: &str| {
-        let path = PathBuf::from(env::var_os(name)?);
-        path.is_absolute().then_some(path)
-    };
-    let home = || Some(absolute("HOME")?.join(".config"));
-    let Some(place) = absolute("XDG_CONFIG_HOME").or_else(home) else {
-        return Ok(None);
-    };
-    let path = place.join("provost/config.toml");
-    let said = |error: &dyn std::fmt::Display| format!("`{}`: {error}", path.display());
-    match fs::read(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(said(&error)),
-        Ok(bytes) => policy::parse_user_notify(&bytes).map_err(|error| said(&error)),
-    }
+    let file = user_file::read().map_err(|error| error.reason)?;
+    Ok(file.notify)
 }
 
 /// The outcome in a few words.

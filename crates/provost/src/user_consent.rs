@@ -6,7 +6,7 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use provost_core::agent::Adapted;
+use provost_core::agent::{Adapted, Adapter};
 use provost_core::agent::provider::Login;
 use provost_core::approval::Kind;
 use provost_core::code::Code;
@@ -40,6 +40,7 @@ enum PolicyPart<'a> {
     Agent(&'a Adapted),
     Prepare(&'a [Step]),
     ApproveNet(String),
+    File(String),
 }
 
 impl Wanted {
@@ -128,6 +129,15 @@ fn of_policy(policy: &Policy) -> Vec<Wanted> {
         provost_core::agent::Agent::Command(_) => None,
     });
     let mut all: Vec<Wanted> = agents.collect();
+    // A name without an entry in [agents] is that of a known program.
+    let run = [&policy.run.agent, &policy.run.review];
+    let run = run.into_iter().flatten();
+    for name in run.filter(|name| !policy.agents.contains_key(*name)) {
+        let known = Adapter::programs().find(|adapter| adapter.name() == name);
+        let adapted = known.and_then(Adapter::plain);
+        let adapted = adapted.map(|adapted| login::resolved(&adapted));
+        all.extend(adapted.and_then(|it| of_agent(&it, None, &Typed::default())));
+    }
     all.extend(of_steps(&policy.prepare));
     all.extend(policy.approve.net.iter().map(of_place));
     all
@@ -251,15 +261,37 @@ pub(crate) fn agree(
     Ok(meant)
 }
 
+/// Stores that this user had the policy file `bytes` written.
+pub(crate) fn keep_written(place: &Places, bytes: &[u8]) -> Result<(), Failure> {
+    let digest = of_file(bytes).digest;
+    place.own()?.agree(&digest).map_err(crate::places::refused)
+}
+
+/// Whether this user had exactly this policy file written on this machine.
+pub(crate) fn wrote(place: &Places, bytes: &[u8]) -> bool {
+    let own = place.own();
+    own.is_ok_and(|own| own.has_agreed(&of_file(bytes).digest).unwrap_or(false))
+}
+
+fn of_file(bytes: &[u8]) -> Wanted {
+    Wanted::of(&PolicyPart::File(sha256(bytes)), "as written")
+}
+
 /// Whether the person at the terminal says yes; false without a terminal.
 fn asked(question: &str) -> bool {
+    let answer = answer(&format!("{question} [y/N]"));
+    answer.is_some_and(|answer| matches!(answer.as_str(), "y" | "Y" | "yes"))
+}
+
+/// What the person at the terminal answers; `None` without a terminal or an answer.
+pub(crate) fn answer(question: &str) -> Option<String> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return false;
+        return None;
     }
-    print_message(&format!("{question} [y/N]"));
+    print_message(question);
     let mut line = String::new();
-    let read = io::stdin().lock().read_line(&mut line);
-    read.is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
+    io::stdin().lock().read_line(&mut line).ok()?;
+    Some(line.trim().to_owned()).filter(|answer| !answer.is_empty())
 }
 
 /// Lets a run continue only with secrets that the user names in this very command, each with its

@@ -60,8 +60,9 @@ fn a_policy_says_what_acceptance_may_start_with() {
 #[test]
 fn a_budget_limits_runs_and_days_and_the_smaller_of_two_counts() {
     let policy = parse(b"[budget]\nrun_tokens = 900\nday_usd = 2.5\n").unwrap();
-    let user = parse_user_limits(b"[budget]\nrun_tokens = 500\nday_usd = 9.0\n").unwrap();
-    let both = serde_json::to_value(policy.budget.and(user)).unwrap();
+    let user = parse_user_file(b"agent = \"codex\"\n[budget]\nrun_tokens = 500\nday_usd = 9.0\n").unwrap();
+    assert_eq!(user.agent.as_deref(), Some("codex"));
+    let both = serde_json::to_value(policy.budget.and(user.budget)).unwrap();
     let want = r#"{"day":{"micro_usd":2500000},"run":{"tokens":500}}"#;
     assert_eq!(both.to_string(), want);
     for bad in [
@@ -70,7 +71,7 @@ fn a_budget_limits_runs_and_days_and_the_smaller_of_two_counts() {
         b"[budget]\nweek_usd = 1.0\n",
         b"[run]\nallow = []\n",
     ] {
-        assert!(parse_user_limits(bad).is_err(), "{bad:?}");
+        assert!(parse_user_file(bad).is_err(), "{bad:?}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! `provost run`: runs one contract, from the command line or a file, to its sealed verdict.
 
+mod contract_text;
+mod defaults;
 mod detach;
 mod flags;
 mod flaws;
@@ -10,18 +12,20 @@ mod several;
 pub(super) mod start;
 
 use std::env::VarError;
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use provost_core::code::Code;
 use provost_core::contract::document::{AcceptMode, Document};
+use provost_core::contract::typed::Typed;
 use provost_core::contract::{self, Problem, check};
 use provost_core::json;
 use provost_core::path::RepoPath;
 use provost_core::run::fact::{ExistingWork, Names, Opened, WorkspaceChoice};
 use provost_core::tier::Tier;
 use provost_engine::drive::Source;
-use provost_engine::opening::{self, Request};
+use provost_engine::opening::{self, Origin, Request, RequestedAgent};
 use provost_engine::ports::PortError;
 use provost_host::origin::GitOrigin;
 use provost_host::{clock, ids, login};
@@ -42,12 +46,15 @@ use crate::user_consent;
 /// Run an agent under contract and judge the result.
 #[derive(Args)]
 #[command(
-    override_usage = "provost run [OPTIONS] <OBJECTIVE> --allow <PATH>... --accept <CMD>...
+    override_usage = "provost run [OPTIONS] <OBJECTIVE>
        provost run [OPTIONS] -f <CONTRACT>",
-    after_help = "Paths are relative to the top of the repository, wherever you are in it.
+    after_help = "What you do not say is taken from [run] of provost.toml in the base commit, which `provost init`
+writes; a flag replaces its default. What neither names is asked on a terminal, and refused elsewhere.
+Paths are relative to the top of the repository, wherever you are in it.
 The agent starts from the base commit; uncommitted changes are not in its workspace.
 
 Examples:
+  provost run 'Fix the greeting'
   provost run 'Fix the greeting' --allow src --accept 'cargo test' --agent-cmd my-agent
   provost run 'Fix the greeting' --allow src/greet.py --accept 'pytest -q' --agent fast --timeout 5m
   provost run -f contract.json --agent-cmd my-agent
@@ -68,13 +75,13 @@ pub(super) struct Run {
     file: Option<PathBuf>,
 
     /// A path that the agent may write, from the top of the repository, with everything below it.
-    /// Repeat for more.
-    #[arg(long, value_name = "PATH", help_heading = CONTRACT, required_unless_present = "file")]
+    /// Repeat for more [default: `allow` of [run]].
+    #[arg(long, value_name = "PATH", help_heading = CONTRACT)]
     allow: Vec<String>,
 
     /// A command that must pass on the result; it is split into words and never given to a shell.
-    /// Repeat for more.
-    #[arg(long, value_name = "CMD", help_heading = CONTRACT, required_unless_present = "file")]
+    /// Repeat for more [default: `accept` of [run]].
+    #[arg(long, value_name = "CMD", help_heading = CONTRACT)]
     accept: Vec<String>,
 
     /// A path that the agent may not touch, even inside an allowed path.
@@ -89,19 +96,21 @@ pub(super) struct Run {
     #[arg(long, value_name = "BRANCH", help_heading = CONTRACT)]
     target: Option<String>,
 
-    /// Time limit of the agent, and of each acceptance command: 90s, 20m, 2h or 1d.
-    #[arg(long, value_name = "TIME", help_heading = CONTRACT, default_value = "20m",
-        value_parser = seconds)]
-    timeout: u64,
+    /// Time limit of the agent, and of each acceptance command: 90s, 20m, 2h or 1d [default:
+    /// `timeout` of [run], or 20m].
+    #[arg(long, value_name = "TIME", help_heading = CONTRACT, value_parser = seconds)]
+    timeout: Option<u64>,
 
     /// What the acceptance commands have to show: that they `pass`, or `no-regression`: that no test
-    /// fails which does not fail twice on the base, and that none is missing [default: pass].
+    /// fails which does not fail twice on the base, and that none is missing [default: `accept_mode`
+    /// of [run], or pass].
     #[arg(long, value_name = "MODE", help_heading = CONTRACT)]
     accept_mode: Option<AcceptMode>,
 
-    /// How many more attempts may fix what the reviewer or an acceptance command refused; up to 10.
-    #[arg(long, value_name = "NUMBER", help_heading = CONTRACT, default_value_t = 0)]
-    retries: u32,
+    /// How many more attempts may fix what the reviewer or an acceptance command refused; up to 10
+    /// [default: `retries` of [run], or 0].
+    #[arg(long, value_name = "NUMBER", help_heading = CONTRACT)]
+    retries: Option<u32>,
 
     /// The tier of the sandboxes: `namespaces`, or `landlock` where namespaces are missing and the
     /// policy of the repository accepts it [default: namespaces].
@@ -114,8 +123,9 @@ pub(super) struct Run {
     #[command(flatten)]
     limits: Limits,
 
-    /// An agent of `provost.toml`, or codex, claude or gemini [default: the agent `default`].
-    /// Repeat to run several, one after the other, and compare them.
+    /// An agent of `provost.toml`, or codex, claude or gemini [default: `agent` of [run], the agent
+    /// `default`, or `agent` of your own config.toml]. Repeat to run several, one after the other,
+    /// and compare them.
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "agent_cmd",
         overrides_with = "agent")]
     agent: Option<String>,
@@ -125,7 +135,7 @@ pub(super) struct Run {
     agent_cmd: Option<String>,
 
     /// The reviewer of the result before it is tested: an agent of `provost.toml`, or codex, claude
-    /// or gemini [default: `review.agent` of provost.toml, if set].
+    /// or gemini [default: `review` of [run], or `agent` of [review], if set].
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "review_cmd")]
     review: Option<String>,
 
@@ -182,12 +192,12 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     if run.detach && !by_itself {
         return detach::begin(&place, &run_id, run.file.as_deref(), reader);
     }
-    let Begun { opened, source } = match &run.file {
-        None => {
-            let document = flags::typed(run).document(&run_id, now);
-            flaws::check(run, &document, place.repo.checkout())?;
-            begin(run, &place, document, None)?
-        }
+    let Begun {
+        opened,
+        source,
+        shown,
+    } = match &run.file {
+        None => begin_typed(run, &place, reader, |typed| typed.document(&run_id, now))?,
         Some(file) => {
             let (bytes, too_large) = input::read_front(file, contract::LARGEST)?;
             let begun = match too_large {
@@ -208,6 +218,9 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     for advice in advice.filter(|_| source.is_some()) {
         observer.line(&format!("note: {}: {}", advice.path, advice.problem));
     }
+    for line in shown {
+        observer.line(&line);
+    }
     if reader == Reader::Person {
         // The notes need git, which takes as long as a sandbox, and a program would not read them.
         for note in notes::notes(run, &place, &opened.base_commit) {
@@ -221,6 +234,31 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
 struct Begun {
     opened: Opened,
     source: Option<Source>,
+    /// The contract in lines for a person at a terminal.
+    shown: Vec<String>,
+}
+
+/// Begins a run of what the flags and the defaults describe.
+fn begin_typed(
+    run: &Run,
+    place: &Places,
+    reader: Reader,
+    document: impl FnOnce(Typed) -> Document,
+) -> Result<Begun, Failure> {
+    let typed = defaults::typed(run, place, reader)?;
+    let completed = &typed.completed;
+    let document = document(flags::typed(run, completed));
+    flaws::check(run, &document, place.repo.checkout())?;
+    let review = completed.review.as_ref().map(|it| it.value.clone());
+    let agents = (completed.agent.value.clone(), review);
+    let named = typed.agent_named_by_person();
+    let mut begun = begin(run, place, (&typed.origin, named), (document, agents), None)?;
+    typed.check(&begun.opened)?;
+    if reader == Reader::Person && io::stderr().is_terminal() {
+        let base = begun.opened.base_commit.short();
+        begun.shown = contract_text::lines(&begun.opened.contract, completed, base);
+    }
+    Ok(begun)
 }
 
 /// Begins a run of the contract that is in `bytes` of the file.
@@ -231,28 +269,40 @@ fn begin_file(run: &Run, place: &Places, file: &Path, bytes: Vec<u8>) -> Result<
         return Err(Failure::from(verdict).hint(input::EXPLAINED));
     }
     let written = input::written(file, bytes)?;
-    begin(run, place, written.document, Some(written.source))
+    let origin = GitOrigin(&place.repo);
+    let base = &written.document.rollback.baseline_ref;
+    let (_, policy) = opening::policy_at(&origin, base).map_err(with_flags)?;
+    let agents = defaults::agents_for_file(run, &policy)?;
+    let work = (written.document, agents);
+    begin(run, place, (&origin, run.agent.as_deref()), work, Some(written.source))
 }
 
-/// Begins a run of `document`.
+/// Begins a run of a document with its agent and its reviewer; `named` is the agent whose name the
+/// person gave.
 fn begin(
     run: &Run,
     place: &Places,
-    document: Document,
+    (origin, named): (&dyn Origin, Option<&str>),
+    (document, agents): (Document, Agents),
     source: Option<Source>,
 ) -> Result<Begun, Failure> {
-    let request = request(run, document)?;
-    let opened = opening::opening(&GitOrigin(&place.repo), request).map_err(with_flags)?;
+    let request = request(run, document, agents)?;
+    let opened = opening::opening(origin, request).map_err(with_flags)?;
     let places = run.net.places();
     let typed = user_consent::Typed {
-        agent: run.agent.as_deref(),
+        agent: named,
         review: run.review.as_deref(),
         places: &places,
         credentials: run.net.credentials(),
     };
     user_consent::to_run(place, &opened, &typed)?;
     start::check(&opened, source.as_ref())?;
-    Ok(Begun { opened, source })
+    let shown = Vec::new();
+    Ok(Begun {
+        opened,
+        source,
+        shown,
+    })
 }
 
 /// References of the contract to files that are missing in the checkout.
@@ -262,16 +312,19 @@ pub(super) fn references(place: &Places, document: &Document) -> Vec<Problem> {
     check::references(document, &read)
 }
 
+/// The agent and the reviewer of a run.
+type Agents = (RequestedAgent, Option<RequestedAgent>);
+
 /// The request that the flags describe.
-fn request(run: &Run, contract: Document) -> Result<Request, Failure> {
+fn request(run: &Run, contract: Document, agents: Agents) -> Result<Request, Failure> {
     // A missing secret is reported before anything starts.
     run.net.outlet()?;
     Ok(Request {
         contract,
         typed: run.file.is_none(),
-        agent: flags::agent(run),
+        agent: agents.0,
         work: run.work.clone(),
-        review: flags::review(run),
+        review: agents.1,
         credentials: run.net.credentials().to_vec(),
         logins: login::found(),
         workspace: workspace()?,

@@ -3,20 +3,21 @@
 use provost_core::contract::document::Permissions;
 use provost_core::contract::typed::Typed;
 use provost_engine::opening::RequestedAgent;
+use provost_engine::opening::defaults::Completed;
 
 use super::Run;
 
-/// The contract that the flags describe.
-pub(super) fn typed(run: &Run) -> Typed {
+/// The contract that the flags describe, with the defaults of what they leave out.
+pub(super) fn typed(run: &Run, completed: &Completed) -> Typed {
     Typed {
         objective: run.objective.clone().unwrap_or_default(),
-        allow: run.allow.clone(),
+        allow: completed.allow.value.clone(),
         forbid: run.forbid.clone(),
-        accept: run.accept.clone(),
+        accept: completed.accept.value.clone(),
         base: run.base.clone(),
         target: run.target.clone(),
-        timeout_sec: run.timeout,
-        max_retries: run.retries,
+        timeout_sec: completed.timeout_sec.value,
+        max_retries: completed.retries.value,
         limits: run.limits.asked(),
         tier: run.tier,
         net: run.net.places(),
@@ -27,16 +28,16 @@ pub(super) fn typed(run: &Run) -> Typed {
             symlink: run.permit_symlink.clone(),
             fewer_tests: run.permit_fewer_tests,
         },
-        accept_mode: run.accept_mode,
+        accept_mode: completed.accept_mode.as_ref().map(|it| it.value),
     }
 }
 
-pub(super) fn agent(run: &Run) -> RequestedAgent {
-    match (&run.agent_cmd, &run.agent) {
-        (Some(command), _) => RequestedAgent::Typed(command.clone()),
-        (None, Some(name)) => RequestedAgent::Named(name.clone()),
-        (None, None) => RequestedAgent::Named("default".to_owned()),
-    }
+/// The agent, if the flags name one.
+pub(super) fn agent(run: &Run) -> Option<RequestedAgent> {
+    // Work that exists already needs no agent.
+    let none = run.work.as_ref().map(|_| String::new());
+    let command = run.agent_cmd.clone().or(none).map(RequestedAgent::Typed);
+    command.or(run.agent.clone().map(RequestedAgent::Named))
 }
 
 /// The reviewer, if the flags name one.

@@ -26,11 +26,12 @@ pub(super) fn check(
     let Err(problems) = checked else {
         return Ok(());
     };
-    let words: Vec<String> = problems.iter().map(|it| words(run, it)).collect();
+    let work = Work { run, document };
+    let words: Vec<String> = problems.iter().map(|it| words(&work, it)).collect();
     let failure = Failure::new(Code::UsageError, words.join("; also "));
     let hint = problems.iter().find_map(|problem| {
-        let (flag, value) = flag(run, &problem.path)?;
-        Some(instead(flag, value, checkout))
+        let (flag, value) = flag(&work, &problem.path)?;
+        Some(instead(flag, &value, checkout))
     });
     Err(match hint {
         Some(hint) => failure.hint(hint),
@@ -38,11 +39,19 @@ pub(super) fn check(
     })
 }
 
+/// The flags, and the contract that they and the answers of the person make.
+struct Work<'a> {
+    run: &'a Run,
+    document: &'a Document,
+}
+
 /// The flag behind a place of the contract, and its value.
-fn flag<'a>(run: &'a Run, place: &str) -> Option<(&'static str, &'a str)> {
+fn flag(Work { run, document }: &Work<'_>, place: &str) -> Option<(&'static str, String)> {
+    let tests = document.acceptance_tests.iter();
+    let accept: Vec<String> = tests.map(|test| test.cmd.clone()).collect();
     let lists = [
-        ("/allowed_paths/", "--allow", &run.allow),
-        ("/acceptance_tests/", "--accept", &run.accept),
+        ("/allowed_paths/", "--allow", &document.allowed_paths),
+        ("/acceptance_tests/", "--accept", &accept),
         ("/x_provost/forbid/", "--forbid", &run.forbid),
         (
             "/x_provost/permit/oracle/",
@@ -67,17 +76,17 @@ fn flag<'a>(run: &'a Run, place: &str) -> Option<(&'static str, &'a str)> {
     ];
     lists.into_iter().find_map(|(beginning, flag, values)| {
         let number = place.strip_prefix(beginning)?.split('/').next()?;
-        Some((flag, values.get(number.parse::<usize>().ok()?)?.as_str()))
+        Some((flag, values.get(number.parse::<usize>().ok()?)?.clone()))
     })
 }
 
-fn words(run: &Run, problem: &Problem) -> String {
+fn words(work: &Work<'_>, problem: &Problem) -> String {
     let what = problem.problem.as_str();
-    if let Some((flag, value)) = flag(run, &problem.path) {
+    if let Some((flag, value)) = flag(work, &problem.path) {
         // The problem names the entry, and so does the flag.
         let entry = format!("(`{}`) ", value.escape_debug());
         let what = what.strip_prefix(&entry).unwrap_or(what);
-        return format!("`{flag} {}`: {what}", quote(value));
+        return format!("`{flag} {}`: {what}", quote(&value));
     }
     let single = SINGLE.iter().find(|(place, _)| *place == problem.path);
     let name = single.map_or(problem.path.as_str(), |(_, flag)| flag);

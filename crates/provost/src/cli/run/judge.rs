@@ -10,7 +10,7 @@ use provost_engine::opening::Origin as _;
 use provost_host::origin::GitOrigin;
 use provost_host::{clock, ids};
 
-use super::{Begun, CONTRACT, PERMITS, Run, begin, flags, flaws, objective, start};
+use super::{Begun, CONTRACT, PERMITS, Run, begin_typed, objective, start};
 use crate::answer::{Failure, Outcome};
 use crate::cli::duration::seconds;
 use crate::cli::limits::Limits;
@@ -44,13 +44,13 @@ pub(in crate::cli) struct Judge {
     base: Option<String>,
 
     /// A path that may have changed, from the top of the repository, with everything below it.
-    /// Repeat for more.
-    #[arg(long, value_name = "PATH", help_heading = CONTRACT, required = true)]
+    /// Repeat for more [default: `allow` of [run]].
+    #[arg(long, value_name = "PATH", help_heading = CONTRACT)]
     allow: Vec<String>,
 
     /// A command that must pass on the revision; it is split into words and never given to a shell.
-    /// Repeat for more.
-    #[arg(long, value_name = "CMD", help_heading = CONTRACT, required = true)]
+    /// Repeat for more [default: `accept` of [run]].
+    #[arg(long, value_name = "CMD", help_heading = CONTRACT)]
     accept: Vec<String>,
 
     /// A path that may not have changed, even inside an allowed path.
@@ -61,10 +61,10 @@ pub(in crate::cli) struct Judge {
     #[arg(long, value_name = "BRANCH", help_heading = CONTRACT)]
     target: Option<String>,
 
-    /// Time limit of the reviewer, and of each acceptance command: 90s, 20m, 2h or 1d.
-    #[arg(long, value_name = "TIME", help_heading = CONTRACT, default_value = "20m",
-        value_parser = seconds)]
-    timeout: u64,
+    /// Time limit of the reviewer, and of each acceptance command: 90s, 20m, 2h or 1d [default:
+    /// `timeout` of [run], or 20m].
+    #[arg(long, value_name = "TIME", help_heading = CONTRACT, value_parser = seconds)]
+    timeout: Option<u64>,
 
     /// What the acceptance commands have to show: that they `pass`, or `no-regression`: that no test
     /// fails which does not fail twice on the base, and that none is missing [default: pass].
@@ -130,9 +130,8 @@ pub(in crate::cli) fn run(judge: Judge, reader: Reader) -> Outcome {
     let run_id = ids::run_id(now)?;
     let run = judge.as_run(base, work);
     // The same function as for a run, so that both take the same flags for the same contract.
-    let document = flags::typed(&run).document(&run_id, now);
-    flaws::check(&run, &document, place.repo.checkout())?;
-    let Begun { opened, source } = begin(&run, &place, document, None)?;
+    let begun = begin_typed(&run, &place, reader, |typed| typed.document(&run_id, now))?;
+    let Begun { opened, source, .. } = begun;
     let names = Names {
         run_id,
         task_id: opened.contract.task_id.clone(),
@@ -187,7 +186,7 @@ impl Judge {
             base: Some(base),
             target: self.target,
             timeout: self.timeout,
-            retries: 0,
+            retries: None,
             accept_mode: self.accept_mode,
             tier: self.tier,
             net: self.net,

@@ -1,7 +1,7 @@
 //! Parses a duration as a person writes it.
 
 /// The seconds that `text` stands for: `90`, `90s`, `20m`, `2h` or `7d`.
-pub(super) fn seconds(text: &str) -> Result<u64, String> {
+pub fn seconds(text: &str) -> Result<u64, String> {
     let (number, factor) = match text.char_indices().last() {
         Some((at, 's')) => (&text[..at], 1),
         Some((at, 'm')) => (&text[..at], 60),
