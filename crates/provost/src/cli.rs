@@ -263,7 +263,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
     match command {
         Command::Run(run) => run::run(&run, reader),
         Command::Judge(judge) => run::judge::run(*judge, reader),
-        Command::Init(init) => init::run(&init),
+        Command::Init(init) => init::run(&init, reader),
         Command::Doctor(doctor) => Ok(doctor::run(&doctor)),
         Command::Prepare(prepare) => prepare::run(&prepare, reader),
         Command::Demo(demo) => demo::run(&demo, reader),

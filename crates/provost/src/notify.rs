@@ -8,13 +8,12 @@
 //! - A notification that fails changes nothing about the answer.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::{env, fs};
 
 use clap::{Args, ValueEnum};
-use provost_core::policy::{self, Notify};
+use provost_core::policy::Notify;
 use provost_engine::query::short_id;
+use provost_host::user_file;
 use serde_json::Value;
 
 use crate::answer::{Answer, Failure, Outcome};

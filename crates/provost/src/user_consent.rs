@@ -6,8 +6,8 @@
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
-use provost_core::agent::{Adapted, Adapter};
 use provost_core::agent::provider::Login;
+use provost_core::agent::{Adapted, Adapter};
 use provost_core::approval::Kind;
 use provost_core::code::Code;
 use provost_core::json;

@@ -68,9 +68,9 @@ impl WrittenRun {
 /// A list that is there and names nothing would be a default that makes no contract.
 fn filled(field: &str, list: Option<Vec<String>>) -> Result<Vec<String>, Flaw> {
     match list {
-        Some(list) if list.is_empty() => {
-            Err(Flaw(format!("{field} is empty; name something or leave it out")))
-        }
+        Some(list) if list.is_empty() => Err(Flaw(format!(
+            "{field} is empty; name something or leave it out"
+        ))),
         list => Ok(list.unwrap_or_default()),
     }
 }

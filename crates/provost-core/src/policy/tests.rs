@@ -60,7 +60,8 @@ fn a_policy_says_what_acceptance_may_start_with() {
 #[test]
 fn a_budget_limits_runs_and_days_and_the_smaller_of_two_counts() {
     let policy = parse(b"[budget]\nrun_tokens = 900\nday_usd = 2.5\n").unwrap();
-    let user = parse_user_file(b"agent = \"codex\"\n[budget]\nrun_tokens = 500\nday_usd = 9.0\n").unwrap();
+    let user =
+        parse_user_file(b"agent = \"codex\"\n[budget]\nrun_tokens = 500\nday_usd = 9.0\n").unwrap();
     assert_eq!(user.agent.as_deref(), Some("codex"));
     let both = serde_json::to_value(policy.budget.and(user.budget)).unwrap();
     let want = r#"{"day":{"micro_usd":2500000},"run":{"tokens":500}}"#;

@@ -128,11 +128,7 @@ impl Missing {
 }
 
 /// Completes `flags`, or says what no flag and no default names.
-pub fn complete(
-    flags: Flags,
-    policy: &Policy,
-    user: &UserFile,
-) -> Result<Completed, Vec<Missing>> {
+pub fn complete(flags: Flags, policy: &Policy, user: &UserFile) -> Result<Completed, Vec<Missing>> {
     let list = |typed: Vec<String>, default: &[String]| {
         let some = |list: Vec<String>| Some(list).filter(|list| !list.is_empty());
         Chosen::of(some(typed), some(default.to_vec()), ValueSource::Policy)

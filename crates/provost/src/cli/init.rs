@@ -1,32 +1,41 @@
-//! `provost init`: sets up a repository and shows how to start.
+//! `provost init`: sets up a repository, tries its tests and shows how to start.
 //!
 //! # Invariants
 //!
 //! - An existing file is never overwritten; `provost.toml` is created or left alone.
+//! - It is written before its commands are tried, so that it can be corrected.
 //! - A second call changes nothing and lists what exists.
+
+pub(super) mod trial;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use provost_core::agent::Adapter;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::gate::command::quote;
 use provost_core::path::RawPath;
-use provost_core::policy::{self, FILE as POLICY};
+use provost_core::policy::{self, FILE as POLICY, Policy};
 use provost_engine::opening::Origin as _;
 use provost_fs::atomic;
+use provost_host::agent;
 use provost_host::git::Repository;
+use provost_host::login::{self, LoginReport, Validity};
 use provost_host::origin::GitOrigin;
 use provost_host::project::dependencies::{self, Dependencies};
+use provost_host::project::policy_text::{self, FirstAgent};
 use provost_host::project::{self, Project};
+use provost_host::user_file;
 use serde::Serialize;
 
 use crate::answer::{Answered, Failure, Outcome};
 use crate::input;
 use crate::places::Places;
-use crate::show::{neutralise, one_line};
+use crate::show::{Reader, neutralise, one_line};
 use crate::user_consent;
+use trial::Trial;
 
 /// A directory or file that this command creates.
 #[derive(Serialize)]
@@ -55,12 +64,22 @@ struct Setup {
     /// What prepares the dependencies.
     prepares: Vec<String>,
     project: Project,
+    /// The agent of `[run]`.
+    agent: Option<String>,
+    /// Lines for a policy that is there and has no `[run]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suggested: Option<String>,
+    tried: Trial,
     next: Vec<String>,
 }
 
-/// Set up this repository and show how to start.
+/// Set up this repository, try its tests and show how to start.
 #[derive(Args)]
 #[command(after_help = "\
+provost.toml is written from what is found here, with [run]: the paths, commands and agent that
+`provost run 'Fix …'` takes where you give no flag. Then the commands are tried on the current commit,
+in a sandbox and for at most two minutes.
+
 With --trust nothing is created: your agreement to a part of the committed provost.toml is stored
 by its digest, for this machine. `provost explain approvals` lists what needs it.
 
@@ -72,11 +91,15 @@ pub(super) struct Init {
     /// more.
     #[arg(long, value_name = "DIGEST")]
     trust: Vec<String>,
+
+    /// Do not try the test command.
+    #[arg(long, conflicts_with = "trust")]
+    no_try: bool,
 }
 
-pub(super) fn run(init: &Init) -> Outcome {
+pub(super) fn run(init: &Init, reader: Reader) -> Outcome {
     if init.trust.is_empty() {
-        return make();
+        return make(init, reader);
     }
     let place = Places::around(Path::new("."))?;
     let origin = GitOrigin(&place.repo);
@@ -98,7 +121,7 @@ impl Answered for Agreement {
     }
 }
 
-fn make() -> Outcome {
+fn make(init: &Init, reader: Reader) -> Outcome {
     let place = Places::find()?;
     let Some(checkout) = place.repo.checkout().map(Path::to_owned) else {
         let path = place.repo.common_dir().display();
@@ -112,35 +135,117 @@ fn make() -> Outcome {
     let venv = dependencies.iter().any(Dependencies::is_venv);
     let is_there = |program: &str| on_path(program) || program == "pytest" && venv;
     let project = project::recognise(&checkout, &is_there);
-    let greeting = project::free_name(&checkout);
-    let accept = project.accept(&greeting);
+    let agent = first_agent()?;
     let steps: Vec<String> = dependencies.iter().map(Dependencies::step).collect();
-    let steps = steps.join("\n");
     let mut rows = vec![
         row("runtime root", place.root.clone()),
         row("cache", place.cache()?.to_owned()),
     ];
     place.prepare()?;
-    let text = project::policy(&accept, &steps);
+    let text = policy_text::policy(&project, &agent, &steps.join("\n"));
     let row = policy(&checkout.join(POLICY), &text)?;
     let mut prepares = Vec::new();
-    if row.state == State::Made {
+    let mut suggested = None;
+    let written = if row.state == State::Made {
         // The user who has the policy written agrees to it.
         let written = policy::parse(text.as_bytes());
         let written = written.map_err(|error| Failure::of(Code::Bug, &error))?;
         user_consent::agree(&place, &written, None)?;
+        user_consent::keep_written(&place, text.as_bytes())?;
         // Only a policy that was written just now grants what was recognised just now.
         prepares = dependencies.iter().map(Dependencies::words).collect();
-    }
+        Some(written)
+    } else {
+        let standing = committed_or_written(&place, &checkout);
+        if standing
+            .as_ref()
+            .is_some_and(|it| it.run == policy::run::RunDefaults::default())
+        {
+            suggested = Some(policy_text::run(&project, &agent));
+        }
+        standing
+    };
     rows.push(row);
+    let tried = match &written {
+        _ if init.no_try => Trial::not("--no-try"),
+        None => Trial::not("the policy is not committed, or cannot be used"),
+        Some(policy) => tried(&place, policy, reader),
+    };
     let setup = Setup {
-        next: next_steps(&place.repo, &greeting, &accept),
+        next: next_steps(&place.repo, &checkout, &project, written.as_ref()),
         repository: checkout,
         places: rows,
         prepares,
         project,
+        agent: written.and_then(|policy| policy.run.agent),
+        suggested,
+        tried,
     };
     Ok(setup.into())
+}
+
+/// Tries the commands of `policy`, and notes the result for the runs that follow.
+fn tried(place: &Places, policy: &Policy, reader: Reader) -> Trial {
+    let trial = trial::attempt(place, policy, reader);
+    if let Ok(commit) = place.repo.resolve("HEAD") {
+        trial::note_down(place, &policy.run.accept, &commit, &trial);
+    }
+    trial
+}
+
+/// The policy that a run would use: that of the current commit, or the file that this command wrote
+/// earlier.
+fn committed_or_written(place: &Places, checkout: &Path) -> Option<Policy> {
+    if !is_uncommitted(&place.repo) {
+        let origin = GitOrigin(&place.repo);
+        let tree = origin
+            .resolve("HEAD")
+            .and_then(|commit| origin.tree(&commit));
+        return origin.policy(&tree.ok()?).ok();
+    }
+    let bytes = input::read(&checkout.join(POLICY), policy::LARGEST).ok()?;
+    let policy = policy::parse(&bytes).ok()?;
+    user_consent::wrote(place, &bytes).then_some(policy)
+}
+
+/// The agent that the first policy names: a known program that is installed, with a login if there
+/// is one.
+fn first_agent() -> Result<FirstAgent, Failure> {
+    if let Some(own) = user_file::read()?.agent {
+        let own = one_line(&own);
+        let why = format!("Who works; your own config.toml names `{own}` for all repositories.");
+        return Ok(FirstAgent { name: None, why });
+    }
+    let installed = Adapter::programs().filter_map(|adapter| {
+        let adapted = login::resolved(&adapter.plain()?);
+        agent::find(&adapted).ok().flatten()?;
+        let usable = |login: LoginReport| !matches!(login.validity, Validity::Unusable { .. });
+        let has_login = LoginReport::of(&adapted).is_some_and(usable);
+        Some((adapter.name(), has_login))
+    });
+    let installed: Vec<(&str, bool)> = installed.collect();
+    let ready: Vec<&str> = installed.iter().filter(|it| it.1).map(|it| it.0).collect();
+    let (name, why) = match (ready.as_slice(), installed.as_slice()) {
+        ([one], _) => (
+            Some(*one),
+            "Who works: the known program with a login here.".to_owned(),
+        ),
+        ([first, ..], _) => {
+            let all = ready.join(", ");
+            let why = format!("Who works: one of the known programs with a login here ({all}).");
+            (Some(*first), why)
+        }
+        ([], [(first, _), ..]) => {
+            let why = "Who works: a known program that is installed here, without a login yet.";
+            (Some(*first), why.to_owned())
+        }
+        ([], []) => (
+            None,
+            "Who works; none of the known programs is installed here.".to_owned(),
+        ),
+    };
+    let name = name.map(str::to_owned);
+    Ok(FirstAgent { name, why })
 }
 
 /// The state of a directory before it is created.
@@ -186,7 +291,12 @@ fn standing(path: &Path) -> (State, Option<String>) {
 }
 
 /// The next steps, as whole command lines.
-fn next_steps(repo: &Repository, greeting: &str, accept: &str) -> Vec<String> {
+fn next_steps(
+    repo: &Repository,
+    checkout: &Path,
+    project: &Project,
+    policy: Option<&Policy>,
+) -> Vec<String> {
     let mut steps = Vec::new();
     if is_uncommitted(repo) {
         // An agent starts from a commit; in a repository without one, all files make the first
@@ -197,10 +307,26 @@ fn next_steps(repo: &Repository, greeting: &str, accept: &str) -> Vec<String> {
             "git add --all && git commit -m 'Begin'".to_owned()
         });
     }
+    let name = own_name();
+    let is_complete = |policy: &&Policy| {
+        let run = &policy.run;
+        !run.allow.is_empty() && !run.accept.is_empty() && run.agent.is_some()
+    };
+    if policy.filter(is_complete).is_some() {
+        steps.push(format!("{name} run 'Fix …'"));
+        return steps;
+    }
+    let greeting = project::free_name(checkout);
+    let accept = match project.accept.as_slice() {
+        [] => format!("--accept 'test -e {greeting}'"),
+        commands => {
+            let flags = commands.iter().map(|it| format!("--accept {}", quote(it)));
+            flags.collect::<Vec<_>>().join(" ")
+        }
+    };
     steps.push(format!(
-        "{} run 'Say hello' --allow {greeting} --accept '{accept}' \
-         --agent-cmd \"sh -c 'echo Hello from an agent > {greeting}'\"",
-        own_name(),
+        "{name} run 'Say hello' --allow {greeting} {accept} \
+         --agent-cmd \"sh -c 'echo Hello from an agent > {greeting}'\""
     ));
     steps
 }
@@ -253,19 +379,23 @@ impl Answered for Setup {
             let path = row.path.display();
             text += &neutralise(&format!("{:13} {path}  {words}\n", row.what));
         }
-        text += &format!("{:13} {}\n", "project", self.project.words());
-        for words in &self.prepares {
-            text += &format!("{:13} {words}\n", "prepares");
+        let mut rows = |name: &str, lines: &[String]| {
+            for line in lines {
+                text += &format!("{name:13} {}\n", one_line(line));
+            }
+        };
+        rows("project", &self.project.words());
+        rows("prepares", &self.prepares);
+        rows("tried", &self.tried.lines());
+        if let Some(lines) = &self.suggested {
+            text += "provost.toml has no [run]; with these lines `provost run 'Fix …'` needs no flag:\n";
+            text += &neutralise(lines);
         }
         for step in &self.next {
             text += &format!("next: {}\n", one_line(step));
         }
-        text += "      the shell stands in for your agent; replace it by any command\n";
-        if let Some(accept) = self.project.accept {
-            text += &format!(
-                "      `{accept}` decides, in a sandbox without network; if it fails there, the end \
-                 of its output is shown\n"
-            );
+        if self.next.iter().any(|step| step.contains(" --agent-cmd ")) {
+            text += "      the shell stands in for your agent; replace it by any command\n";
         }
         text
     }

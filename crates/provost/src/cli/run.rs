@@ -223,7 +223,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     }
     if reader == Reader::Person {
         // The notes need git, which takes as long as a sandbox, and a program would not read them.
-        for note in notes::notes(run, &place, &opened.base_commit) {
+        for note in notes::notes(run, &place, &opened) {
             observer.line(&format!("note: {note}"));
         }
     }
@@ -274,7 +274,13 @@ fn begin_file(run: &Run, place: &Places, file: &Path, bytes: Vec<u8>) -> Result<
     let (_, policy) = opening::policy_at(&origin, base).map_err(with_flags)?;
     let agents = defaults::agents_for_file(run, &policy)?;
     let work = (written.document, agents);
-    begin(run, place, (&origin, run.agent.as_deref()), work, Some(written.source))
+    begin(
+        run,
+        place,
+        (&origin, run.agent.as_deref()),
+        work,
+        Some(written.source),
+    )
 }
 
 /// Begins a run of a document with its agent and its reviewer; `named` is the agent whose name the

@@ -19,7 +19,12 @@ pub(super) fn lines(document: &Document, completed: &Completed, base: &str) -> V
     };
     let revision = &document.rollback.baseline_ref;
     row("base", &format!("{base} ({revision})"), ValueSource::Typed);
-    let paths: Vec<_> = completed.allow.value.iter().map(|path| quote(path)).collect();
+    let paths: Vec<_> = completed
+        .allow
+        .value
+        .iter()
+        .map(|path| quote(path))
+        .collect();
     row("allow", &paths.join(" "), completed.allow.source);
     for command in &completed.accept.value {
         row("accept", command, completed.accept.source);
@@ -38,9 +43,17 @@ pub(super) fn lines(document: &Document, completed: &Completed, base: &str) -> V
         row(name, &list.join(" "), ValueSource::Typed);
     }
     if permit.fewer_tests {
-        row("permits", "fewer tests than on the base", ValueSource::Typed);
+        row(
+            "permits",
+            "fewer tests than on the base",
+            ValueSource::Typed,
+        );
     }
-    row("agent", name(&completed.agent.value), completed.agent.source);
+    row(
+        "agent",
+        name(&completed.agent.value),
+        completed.agent.source,
+    );
     match &completed.review {
         Some(review) => row("review", name(&review.value), review.source),
         None => row("review", "none", ValueSource::BuiltIn),

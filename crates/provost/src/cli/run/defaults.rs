@@ -54,7 +54,13 @@ pub(super) fn typed<'a>(
         timeout_sec: run.timeout,
     };
     let missing = match defaults::complete(flags.clone(), &policy, &user) {
-        Ok(completed) => return Ok(Typed { origin, base, completed }),
+        Ok(completed) => {
+            return Ok(Typed {
+                origin,
+                base,
+                completed,
+            });
+        }
         Err(missing) => missing,
     };
     for what in &missing {
@@ -66,7 +72,11 @@ pub(super) fn typed<'a>(
     }
     let completed = defaults::complete(flags, &policy, &user);
     let completed = completed.map_err(|missing| refused(place, &base, &missing))?;
-    Ok(Typed { origin, base, completed })
+    Ok(Typed {
+        origin,
+        base,
+        completed,
+    })
 }
 
 impl Typed<'_> {

@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use provost_core::object::Oid;
 use provost_core::path::RawPath;
+use provost_core::run::fact::Opened;
 use provost_core::wording::counted;
 use provost_host::git::land;
 
 use super::Run;
+use crate::cli::init::trial;
 use crate::places::Places;
 
 /// The notes, one line each; what cannot be determined is omitted.
-pub(super) fn notes(run: &Run, place: &Places, base: &Oid) -> Vec<String> {
+pub(super) fn notes(run: &Run, place: &Places, opened: &Opened) -> Vec<String> {
+    let base = &opened.base_commit;
     let Some(checkout) = place.repo.checkout() else {
         return Vec::new();
     };
@@ -22,6 +24,9 @@ pub(super) fn notes(run: &Run, place: &Places, base: &Oid) -> Vec<String> {
     }
     let paths = land::uncommitted(&place.repo, checkout).unwrap_or_default();
     notes.extend(uncommitted(&paths, base.short()));
+    let accept = opened.contract.acceptance_tests.iter();
+    let accept: Vec<String> = accept.map(|test| test.cmd.clone()).collect();
+    notes.extend(trial::noted(place, &accept, base));
     notes
 }
 
@@ -55,7 +60,8 @@ fn uncommitted(paths: &[RawPath], base: &str) -> Vec<String> {
     }
     if policy {
         notes.push(format!(
-            "provost.toml is not committed in its current form; the policy is read from {base}"
+            "provost.toml is not committed in its current form; the policy and the defaults of [run] \
+             are read from {base}"
         ));
     }
     notes
@@ -94,7 +100,7 @@ mod tests {
         assert_eq!(say(&[]), "");
         insta::assert_snapshot!(say(&["a", "provost.toml"]), @r"
         your checkout has 1 uncommitted path; the agent starts from abc without uncommitted work
-        provost.toml is not committed in its current form; the policy is read from abc
+        provost.toml is not committed in its current form; the policy and the defaults of [run] are read from abc
         ");
         insta::assert_snapshot!(
             say(&["a", "b"]),
