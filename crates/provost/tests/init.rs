@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_project_suggests_what_tests_it() {
+    fn the_kind_of_project_decides_what_a_run_takes() {
         let cases = [
             ("Cargo.toml", "", "rust", "cargo test"),
             (
@@ -81,7 +81,12 @@ mod tests {
                 "node",
                 "npm test",
             ),
-            ("pyproject.toml", "[tool.pytest]", "python", "pytest -q"),
+            (
+                "pyproject.toml",
+                "[tool.pytest]",
+                "python",
+                "python3 -m pytest -q",
+            ),
             ("go.mod", "", "go", "go test ./..."),
             ("Makefile", "test:\n", "make", "make test"),
             (
@@ -94,18 +99,73 @@ mod tests {
         for (file, text, kind, accept) in cases {
             let stage = stage();
             stage.write(&format!("repo/{file}"), text);
-            let program = accept.split(' ').next().unwrap();
-            stage.write(&format!("bin/{program}"), "");
             let answer = init(&stage).json;
-            assert_eq!(answer["project"]["kind"], kind);
-            assert_eq!(answer["project"]["accept"], accept);
+            assert_eq!(answer["project"]["kinds"][0]["kind"], kind);
+            assert_eq!(answer["project"]["accept"][0], accept);
+            assert_eq!(answer["tried"]["state"], "not_tried", "there is no commit");
             let last = answer["next"].as_array().unwrap().last().unwrap();
             assert!(last.as_str().unwrap().contains(accept), "{last}");
             let policy = fs::read_to_string(stage.path("repo/provost.toml")).unwrap();
             assert!(
-                policy.contains(&format!("# allow = [\"{accept}\"]")),
+                policy.contains(&format!("\naccept = [\"{accept}\"]")),
                 "{policy}"
             );
+        }
+    }
+
+    #[test]
+    fn a_policy_without_defaults_is_left_and_the_lines_are_shown() {
+        let stage = Stage::with(&[("Cargo.toml", ""), ("src/lib.rs", "")]);
+        stage.commit(&[("provost.toml", "[commands]\nallow = []\n")]);
+        let answer = init(&stage).json;
+        let lines = answer["suggested"].as_str().unwrap();
+        assert!(
+            lines.contains("[run]") && lines.contains("allow = [\"src\"]"),
+            "{lines}"
+        );
+        stage.commit(&[("provost.toml", &format!("[commands]\nallow = []\n{lines}"))]);
+        assert_eq!(init(&stage).json["suggested"], Value::Null);
+    }
+
+    #[test]
+    fn an_installed_program_becomes_the_agent() {
+        let stage = Stage::with(&[("Makefile", "test:\n\ttrue\n"), ("a.c", "")]);
+        stage.script("bin/claude", "#!/bin/sh\necho 2.0.0\n");
+        let answer = init(&stage);
+        assert_eq!(answer.json["agent"], "claude", "{answer:?}");
+        let next = answer.json["next"]
+            .as_array()
+            .unwrap()
+            .last()
+            .unwrap()
+            .clone();
+        assert!(next.as_str().unwrap().ends_with("run 'Fix …'"), "{next}");
+    }
+
+    #[test]
+    fn the_tests_are_tried_and_what_is_missing_is_said() {
+        let cases = [
+            ("test:\n\ttrue\n", "passed", ""),
+            (
+                "test:\n\techo broken; exit 3\n",
+                "failed",
+                "nothing is missing",
+            ),
+            ("test:\n\tno-such-program\n", "failed", "[[prepare]]"),
+        ];
+        for (makefile, state, hint) in cases {
+            let stage = Stage::with(&[("Makefile", makefile), ("a.c", "")]);
+            if !stage.has_sandbox() || provost_testkit::lacks(&["make"]) {
+                return;
+            }
+            let answer = init(&stage);
+            assert_eq!(answer.exit, 0, "{answer:?}");
+            assert_eq!(answer.json["tried"]["state"], state, "{answer:?}");
+            let said = answer.json["tried"]["hint"].as_str().unwrap_or_default();
+            assert!(said.contains(hint), "{answer:?}");
+            assert!(stage.path("repo/provost.toml").is_file());
+            let skipped = stage.ask(&["init", "--no-try", "--json"]);
+            assert_eq!(skipped.json["tried"]["reason"], "--no-try", "{skipped:?}");
         }
     }
 

@@ -186,3 +186,51 @@ fn both_names_of_the_table_of_sandboxes_are_not_taken_together() {
             .loopback_off
     );
 }
+
+#[test]
+fn defaults_of_runs_are_read_and_held_to_the_rules_of_their_flags() {
+    let text = b"[run]\nallow = [\"src/\", \"lib\"]\naccept = [\"cargo test\", \"./my test\"]\n\
+        accept_mode = \"all\"\nagent = \"claude\"\nreview = \"codex\"\nretries = 2\ntimeout = \"90s\"\n";
+    let run = parse(text).unwrap().run;
+    assert_eq!(run.allow, ["src/", "lib"]);
+    assert_eq!(run.accept, ["cargo test", "./my test"]);
+    assert_eq!(run.accept_mode, run::AcceptMode::All);
+    assert_eq!(run.agent.as_deref(), Some("claude"));
+    assert_eq!(run.review.as_deref(), Some("codex"));
+    assert_eq!((run.retries, run.timeout_sec), (Some(2), Some(90)));
+    assert_eq!(parse(b"[run]\n").unwrap().run, RunDefaults::default());
+    let cases = [
+        ("allow = \"src\"", "allow"),
+        ("allow = []", "run.allow is empty"),
+        ("allow = [\"../x\"]", "run.allow: `../x`"),
+        ("allow = [\"/etc\"]", "is absolute"),
+        ("allow = [\".\"]", "is the whole repository"),
+        ("allow = [\"*.py\"]", "wildcard"),
+        ("allow = [\".git/x\"]", "control directory"),
+        ("accept = []", "run.accept is empty"),
+        ("accept = [\"\"]", "there is no command"),
+        ("accept = [\"a && b\"]", "run.accept: `a && b`"),
+        ("accept = [\"sh -c true\"]", "run.accept: `sh -c true`"),
+        ("accept = [7]", "accept"),
+        (
+            "accept_mode = \"no-regression\"",
+            "is not supported by this version",
+        ),
+        ("accept_mode = \"some\"", "is not known"),
+        ("agent = \"\"", "run.agent is empty"),
+        ("agent = [\"claude\"]", "agent"),
+        ("review = \" \"", "run.review is empty"),
+        ("retries = 11", "more than 10"),
+        ("retries = -1", "retries"),
+        ("timeout = \"soon\"", "run.timeout: `soon`"),
+        ("timeout = \"8d\"", "more than 7 days"),
+        ("timeout = 90", "timeout"),
+        ("surprise = 1", "surprise"),
+    ];
+    for (line, want) in cases {
+        let error = parse(format!("[run]\n{line}\n").as_bytes()).unwrap_err();
+        let words = error.to_string();
+        assert!(words.starts_with("provost.toml: "), "{words}");
+        assert!(words.contains(want), "{line}: {words}");
+    }
+}

@@ -99,9 +99,9 @@ impl Missing {
     /// What is missing, for an error.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Allow => "no path that the agent may write (--allow)",
-            Self::Accept => "no command that must pass (--accept)",
-            Self::Agent => "no agent (--agent)",
+            Self::Allow => "where the agent may write (--allow)",
+            Self::Accept => "what must pass (--accept)",
+            Self::Agent => "who works (--agent)",
         }
     }
 
@@ -180,4 +180,68 @@ pub fn agent(
 pub fn review(typed: Option<RequestedAgent>, policy: &Policy) -> Option<Chosen<RequestedAgent>> {
     let named = policy.run.review.clone().or(policy.review.clone());
     Chosen::of(typed, named.map(RequestedAgent::Named), ValueSource::Policy)
+}
+
+#[cfg(test)]
+mod tests {
+    use provost_core::policy;
+
+    use super::*;
+
+    fn named(name: &str) -> Option<RequestedAgent> {
+        Some(RequestedAgent::Named(name.to_owned()))
+    }
+
+    fn user(agent: &str) -> UserFile {
+        policy::parse_user_file(format!("agent = {agent:?}\n").as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_nearest_word_about_the_agent_counts() {
+        let run = "[run]\nagent = \"claude\"\n";
+        let default = "[agents.default]\ncommand = \"x\"\n";
+        let both = format!("{run}{default}");
+        let cases = [
+            (
+                named("mine"),
+                both.as_str(),
+                Some(("mine", ValueSource::Typed)),
+            ),
+            (None, &both, Some(("claude", ValueSource::Policy))),
+            (None, default, Some(("default", ValueSource::Policy))),
+            (None, "", Some(("codex", ValueSource::UserFile))),
+        ];
+        for (typed, text, want) in cases {
+            let policy = policy::parse(text.as_bytes()).unwrap();
+            let chosen = agent(typed, &policy, &user("codex"));
+            let want = want.map(|(name, source)| Chosen {
+                value: RequestedAgent::Named(name.to_owned()),
+                source,
+            });
+            assert_eq!(chosen, want, "{text}");
+        }
+        assert_eq!(agent(None, &Policy::default(), &UserFile::default()), None);
+    }
+
+    #[test]
+    fn everything_that_is_missing_is_named_at_once() {
+        let none = complete(Flags::default(), &Policy::default(), &UserFile::default());
+        assert_eq!(
+            none,
+            Err(vec![Missing::Allow, Missing::Accept, Missing::Agent])
+        );
+        let text = "[run]\nallow = [\"a\"]\naccept = [\"x\"]\nreview = \"kind\"\n[review]\nagent = \"y\"\n";
+        let policy = policy::parse(text.as_bytes()).unwrap();
+        let flags = Flags {
+            allow: vec!["b".to_owned()],
+            agent: named("mine"),
+            ..Flags::default()
+        };
+        let all = complete(flags, &policy, &UserFile::default()).unwrap();
+        assert_eq!(all.allow.value, ["b"]);
+        assert_eq!(all.accept.source, ValueSource::Policy);
+        assert_eq!(all.review.map(|it| it.value), named("kind"));
+        assert_eq!(all.timeout_sec.value, USUAL_TIMEOUT_SEC);
+        assert_eq!(all.retries, Chosen::built_in(0));
+    }
 }

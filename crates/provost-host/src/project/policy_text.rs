@@ -2,6 +2,9 @@
 
 use super::{KindOfProject, Project};
 
+/// How many paths a comment names.
+const NAMED: usize = 4;
+
 /// The agent that the first policy names, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstAgent {
@@ -53,7 +56,15 @@ fn allow(project: &Project) -> String {
     }
     let mut why = "Where an agent may write: what holds the source files.".to_owned();
     if !sources.left_out.is_empty() {
-        let left = sources.left_out.join(", ");
+        let more = sources.left_out.len().saturating_sub(NAMED);
+        let mut left = sources
+            .left_out
+            .iter()
+            .take(NAMED)
+            .cloned()
+            .collect::<Vec<_>>();
+        left.extend((more > 0).then(|| format!("{more} more")));
+        let left = left.join(", ");
         why += &format!(" Tests ({left}) are left out, so that an agent cannot weaken them.");
     }
     if sources.tests_inside {

@@ -47,7 +47,7 @@ pub struct SourcePaths {
 struct Directory {
     below: BTreeMap<String, Directory>,
     sources: BTreeSet<String>,
-    tests: usize,
+    tests: Vec<String>,
 }
 
 /// The paths with sources in one of `languages`; in any language if none of them has any.
@@ -81,7 +81,7 @@ impl Directory {
         while let Some(part) = parts.next() {
             if parts.peek().is_none() {
                 if is_test(path) {
-                    here.tests += 1;
+                    here.tests.push(path.to_owned());
                 } else {
                     here.sources.insert(path.to_owned());
                 }
@@ -101,7 +101,7 @@ impl Directory {
     }
 
     fn has_tests(&self) -> bool {
-        self.tests > 0 || self.below.values().any(Self::has_tests)
+        !self.tests.is_empty() || self.below.values().any(Self::has_tests)
     }
 
     fn paths(&self) -> SourcePaths {
@@ -121,6 +121,7 @@ impl Directory {
                 paths.allow.push(path);
             }
         }
+        paths.left_out.extend(self.tests.iter().cloned());
         if self.sources.len() <= MOST_FILES {
             paths.allow.extend(self.sources.iter().cloned());
         }

@@ -380,7 +380,8 @@ impl Answered for Setup {
             text += &neutralise(&format!("{:13} {path}  {words}\n", row.what));
         }
         let mut rows = |name: &str, lines: &[String]| {
-            for line in lines {
+            for (at, line) in lines.iter().enumerate() {
+                let name = if at == 0 { name } else { "" };
                 text += &format!("{name:13} {}\n", one_line(line));
             }
         };

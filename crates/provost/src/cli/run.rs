@@ -196,6 +196,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
         opened,
         source,
         shown,
+        policy,
     } = match &run.file {
         None => begin_typed(run, &place, reader, |typed| typed.document(&run_id, now))?,
         Some(file) => {
@@ -223,7 +224,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     }
     if reader == Reader::Person {
         // The notes need git, which takes as long as a sandbox, and a program would not read them.
-        for note in notes::notes(run, &place, &opened) {
+        for note in notes::notes(run, &place, &opened, policy) {
             observer.line(&format!("note: {note}"));
         }
     }
@@ -236,6 +237,16 @@ struct Begun {
     source: Option<Source>,
     /// The contract in lines for a person at a terminal.
     shown: Vec<String>,
+    policy: PolicyOrigin,
+}
+
+/// Where the policy of a run comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PolicyOrigin {
+    /// The base commit, which may have none.
+    Base,
+    /// The file that `provost init` wrote for this user, for a base that has none.
+    Init,
 }
 
 /// Begins a run of what the flags and the defaults describe.
@@ -254,6 +265,7 @@ fn begin_typed(
     let named = typed.agent_named_by_person();
     let mut begun = begin(run, place, (&typed.origin, named), (document, agents), None)?;
     typed.check(&begun.opened)?;
+    begun.policy = typed.policy(&begun.opened)?;
     if reader == Reader::Person && io::stderr().is_terminal() {
         let base = begun.opened.base_commit.short();
         begun.shown = contract_text::lines(&begun.opened.contract, completed, base);
@@ -308,6 +320,7 @@ fn begin(
         opened,
         source,
         shown,
+        policy: PolicyOrigin::Base,
     })
 }
 

@@ -19,6 +19,8 @@ mod crash;
 #[cfg(test)]
 mod cross_tests;
 #[cfg(test)]
+mod defaults;
+#[cfg(test)]
 mod divided;
 #[cfg(test)]
 mod export;

@@ -16,6 +16,7 @@ use provost_core::tier::Tier;
 use provost_engine::opening::Origin as _;
 use provost_engine::opening::defaults::USUAL_TIMEOUT_SEC;
 use provost_engine::ports::{Control, Host as _, Observer as _, ObserverChoice, Progress, Watch};
+use provost_fs::atomic::{self, Durability};
 use provost_host::cache;
 use provost_host::machine::Machine;
 use provost_host::origin::GitOrigin;
@@ -29,6 +30,9 @@ use crate::user_consent;
 
 /// How long dependencies and commands may take together.
 const LONGEST: Duration = Duration::from_mins(2);
+
+/// The file of the cache with the last trial.
+const NOTE: &str = "tried.json";
 
 /// How many lines of a failed command are shown.
 const SHOWN: usize = 8;
@@ -194,6 +198,7 @@ const LACKING: &[&str] = &[
     "ModuleNotFoundError",
     "Cannot find module",
     "command not found",
+    "Error 127",
     "not found in the sandbox",
     "no matching package",
     "failed to download",
@@ -247,6 +252,7 @@ impl Watch for TrialWatch {
 /// What `provost init` found of some commands on a commit, for the runs after it.
 #[derive(Serialize, serde::Deserialize)]
 struct Found {
+    accept: Vec<String>,
     commit: String,
     words: String,
 }
@@ -261,25 +267,29 @@ pub(super) fn note_down(place: &Places, accept: &[String], commit: &Oid, trial: 
         Trial::TookTooLong { .. } | Trial::NotTried { .. } => return,
     };
     let found = Found {
+        accept: accept.to_vec(),
         commit: commit.to_string(),
         words,
     };
-    let (Ok(own), Ok(text)) = (place.own(), serde_json::to_string(&found)) else {
-        return;
-    };
-    own.note_down(&name(place, accept), &text);
+    if let (Ok(cache), Ok(bytes)) = (place.cache(), serde_json::to_vec(&found)) {
+        // It only saves a surprise: a note that cannot be written is no error.
+        let _ = atomic::replace(&cache.join(NOTE), &bytes, 0o600, Durability::Cache);
+    }
 }
 
 /// What `provost init` found to fail on `base` or on the commit before it, which may lack nothing
 /// but the policy.
 pub(in crate::cli) fn noted(place: &Places, accept: &[String], base: &Oid) -> Option<String> {
-    let text = place.own().ok()?.noted(&name(place, accept))?;
-    let found: Found = serde_json::from_str(&text).ok()?;
+    let bytes = fs::read(place.cache().ok()?.join(NOTE)).ok()?;
+    let found: Found = serde_json::from_slice(&bytes).ok()?;
     let before = || {
         let before = GitOrigin(&place.repo).resolve(&format!("{base}^"));
         before.is_ok_and(|before| before.to_string() == found.commit)
     };
-    if found.words.is_empty() || found.commit != base.to_string() && !before() {
+    if found.words.is_empty()
+        || found.accept != accept
+        || found.commit != base.to_string() && !before()
+    {
         return None;
     }
     let commit = Oid::try_from(found.commit.as_str()).ok()?;
@@ -289,11 +299,6 @@ pub(in crate::cli) fn noted(place: &Places, accept: &[String], base: &Oid) -> Op
         one_line(&found.words),
         commit.short()
     ))
-}
-
-fn name(place: &Places, accept: &[String]) -> String {
-    let repository = place.repo.common_dir().display();
-    format!("accept {repository} {accept:?}")
 }
 
 #[cfg(test)]

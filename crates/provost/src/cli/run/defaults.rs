@@ -16,7 +16,7 @@ use provost_engine::opening::{self, RequestedAgent};
 use provost_host::origin::{GitOrigin, OriginWithPolicy};
 use provost_host::user_file;
 
-use super::{Run, flags};
+use super::{PolicyOrigin, Run, flags};
 use crate::answer::Failure;
 use crate::input;
 use crate::places::Places;
@@ -89,6 +89,17 @@ impl Typed<'_> {
         Err(Failure::new(Code::TargetMoved, reason).hint("run the same command again"))
     }
 
+    /// Where the policy of `opened` comes from.
+    pub(super) fn policy(&self, opened: &Opened) -> Result<PolicyOrigin, Failure> {
+        if self.origin.policy.is_none() {
+            return Ok(PolicyOrigin::Base);
+        }
+        Ok(match self.origin.git.policy_file(&opened.base_tree)? {
+            Some(_) => PolicyOrigin::Base,
+            None => PolicyOrigin::Init,
+        })
+    }
+
     /// The name of the agent, if the person named it: in this command, or in their own file.
     pub(super) fn agent_named_by_person(&self) -> Option<&str> {
         let agent = &self.completed.agent;
@@ -140,9 +151,9 @@ fn take(flags: &mut Flags, what: Missing, answer: String) -> Result<(), Failure>
 fn refused(place: &Places, base: &Oid, missing: &[Missing]) -> Failure {
     let words: Vec<&str> = missing.iter().map(|what| what.words()).collect();
     let reason = format!(
-        "neither a flag nor [run] of provost.toml at {} names the whole contract: {}",
-        base.short(),
-        words.join(", ")
+        "the contract does not say {}: neither a flag nor [run] of provost.toml at {} does",
+        words.join(" or "),
+        base.short()
     );
     let lines: Vec<&str> = missing.iter().map(|what| what.line()).collect();
     let hint = match uncommitted(place, missing) {

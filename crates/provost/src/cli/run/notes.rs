@@ -7,12 +7,17 @@ use provost_core::run::fact::Opened;
 use provost_core::wording::counted;
 use provost_host::git::land;
 
-use super::Run;
+use super::{PolicyOrigin, Run};
 use crate::cli::init::trial;
 use crate::places::Places;
 
 /// The notes, one line each; what cannot be determined is omitted.
-pub(super) fn notes(run: &Run, place: &Places, opened: &Opened) -> Vec<String> {
+pub(super) fn notes(
+    run: &Run,
+    place: &Places,
+    opened: &Opened,
+    policy: PolicyOrigin,
+) -> Vec<String> {
     let base = &opened.base_commit;
     let Some(checkout) = place.repo.checkout() else {
         return Vec::new();
@@ -23,7 +28,7 @@ pub(super) fn notes(run: &Run, place: &Places, opened: &Opened) -> Vec<String> {
         notes.extend(paths.filter_map(|path| misplaced(path, checkout, &here)));
     }
     let paths = land::uncommitted(&place.repo, checkout).unwrap_or_default();
-    notes.extend(uncommitted(&paths, base.short()));
+    notes.extend(uncommitted(&paths, base.short(), policy));
     let accept = opened.contract.acceptance_tests.iter();
     let accept: Vec<String> = accept.map(|test| test.cmd.clone()).collect();
     notes.extend(trial::noted(place, &accept, base));
@@ -47,10 +52,10 @@ fn misplaced(path: &str, checkout: &Path, here: &Path) -> Option<String> {
     ))
 }
 
-fn uncommitted(paths: &[RawPath], base: &str) -> Vec<String> {
+fn uncommitted(paths: &[RawPath], base: &str, policy: PolicyOrigin) -> Vec<String> {
     let is_policy = |path: &&RawPath| path.as_bytes() == b"provost.toml";
-    let policy = paths.iter().any(|path| is_policy(&path));
-    let others = paths.len() - usize::from(policy);
+    let changed = paths.iter().any(|path| is_policy(&path));
+    let others = paths.len() - usize::from(changed);
     let mut notes = Vec::new();
     if others > 0 {
         let what = counted(others, "uncommitted path");
@@ -58,7 +63,11 @@ fn uncommitted(paths: &[RawPath], base: &str) -> Vec<String> {
             "your checkout has {what}; the agent starts from {base} without uncommitted work"
         ));
     }
-    if policy {
+    if policy == PolicyOrigin::Init {
+        let note = "provost.toml is used as `provost init` wrote it; commit it, so that it counts for \
+                    everyone";
+        notes.push(note.to_owned());
+    } else if changed {
         notes.push(format!(
             "provost.toml is not committed in its current form; the policy and the defaults of [run] \
              are read from {base}"
@@ -96,12 +105,15 @@ mod tests {
                 .map(|name| RawPath::new(name.as_bytes()))
                 .collect()
         };
-        let say = |names: &[&str]| uncommitted(&paths(names), "abc").join("\n");
+        let say = |names: &[&str]| uncommitted(&paths(names), "abc", PolicyOrigin::Base).join("\n");
         assert_eq!(say(&[]), "");
         insta::assert_snapshot!(say(&["a", "provost.toml"]), @r"
         your checkout has 1 uncommitted path; the agent starts from abc without uncommitted work
         provost.toml is not committed in its current form; the policy and the defaults of [run] are read from abc
         ");
+        let note = uncommitted(&paths(&["provost.toml"]), "abc", PolicyOrigin::Init);
+        assert_eq!(note.len(), 1, "{note:?}");
+        assert!(note[0].contains("as `provost init` wrote it"), "{note:?}");
         insta::assert_snapshot!(
             say(&["a", "b"]),
             @"your checkout has 2 uncommitted paths; the agent starts from abc without uncommitted work"

@@ -145,3 +145,20 @@ fn an_answer_is_bound_where_the_contract_asks_for_one() {
         );
     }
 }
+
+#[test]
+fn the_objective_alone_is_enough_where_the_policy_has_defaults() {
+    for program in [Program::Claude, Program::Codex] {
+        let turns = json!([{ "shell": "echo good > src/a.txt" }, { "text": "I made it good." }]);
+        let run = "[run]\nallow = [\"src\"]\naccept = [\"sh check.sh\"]\nagent = \"it\"";
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, run) else {
+            return;
+        };
+        let credential = stage.credential();
+        let words = ["run", "make it good", "--json", "--credential", &credential];
+        let outcome = stage.ask(&words);
+        assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
+        let request = stage.requests()[0]["request"].to_string();
+        assert!(request.contains("make it good") && request.contains("sh check.sh"));
+    }
+}
