@@ -66,9 +66,15 @@ mod tests {
         }
     }
 
-    /// A repository with one commit, where a sandbox can be made.
+    /// A small project with a mistake, where a sandbox can be made.
     fn stage() -> Option<Stage> {
-        Some(Stage::with(&[("README.md", "# A project\n")])).filter(Stage::has_sandbox)
+        let test = "import unittest\nfrom add import add\n\n\nclass Add(unittest.TestCase):\n    \
+                    def test_add(self):\n        self.assertEqual(add(2, 2), 4)\n";
+        let files = [
+            ("add.py", "def add(a, b):\n    return a - b\n"),
+            ("test_add.py", test),
+        ];
+        Some(Stage::with(&files)).filter(Stage::has_sandbox)
     }
 
     /// What the shell answers to `line`: the status, and both streams as a person sees them.

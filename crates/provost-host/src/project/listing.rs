@@ -152,8 +152,9 @@ impl Listing {
 
 /// Whether a directory belongs to the project.
 fn is_own(path: &str, name: &str) -> bool {
-    let ci = |it: &&str| it.starts_with(&format!("{path}/"));
-    (!name.starts_with('.') && !FOREIGN.contains(&name)) || CI_DIRECTORIES.iter().any(|it| ci(&it))
+    let inside = format!("{path}/");
+    let leads_to_ci = CI_DIRECTORIES.iter().any(|it| it.starts_with(&inside));
+    leads_to_ci || !name.starts_with('.') && !FOREIGN.contains(&name)
 }
 
 /// The language of a source file; none for a file that only settles how tools work.

@@ -56,10 +56,10 @@ pub(super) fn of(listing: &Listing, languages: &[Language]) -> SourcePaths {
     let anything = |_: Language| true;
     let of = |is_ours: &dyn Fn(Language) -> bool, beside: bool| {
         let mut top = Directory::default();
-        for (path, found) in listing.sources().filter(|(_, found)| is_ours(*found)) {
+        for (path, _) in listing.sources().filter(|(_, found)| is_ours(*found)) {
             let first = path.split('/').next().unwrap_or(path);
             if beside || !BESIDE.contains(&first) {
-                top.add(path, found);
+                top.add(path);
             }
         }
         top.paths()
@@ -74,7 +74,7 @@ pub(super) fn of(listing: &Listing, languages: &[Language]) -> SourcePaths {
 }
 
 impl Directory {
-    fn add(&mut self, path: &str, _language: Language) {
+    fn add(&mut self, path: &str) {
         let mut here = self;
         let mut parts = path.split('/').peekable();
         let mut at = String::new();

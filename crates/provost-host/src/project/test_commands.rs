@@ -174,7 +174,7 @@ fn python(listing: &Listing, directory: &str, is_there: &dyn Fn(&str) -> bool) -
         is_test(path) && name.starts_with("test") && language(path) == Some(Language::Python)
     });
     let tests: Vec<&str> = tests.collect();
-    let texts: Vec<String> = tests
+    let contents: Vec<String> = tests
         .iter()
         .take(MOST_READ)
         .map(|it| listing.read(it))
@@ -186,8 +186,9 @@ fn python(listing: &Listing, directory: &str, is_there: &dyn Fn(&str) -> bool) -
         .files()
         .filter(inside)
         .any(|path| path == "conftest.py" || path.ends_with("/conftest.py"));
-    let pytest = named || has_conftest || texts.iter().any(|text| text.contains("import pytest"));
-    let plain = !texts.is_empty() && texts.iter().all(|text| text.contains("unittest"));
+    let pytest =
+        named || has_conftest || contents.iter().any(|text| text.contains("import pytest"));
+    let plain = !contents.is_empty() && contents.iter().all(|text| text.contains("unittest"));
     if pytest && (is_there("pytest") || !plain) {
         let mut commands = TestCommands::one(pytest_command(listing, directory));
         if !is_there("pytest") {

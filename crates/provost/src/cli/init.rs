@@ -17,6 +17,7 @@ use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::gate::command::quote;
 use provost_core::path::RawPath;
+use provost_core::policy::run::RunDefaults;
 use provost_core::policy::{self, FILE as POLICY, Policy};
 use provost_engine::opening::Origin as _;
 use provost_fs::atomic;
@@ -73,7 +74,7 @@ struct Setup {
     next: Vec<String>,
 }
 
-/// Set up this repository, try its tests and show how to start.
+/// Set up this repository and show how to start.
 #[derive(Args)]
 #[command(after_help = "\
 provost.toml is written from what is found here, with [run]: the paths, commands and agent that
@@ -144,35 +145,29 @@ fn make(init: &Init, reader: Reader) -> Outcome {
     place.prepare()?;
     let text = policy_text::policy(&project, &agent, &steps.join("\n"));
     let row = policy(&checkout.join(POLICY), &text)?;
-    let mut prepares = Vec::new();
-    let mut suggested = None;
-    let written = if row.state == State::Made {
-        // The user who has the policy written agrees to it.
-        let written = policy::parse(text.as_bytes());
-        let written = written.map_err(|error| Failure::of(Code::Bug, &error))?;
-        user_consent::agree(&place, &written, None)?;
-        user_consent::keep_written(&place, text.as_bytes())?;
-        // Only a policy that was written just now grants what was recognised just now.
-        prepares = dependencies.iter().map(Dependencies::words).collect();
-        Some(written)
+    let is_made = row.state == State::Made;
+    let written = if is_made {
+        Some(agree_to(&place, &text)?)
     } else {
-        let standing = committed_or_written(&place, &checkout);
-        if standing
-            .as_ref()
-            .is_some_and(|it| it.run == policy::run::RunDefaults::default())
-        {
-            suggested = Some(policy_text::run(&project, &agent));
-        }
-        standing
+        committed_or_written(&place, &checkout)
     };
+    // Only a policy that was written just now grants what was recognised just now.
+    let prepares = dependencies.iter().filter(|_| is_made);
+    let prepares = prepares.map(Dependencies::words).collect();
+    let has_none = |it: &Policy| it.run == RunDefaults::default();
+    let suggested = written.as_ref().filter(|it| !is_made && has_none(it));
+    let suggested = suggested.map(|_| policy_text::run(&project, &agent));
     rows.push(row);
     let tried = match &written {
         _ if init.no_try => Trial::not("--no-try"),
         None => Trial::not("the policy is not committed, or cannot be used"),
         Some(policy) => tried(&place, policy, reader),
     };
+    // What failed just now would not judge a first run.
+    let fails = matches!(tried, Trial::Failed { .. });
+    let accept = if fails { &[][..] } else { &project.accept };
     let setup = Setup {
-        next: next_steps(&place.repo, &checkout, &project, written.as_ref()),
+        next: next_steps(&place.repo, &checkout, accept, written.as_ref()),
         repository: checkout,
         places: rows,
         prepares,
@@ -182,6 +177,15 @@ fn make(init: &Init, reader: Reader) -> Outcome {
         tried,
     };
     Ok(setup.into())
+}
+
+/// The policy `text` that was written; the user who has it written agrees to it.
+fn agree_to(place: &Places, text: &str) -> Result<Policy, Failure> {
+    let written = policy::parse(text.as_bytes());
+    let written = written.map_err(|error| Failure::of(Code::Bug, &error))?;
+    user_consent::agree(place, &written, None)?;
+    user_consent::keep_written(place, text.as_bytes())?;
+    Ok(written)
 }
 
 /// Tries the commands of `policy`, and notes the result for the runs that follow.
@@ -294,7 +298,7 @@ fn standing(path: &Path) -> (State, Option<String>) {
 fn next_steps(
     repo: &Repository,
     checkout: &Path,
-    project: &Project,
+    accept: &[String],
     policy: Option<&Policy>,
 ) -> Vec<String> {
     let mut steps = Vec::new();
@@ -317,7 +321,7 @@ fn next_steps(
         return steps;
     }
     let greeting = project::free_name(checkout);
-    let accept = match project.accept.as_slice() {
+    let accept = match accept {
         [] => format!("--accept 'test -e {greeting}'"),
         commands => {
             let flags = commands.iter().map(|it| format!("--accept {}", quote(it)));

@@ -30,8 +30,8 @@ fn a_wrong_command_line_is_answered_with_what_was_meant() {
     unexpected argument '--timeout' found
     hint: provost retry --help
     ");
-    insta::assert_snapshot!(refusal("run x --allow src"), @r"
-    the following required arguments were not provided: --accept <CMD>
+    insta::assert_snapshot!(refusal("run --allow src"), @r"
+    the following required arguments were not provided: <OBJECTIVE>
     hint: provost run --help
     ");
     insta::assert_snapshot!(refusal("check scop src"), @r"

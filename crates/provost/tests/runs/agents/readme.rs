@@ -16,7 +16,9 @@ const TEST: &str = "from stats import average; import unittest\n\
 fn the_session_of_the_readme_is_what_provost_prints() {
     let fix = "sed -i 's/return sum/return 0 if not values else sum/' stats.py";
     let turns = json!([{ "shell": fix }, { "text": "An empty list has the average 0." }]);
-    let Some(stage) = AgentStage::new(Program::Claude, Way::Plain, &turns, "") else {
+    // As `provost init` writes it, but for the agent, whose model is scripted.
+    let run = "[run]\nallow = [\"stats.py\"]\naccept = [\"python3 -m unittest\"]";
+    let Some(stage) = AgentStage::new(Program::Claude, Way::Plain, &turns, run) else {
         return;
     };
     stage.inner.commit(&[
@@ -27,11 +29,14 @@ fn the_session_of_the_readme_is_what_provost_prints() {
         ("test_stats.py", TEST),
     ]);
     let steps = console::steps(README);
-    assert_eq!(steps.len(), 4, "the README lost its session");
+    assert_eq!(steps.len(), 5, "the README lost its session");
     let credential = stage.credential();
     let scripted = format!("--agent it --credential '{credential}'");
     for step in &steps {
-        let line = step.command.replace("--agent claude", &scripted);
+        let mut line = step.command.clone();
+        if line.starts_with("provost run ") {
+            line += &format!(" {scripted}");
+        }
         let mut command = stage.inner.command("sh");
         let program = program();
         let path = [
