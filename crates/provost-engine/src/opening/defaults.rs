@@ -188,8 +188,8 @@ mod tests {
 
     use super::*;
 
-    fn named(name: &str) -> Option<RequestedAgent> {
-        Some(RequestedAgent::Named(name.to_owned()))
+    fn named(name: &str) -> RequestedAgent {
+        RequestedAgent::Named(name.to_owned())
     }
 
     fn user(agent: &str) -> UserFile {
@@ -203,7 +203,7 @@ mod tests {
         let both = format!("{run}{default}");
         let cases = [
             (
-                named("mine"),
+                Some(named("mine")),
                 both.as_str(),
                 Some(("mine", ValueSource::Typed)),
             ),
@@ -215,7 +215,7 @@ mod tests {
             let policy = policy::parse(text.as_bytes()).unwrap();
             let chosen = agent(typed, &policy, &user("codex"));
             let want = want.map(|(name, source)| Chosen {
-                value: RequestedAgent::Named(name.to_owned()),
+                value: named(name),
                 source,
             });
             assert_eq!(chosen, want, "{text}");
@@ -234,13 +234,13 @@ mod tests {
         let policy = policy::parse(text.as_bytes()).unwrap();
         let flags = Flags {
             allow: vec!["b".to_owned()],
-            agent: named("mine"),
+            agent: Some(named("mine")),
             ..Flags::default()
         };
         let all = complete(flags, &policy, &UserFile::default()).unwrap();
         assert_eq!(all.allow.value, ["b"]);
         assert_eq!(all.accept.source, ValueSource::Policy);
-        assert_eq!(all.review.map(|it| it.value), named("kind"));
+        assert_eq!(all.review.map(|it| it.value), Some(named("kind")));
         assert_eq!(all.timeout_sec.value, USUAL_TIMEOUT_SEC);
         assert_eq!(all.retries, Chosen::built_in(0));
     }

@@ -40,150 +40,152 @@ fn check(cases: &[Case<'_>]) {
 const SCRIPT: &str = r#"{"scripts": {"test": "node --test"}}"#;
 const UNITTEST: &str = "import unittest\n";
 
+const SMALL: &[Case<'static>] = &[
+    (
+        &[
+            ("Cargo.toml", ""),
+            ("src/lib.rs", ""),
+            ("tests/a.rs", ""),
+            ("Makefile", "test:\n"),
+        ],
+        &["rust"],
+        &["cargo test"],
+        &["src"],
+    ),
+    (
+        &[
+            ("Cargo.toml", "[workspace]\nmembers = []\n"),
+            ("crates/a/src/lib.rs", ""),
+            ("crates/a/build.rs", ""),
+            ("crates/a/tests/b.rs", ""),
+            ("crates/b/src/lib.rs", ""),
+        ],
+        &["rust"],
+        &["cargo test --workspace"],
+        &["crates/a/src", "crates/b"],
+    ),
+    (
+        &[
+            ("package.json", SCRIPT),
+            ("index.js", ""),
+            ("test/a.js", ""),
+        ],
+        &["node"],
+        &["npm test"],
+        &["index.js"],
+    ),
+    (
+        &[
+            ("package.json", "{}"),
+            ("pnpm-lock.yaml", ""),
+            ("lib/a.ts", ""),
+        ],
+        &["node"],
+        &[],
+        &["lib"],
+    ),
+    (
+        &[
+            ("package.json", SCRIPT),
+            ("pnpm-lock.yaml", ""),
+            ("lib/a.ts", ""),
+        ],
+        &["node"],
+        &["pnpm test"],
+        &["lib"],
+    ),
+    (
+        &[
+            ("package.json", SCRIPT),
+            ("yarn.lock", ""),
+            ("lib/a.ts", ""),
+        ],
+        &["node"],
+        &["yarn test"],
+        &["lib"],
+    ),
+    (
+        &[("package.json", SCRIPT), ("bun.lock", ""), ("lib/a.ts", "")],
+        &["node"],
+        &["bun run test"],
+        &["lib"],
+    ),
+    (
+        &[("package.json", "{}"), ("a.js", ""), ("a.test.js", "")],
+        &["node"],
+        &["node --test"],
+        &["a.js"],
+    ),
+    (
+        &[
+            ("go.mod", ""),
+            ("main.go", ""),
+            ("main_test.go", ""),
+            ("internal/a/a.go", ""),
+        ],
+        &["go"],
+        &["go test ./..."],
+        &["internal", "main.go"],
+    ),
+    (
+        &[
+            ("pom.xml", ""),
+            ("src/main/java/A.java", ""),
+            ("src/test/java/ATest.java", ""),
+        ],
+        &["maven"],
+        &["mvn test"],
+        &["src/main"],
+    ),
+    (
+        &[
+            ("build.gradle.kts", ""),
+            ("src/main/kotlin/A.kt", ""),
+            ("gradlew", ""),
+        ],
+        &["gradle"],
+        &["gradle --offline test"],
+        &["src"],
+    ),
+    (
+        &[
+            ("Makefile", "all:\ntest: all\n"),
+            ("add.c", ""),
+            ("add.h", ""),
+            ("test_add.c", ""),
+        ],
+        &["make"],
+        &["make test"],
+        &["add.c", "add.h"],
+    ),
+    (
+        &[("Makefile", "check:\n"), ("add.sh", ""), ("tests/a.sh", "")],
+        &["make"],
+        &["make check"],
+        &["add.sh"],
+    ),
+    (&[("Makefile", "all:\ntest:=x\n")], &[], &[], &[]),
+    (
+        &[
+            ("CMakeLists.txt", "enable_testing()\n"),
+            ("Makefile", "test:\n"),
+            ("src/a.cc", ""),
+            ("include/a.h", ""),
+        ],
+        &["cmake"],
+        &[
+            "cmake -S . -B build",
+            "cmake --build build",
+            "ctest --test-dir build --output-on-failure",
+        ],
+        &["include", "src"],
+    ),
+    (&[("README", "")], &[], &[], &[]),
+];
+
 #[test]
 fn a_small_project_is_known_with_its_test_and_its_sources() {
-    check(&[
-        (
-            &[
-                ("Cargo.toml", ""),
-                ("src/lib.rs", ""),
-                ("tests/a.rs", ""),
-                ("Makefile", "test:\n"),
-            ],
-            &["rust"],
-            &["cargo test"],
-            &["src"],
-        ),
-        (
-            &[
-                ("Cargo.toml", "[workspace]\nmembers = []\n"),
-                ("crates/a/src/lib.rs", ""),
-                ("crates/a/build.rs", ""),
-                ("crates/a/tests/b.rs", ""),
-                ("crates/b/src/lib.rs", ""),
-            ],
-            &["rust"],
-            &["cargo test --workspace"],
-            &["crates/a/src", "crates/b"],
-        ),
-        (
-            &[
-                ("package.json", SCRIPT),
-                ("index.js", ""),
-                ("test/a.js", ""),
-            ],
-            &["node"],
-            &["npm test"],
-            &["index.js"],
-        ),
-        (
-            &[
-                ("package.json", "{}"),
-                ("pnpm-lock.yaml", ""),
-                ("lib/a.ts", ""),
-            ],
-            &["node"],
-            &[],
-            &["lib"],
-        ),
-        (
-            &[
-                ("package.json", SCRIPT),
-                ("pnpm-lock.yaml", ""),
-                ("lib/a.ts", ""),
-            ],
-            &["node"],
-            &["pnpm test"],
-            &["lib"],
-        ),
-        (
-            &[
-                ("package.json", SCRIPT),
-                ("yarn.lock", ""),
-                ("lib/a.ts", ""),
-            ],
-            &["node"],
-            &["yarn test"],
-            &["lib"],
-        ),
-        (
-            &[("package.json", SCRIPT), ("bun.lock", ""), ("lib/a.ts", "")],
-            &["node"],
-            &["bun run test"],
-            &["lib"],
-        ),
-        (
-            &[("package.json", "{}"), ("a.js", ""), ("a.test.js", "")],
-            &["node"],
-            &["node --test"],
-            &["a.js"],
-        ),
-        (
-            &[
-                ("go.mod", ""),
-                ("main.go", ""),
-                ("main_test.go", ""),
-                ("internal/a/a.go", ""),
-            ],
-            &["go"],
-            &["go test ./..."],
-            &["internal", "main.go"],
-        ),
-        (
-            &[
-                ("pom.xml", ""),
-                ("src/main/java/A.java", ""),
-                ("src/test/java/ATest.java", ""),
-            ],
-            &["maven"],
-            &["mvn test"],
-            &["src/main"],
-        ),
-        (
-            &[
-                ("build.gradle.kts", ""),
-                ("src/main/kotlin/A.kt", ""),
-                ("gradlew", ""),
-            ],
-            &["gradle"],
-            &["gradle --offline test"],
-            &["src"],
-        ),
-        (
-            &[
-                ("Makefile", "all:\ntest: all\n"),
-                ("add.c", ""),
-                ("add.h", ""),
-                ("test_add.c", ""),
-            ],
-            &["make"],
-            &["make test"],
-            &["add.c", "add.h"],
-        ),
-        (
-            &[("Makefile", "check:\n"), ("add.sh", ""), ("tests/a.sh", "")],
-            &["make"],
-            &["make check"],
-            &["add.sh"],
-        ),
-        (&[("Makefile", "all:\ntest:=x\n")], &[], &[], &[]),
-        (
-            &[
-                ("CMakeLists.txt", "enable_testing()\n"),
-                ("Makefile", "test:\n"),
-                ("src/a.cc", ""),
-                ("include/a.h", ""),
-            ],
-            &["cmake"],
-            &[
-                "cmake -S . -B build",
-                "cmake --build build",
-                "ctest --test-dir build --output-on-failure",
-            ],
-            &["include", "src"],
-        ),
-        (&[("README", "")], &[], &[], &[]),
-    ]);
+    check(SMALL);
 }
 
 #[test]
@@ -257,7 +259,7 @@ fn a_python_project_is_tested_by_the_runner_it_uses() {
 }
 
 #[test]
-fn the_weight_of_evidence_decides_between_kinds() {
+fn a_web_framework_in_python_with_tools_for_its_scripts_is_python() {
     let tools = r#"{"private": true, "scripts": {"test": "grunt test"}, "devDependencies": {"eslint": "9"}}"#;
     let ci = "steps:\n  - run: npm ci && npm test\n  - run: python tests/runtests.py\n";
     let mut django = vec![
@@ -275,14 +277,18 @@ fn the_weight_of_evidence_decides_between_kinds() {
         .iter()
         .map(|(name, text)| (name.as_str(), *text))
         .collect();
+    check(&[(
+        &files,
+        &["python"],
+        &["python3 tests/runtests.py"],
+        &["django"],
+    )]);
+}
+
+#[test]
+fn the_weight_of_evidence_decides_between_kinds() {
     let only_lint = r#"{"scripts": {"lint": "eslint ."}, "devDependencies": {"eslint": "9"}}"#;
     check(&[
-        (
-            &files,
-            &["python"],
-            &["python3 tests/runtests.py"],
-            &["django"],
-        ),
         // A package.json for a linter alone.
         (
             &[

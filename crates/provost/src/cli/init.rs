@@ -312,11 +312,11 @@ fn next_steps(
         });
     }
     let name = own_name();
-    let is_complete = |policy: &&Policy| {
+    let is_complete = |policy: &Policy| {
         let run = &policy.run;
         !run.allow.is_empty() && !run.accept.is_empty() && run.agent.is_some()
     };
-    if policy.filter(is_complete).is_some() {
+    if policy.is_some_and(is_complete) {
         steps.push(format!("{name} run 'Fix …'"));
         return steps;
     }

@@ -307,10 +307,8 @@ mod tests {
 
     #[test]
     fn the_last_lines_are_shown_without_blank_ones() {
-        let output = (1..20)
-            .map(|it| format!("line {it}\n\n"))
-            .collect::<String>();
-        let lines = last_lines(&output);
+        let output: Vec<String> = (1..20).map(|it| format!("line {it}\n\n")).collect();
+        let lines = last_lines(&output.concat());
         assert_eq!(lines.len(), SHOWN);
         assert_eq!(lines.last().unwrap(), "line 19");
         assert_eq!(last_lines(""), [""; 0]);

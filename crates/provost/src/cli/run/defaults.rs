@@ -156,14 +156,15 @@ fn refused(place: &Places, base: &Oid, missing: &[Missing]) -> Failure {
         base.short()
     );
     let lines: Vec<&str> = missing.iter().map(|what| what.line()).collect();
-    let hint = match uncommitted(place, missing) {
-        true => "provost.toml of your checkout names it and is not committed: \
-                 git add provost.toml && git commit -m 'Add the policy of Provost'"
-            .to_owned(),
-        false => format!(
+    let hint = if uncommitted(place, missing) {
+        "provost.toml of your checkout names it and is not committed: \
+         git add provost.toml && git commit -m 'Add the policy of Provost'"
+            .to_owned()
+    } else {
+        format!(
             "give the flag, or add to provost.toml below [run] and commit it: {}",
             lines.join(" and ")
-        ),
+        )
     };
     Failure::new(Code::UsageError, reason).hint(hint)
 }
