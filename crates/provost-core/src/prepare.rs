@@ -27,7 +27,7 @@ const MOST_STEPS: usize = 16;
 /// Variables that the sandbox itself sets.
 const RESERVED: [&str; 6] = ["HOME", "LOGNAME", "PATH", "PWD", "TMPDIR", "USER"];
 /// Directories of a home, with the variables that point a tool there wherever its user keeps them.
-const HOMES: [(&str, &[(&str, &str)]); 4] = [
+const HOMES: [(&str, &[(&str, &str)]); 5] = [
     (
         ".cargo",
         &[("CARGO_HOME", "~/.cargo"), ("CARGO_NET_OFFLINE", "true")],
@@ -40,10 +40,11 @@ const HOMES: [(&str, &[(&str, &str)]); 4] = [
         ".cache/uv",
         &[("UV_CACHE_DIR", "~/.cache/uv"), ("UV_OFFLINE", "1")],
     ),
+    (".m2", &[("MAVEN_ARGS", "--offline")]),
     (".npm", &[("npm_config_cache", "~/.npm")]),
 ];
 /// Variables of [`HOMES`] that keep a tool off the network, and so are not set for the step itself.
-const OFFLINE: [&str; 3] = ["CARGO_NET_OFFLINE", "GOPROXY", "UV_OFFLINE"];
+const OFFLINE: [&str; 4] = ["CARGO_NET_OFFLINE", "GOPROXY", "MAVEN_ARGS", "UV_OFFLINE"];
 
 /// A layer that is made once, in a sandbox, and read by many.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,6 +13,7 @@ pub mod bundle;
 pub mod case;
 pub mod chain;
 pub mod contract;
+pub mod dependencies;
 pub mod drive;
 pub mod export;
 pub mod land;

@@ -16,6 +16,7 @@ mod compare;
 mod live;
 mod log;
 mod logs;
+mod missing;
 mod run;
 mod short_id;
 mod spent;
@@ -28,12 +29,13 @@ mod why;
 pub use acceptance::{CommandView, TestsView};
 pub use archive::{
     Landed, LineCount, RunArchive, RunFiles, Stage, interrupted, is_own, landed, never_began,
-    nothing, require_own, stage, state,
+    nothing, project, require_own, stage, state,
 };
 pub use compare::{ComparedRun, ComparisonView};
 pub use live::LiveView;
 pub use log::describe;
 pub use logs::{LogFile, RemovedSecrets, SecretsView};
+pub use missing::may_lack;
 pub use run::{
     ChangeKind, ChangedFile, EarlierAttemptView, GateView, QuestionView, ReviewView, RunView,
     SandboxView, Surroundings, changed_tests, is_approved, short_branch,

@@ -10,9 +10,11 @@ use provost_core::net::model_traffic::ModelTraffic;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::record::{Head, Record};
+use provost_engine::dependencies::ProjectFiles;
 use provost_engine::ports::PortError;
 use provost_engine::query::{LineCount, RunArchive};
 use provost_host::git::{GitError, Lines};
+use provost_host::project::dependencies;
 use provost_host::{machine, process_owner};
 
 use crate::places::Places;
@@ -85,6 +87,10 @@ impl RunArchive for Places {
         counts
             .map(|(path, lines)| (path, lines.map(count)))
             .collect()
+    }
+
+    fn project_files(&self, tree: &Oid) -> ProjectFiles {
+        dependencies::of_tree(&self.repo, tree).unwrap_or_default()
     }
 }
 

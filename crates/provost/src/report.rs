@@ -14,18 +14,30 @@ use provost_core::size;
 use provost_core::tally::Tally;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
+use provost_engine::dependencies::{Advice, ProjectFiles};
 use provost_engine::query::{
-    ChangeKind, ChangedFile, CommandView, GateView, RunFiles, RunView, SandboxView, Stage,
+    self, ChangeKind, ChangedFile, CommandView, GateView, RunFiles, RunView, SandboxView, Stage,
     Surroundings, TestsView, short_branch,
 };
 
 use crate::answer::Answer;
+use crate::places::Places;
 use crate::show::{findings, findings_of, headline, one_line, relative};
 use crate::{approval_text, refusal_text, times, traffic};
 
 /// The answer of a command that has driven a run as far as it goes.
 pub(crate) fn driven(state: &State, bundle: &Path) -> Answer {
-    run(state, bundle, Surroundings::driven(state))
+    let around = Surroundings {
+        project: project(state),
+        ..Surroundings::driven(state)
+    };
+    run(state, bundle, around)
+}
+
+/// The files of the base that decide about dependencies. The driver of a run gave its places away.
+pub(crate) fn project(state: &State) -> ProjectFiles {
+    let place = Places::look().ok();
+    place.map_or_else(ProjectFiles::new, |place| query::project(&place, state))
 }
 
 /// The state of a run, as the answer of a command.
@@ -120,6 +132,7 @@ fn text(view: &RunView) -> String {
             text += &format!("           | {line}\n");
         }
     }
+    text += &missing(&view.missing);
     for gate in view.gates.iter().filter(|gate| is_further(view, gate)) {
         text += &format!("  also     {} gate: {}\n", gate.gate.name(), gate.code);
         for row in findings_of(&gate.reason, gate.details.as_ref()) {
@@ -132,6 +145,20 @@ fn text(view: &RunView) -> String {
     text += &kept(view);
     text += &secrets(view);
     text + &ending(view)
+}
+
+/// What a sandbox lacked, and the lines that would help.
+pub(crate) fn missing(all: &[Advice]) -> String {
+    let mut text = String::new();
+    for Advice { what, add } in all {
+        text += &format!("  missing  {}\n", one_line(what));
+        let Some(add) = add else { continue };
+        text += "           add to provost.toml, and commit it:\n";
+        for line in add.lines() {
+            text += &format!("             {}\n", one_line(line));
+        }
+    }
+    text
 }
 
 /// What is left of a run on this machine: directories, salvaged work, the bundle with its logs.

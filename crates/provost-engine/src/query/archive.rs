@@ -10,6 +10,8 @@ use provost_core::path::RawPath;
 use provost_core::record::Record;
 use provost_core::run::State;
 
+use super::missing::may_lack;
+use crate::dependencies::ProjectFiles;
 use crate::ports::PortError;
 
 /// The runs of one repository, read only.
@@ -43,6 +45,9 @@ pub trait RunArchive {
     /// How many lines each changed path gained and lost; `None` for a path that is not text. Empty
     /// if the trees are gone.
     fn line_counts(&self, before: &Oid, after: &Oid) -> BTreeMap<RawPath, Option<LineCount>>;
+
+    /// The files of `tree` that decide how dependencies are prepared; empty if it is gone.
+    fn project_files(&self, tree: &Oid) -> ProjectFiles;
 }
 
 /// The files of one run, read only.
@@ -80,6 +85,15 @@ pub struct Landed {
     pub landing: Landing,
     /// Whether the branch holds the commit; `None` if that cannot be determined.
     pub held: Option<bool>,
+}
+
+/// The files of the base that decide how dependencies are prepared, if the run may lack some.
+pub fn project(archive: &dyn RunArchive, state: &State) -> ProjectFiles {
+    if may_lack(state) {
+        archive.project_files(&state.opened.base_tree)
+    } else {
+        ProjectFiles::new()
+    }
 }
 
 pub fn state(archive: &dyn RunArchive, run_id: &str) -> Result<State, PortError> {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bundle::after::Landing;
 use crate::bundle::attempts;
+use crate::dependencies::{Advice, ProjectFiles};
 use crate::why;
 use provost_core::agent::event::Usage;
 use provost_core::approval::{Approval, Widening};
@@ -32,6 +33,7 @@ use serde_json::Value;
 use super::acceptance::TestsView;
 use super::archive::{self, Landed, LineCount, RunArchive, RunFiles, Stage};
 use super::logs::{LogFile, SecretsView, log_file, logs, secrets};
+use super::missing;
 use super::spent;
 use super::summary::{LandingSummary, RunStatus};
 use super::tail::{self, Tail};
@@ -52,6 +54,8 @@ pub struct Surroundings {
     pub now: i64,
     /// How many lines each path gained and lost, if they were counted.
     pub lines: Option<BTreeMap<RawPath, Option<LineCount>>>,
+    /// The files of the base that decide how dependencies are prepared, where a run may lack some.
+    pub project: ProjectFiles,
 }
 
 impl Surroundings {
@@ -78,6 +82,7 @@ impl Surroundings {
             live: live.flatten(),
             now,
             lines: Some(lines.unwrap_or_default()),
+            project: archive::project(archive, state),
         }
     }
 }
@@ -135,6 +140,8 @@ pub struct RunView {
     pub agent_said: Option<String>,
     /// The ends of the logs of what failed.
     pub output: Vec<Tail>,
+    /// What the sandbox of a failed command lacked.
+    pub missing: Vec<Advice>,
     pub secrets: SecretsView,
     pub sandbox: Option<SandboxView>,
     /// The name before 0.2.
@@ -341,6 +348,7 @@ impl RunView {
             logs: logs(state).map(log_file).collect(),
             agent_said: transcript::last_words(state, files),
             output: tail::of_failure(state, bundle, files),
+            missing: missing::of_failure(state, files, &around.project),
             secrets: secrets(state),
             former_sandbox: sandbox.clone(),
             sandbox,

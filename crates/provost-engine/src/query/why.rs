@@ -1,8 +1,12 @@
 //! Why a run was refused, with the lines of its contract file.
 
 use provost_core::document::lines::Lines;
+use provost_core::run::State;
 use serde::Serialize;
 
+use super::archive::RunFiles;
+use super::missing;
+use crate::dependencies::{Advice, ProjectFiles};
 use crate::why::{Clause, Row, Why, Widening};
 
 /// The file that the contract was read from.
@@ -24,6 +28,9 @@ pub struct WhyView {
     pub permit_with: Option<Vec<String>>,
     /// Whether this user began the run on this machine.
     pub own: bool,
+    /// What the sandbox of a failed command lacked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Advice>,
     /// Whether the contract was typed as flags.
     #[serde(skip)]
     pub typed: bool,
@@ -43,8 +50,21 @@ impl WhyView {
             permit_with: None,
             why,
             own,
+            missing: Vec::new(),
             typed,
         }
+    }
+
+    /// The same view, with what the commands of the run `state` lacked.
+    #[must_use]
+    pub fn with_missing(
+        mut self,
+        state: &State,
+        files: &dyn RunFiles,
+        project: &ProjectFiles,
+    ) -> Self {
+        self.missing = missing::of_failure(state, files, project);
+        self
     }
 }
 

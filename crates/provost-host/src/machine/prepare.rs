@@ -9,7 +9,7 @@
 
 pub(super) mod identity;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use provost_core::change::Node;
 use provost_core::code::Code;
 use provost_core::contract::limits::Limits;
 use provost_core::gate::command;
+use provost_core::net::endpoint::Endpoint;
 use provost_core::net::traffic::Traffic;
 use provost_core::object::Oid;
 use provost_core::path::{RawPath, RepoPath};
@@ -26,6 +27,7 @@ use provost_core::run::effect::Prepare;
 use provost_core::run::fact::{CommandRun, Ending, Layered, Made};
 use provost_core::run::judge::render_ending;
 use provost_core::tier::Tier;
+use provost_engine::dependencies::missing::grants;
 use provost_engine::ports::{PortError, Progress, Watch};
 
 use super::sandboxed_command::SandboxedCommand;
@@ -336,13 +338,30 @@ impl Making<'_> {
         let mut reason = format!("{}: `{line}` {}", self.step.name, render_ending(ran.ending));
         // Some tools say on one stream that they failed, and on the other why.
         let streams = [&ran.stderr, &ran.stdout];
+        let mut printed = String::new();
         for stream in streams.into_iter().filter(|stream| stream.kept > 0) {
             let place = self.machine.bundle.join(&stream.file);
-            reason += &format!("; {} ends: {}", place.display(), end_of(&place));
+            let end = end_of(&place);
+            reason += &format!("; {} ends: {end}", place.display());
+            printed += &format!("{end}\n");
         }
         reason += &refusals(&self.network, self.step);
-        PortError::new(code, reason)
+        let error = PortError::new(code, reason);
+        match grants(&printed, self.step, &lacking(&self.network, self.step)) {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
     }
+}
+
+/// The places that a step was refused because it does not grant them.
+fn lacking(network: &[Traffic], step: &Step) -> BTreeSet<String> {
+    let refused = network
+        .iter()
+        .filter(|one| one.code == Code::NetworkRefused && Endpoint::parse(&one.target).is_ok());
+    let granted = |place: &str| step.net.iter().any(|net| net.to_string() == place);
+    let places = refused.map(|one| one.target.clone());
+    places.filter(|place| !granted(place)).collect()
 }
 
 /// Which places a step was refused, and how to permit them.

@@ -1,161 +1,54 @@
-//! Recognises by lock files how the dependencies of a project are prepared.
+//! Reads the files of a project that decide how its dependencies are prepared.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::Path;
 
-use provost_core::json;
-use serde::Deserialize;
+use provost_core::object::{Mode, Oid};
+use provost_core::path::RawPath;
+use provost_engine::dependencies::ProjectFiles;
+use provost_engine::dependencies::recipes::file_names;
 
-/// How dependencies are prepared.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-pub struct Dependencies {
-    /// The file by which it is recognised; it must exist.
-    file: String,
-    /// The file that it belongs to, which must exist too; it may be the same.
-    beside: String,
-    /// The program that the step needs.
-    program: String,
-    /// A word that the file contains if it has any dependencies.
-    holds: String,
-    /// What is run. Java reads no environment variable for its proxy.
-    run: Vec<String>,
-    output: String,
-    net: Vec<String>,
-}
+use crate::git::{GitError, Repository};
 
-fn known() -> Vec<Dependencies> {
-    json::parse_as(include_str!("dependencies.json").as_bytes()).unwrap_or_default()
-}
+/// How much of a file is read; lock files are long, and their beginning says enough.
+const MOST: u64 = 1 << 20;
 
-/// The steps that prepare the dependencies of the project in `root`, where `is_there` finds the
-/// programs; a project of several kinds has several steps, but one for each output.
-pub fn recognise(root: &Path, is_there: &dyn Fn(&str) -> bool) -> Vec<Dependencies> {
-    let fits = |one: &Dependencies| {
-        let text = fs::read_to_string(root.join(&one.file)).unwrap_or_default();
-        let has_some = !text.trim().is_empty() && text.contains(&one.holds);
-        has_some && root.join(&one.beside).is_file() && is_there(&one.program)
+/// The files in the directory `root`. A link is not followed.
+pub fn of_directory(root: &Path) -> ProjectFiles {
+    let text = |name: &String| {
+        let path = root.join(name);
+        fs::symlink_metadata(&path)
+            .ok()
+            .filter(fs::Metadata::is_file)?;
+        let mut bytes = Vec::new();
+        File::open(&path)
+            .ok()?
+            .take(MOST)
+            .read_to_end(&mut bytes)
+            .ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
     };
-    let mut found: Vec<Dependencies> = Vec::new();
-    for one in known().into_iter().filter(fits) {
-        if !found.iter().any(|other| other.output == one.output) {
-            found.push(one);
-        }
-    }
+    let found = file_names().into_iter();
     found
+        .filter_map(|name| Some((text(&name)?, name)))
+        .map(|(text, name)| (name, text))
+        .collect()
 }
 
-impl Dependencies {
-    /// Whether it creates a virtual environment, which may contain `pytest`.
-    pub fn is_venv(&self) -> bool {
-        self.output == ".venv"
-    }
-
-    /// The step, as in the policy.
-    pub fn step(&self) -> String {
-        let run = match self.run.as_slice() {
-            [one] => format!("{one:?}"),
-            several => format!("{several:?}"),
+/// The files of the git tree `tree`.
+pub fn of_tree(repo: &Repository, tree: &Oid) -> Result<ProjectFiles, GitError> {
+    let read = repo.read_tree(tree)?;
+    let mut found = ProjectFiles::new();
+    for name in file_names() {
+        let entry = read.files.get(&RawPath::new(name.as_bytes()));
+        let Some(entry) = entry.filter(|it| matches!(it.mode, Mode::File | Mode::Executable))
+        else {
+            continue;
         };
-        let inputs = if self.beside == self.file {
-            vec![&self.file]
-        } else {
-            vec![&self.beside, &self.file]
-        };
-        let net = self.net.iter().map(|host| format!("{host}:443"));
-        format!(
-            "[[prepare]]\nrun = {run}\ninputs = {inputs:?}\noutputs = [{:?}]\nnet = {:?}\n",
-            self.output,
-            net.collect::<Vec<_>>()
-        )
+        let mut bytes = repo.blob(&entry.oid)?;
+        bytes.truncate(usize::try_from(MOST).unwrap_or(usize::MAX));
+        found.insert(name, String::from_utf8_lossy(&bytes).into_owned());
     }
-
-    /// What is run, what it makes, and which places it may reach; for people.
-    pub fn words(&self) -> String {
-        format!(
-            "{} makes {}, and may reach {}",
-            self.run.join(" and "),
-            self.output,
-            self.net.join(", ")
-        )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_step_can_be_used_and_takes_at_most_five_lines() {
-        assert_eq!(known().len(), 7);
-        for known in known() {
-            let config = provost_core::policy::parse(known.step().as_bytes()).unwrap();
-            assert_eq!(config.prepare.len(), 1, "{}", known.file);
-            assert!(known.step().lines().count() <= 5, "{}", known.file);
-        }
-    }
-
-    #[test]
-    fn dependencies_are_known_by_their_lock_file() {
-        type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
-        let cases: &[Case<'_>] = &[
-            (
-                &[("Cargo.toml", ""), ("Cargo.lock", "registry+x")],
-                &["Cargo.lock"],
-            ),
-            (&[("Cargo.toml", ""), ("Cargo.lock", "no others")], &[]),
-            (&[("Cargo.lock", "registry+x")], &[]),
-            (&[("go.mod", ""), ("go.sum", "x")], &["go.sum"]),
-            (&[("pom.xml", "<dependency>")], &["pom.xml"]),
-            (
-                &[
-                    ("package.json", "{}"),
-                    ("package-lock.json", "\"node_modules/x\""),
-                ],
-                &["package-lock.json"],
-            ),
-            (
-                &[("package.json", "{}"), ("pnpm-lock.yaml", "packages:\n")],
-                &["pnpm-lock.yaml"],
-            ),
-            (&[("pyproject.toml", ""), ("uv.lock", "x")], &["uv.lock"]),
-            (&[("requirements.txt", "pytest")], &["requirements.txt"]),
-            (&[("requirements.txt", "\n")], &[]),
-            (&[("README", "")], &[]),
-            (
-                &[
-                    ("Cargo.toml", ""),
-                    ("Cargo.lock", "registry+x"),
-                    ("package.json", "{}"),
-                    ("package-lock.json", "\"node_modules/x\""),
-                    ("pnpm-lock.yaml", "packages:\n"),
-                    ("requirements.txt", "pytest"),
-                ],
-                &["Cargo.lock", "package-lock.json", "requirements.txt"],
-            ),
-        ];
-        for (files, want) in cases {
-            let root = tempfile::tempdir().unwrap();
-            for (name, text) in *files {
-                fs::write(root.path().join(name), text).unwrap();
-            }
-            let found = recognise(root.path(), &|_| true);
-            let found: Vec<&str> = found.iter().map(|known| known.file.as_str()).collect();
-            assert_eq!(found, *want, "{files:?}");
-            assert_eq!(recognise(root.path(), &|_| false), [], "{files:?}");
-        }
-    }
-
-    #[test]
-    fn a_step_is_described_with_the_places_it_may_reach() {
-        let words: Vec<String> = known().iter().map(Dependencies::words).collect();
-        insta::assert_snapshot!(words.join("\n"), @r"
-        cargo fetch --locked makes ~/.cargo, and may reach index.crates.io, static.crates.io
-        go mod download makes ~/go/pkg/mod, and may reach proxy.golang.org, sum.golang.org, storage.googleapis.com
-        mvn -q -B -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128 dependency:go-offline makes ~/.m2, and may reach repo.maven.apache.org
-        npm ci makes node_modules, and may reach registry.npmjs.org
-        pnpm install --frozen-lockfile makes node_modules, and may reach registry.npmjs.org
-        uv sync --frozen makes .venv, and may reach pypi.org, files.pythonhosted.org
-        python3 -m venv .venv and .venv/bin/pip install -r requirements.txt makes .venv, and may reach pypi.org, files.pythonhosted.org
-        ");
-    }
+    Ok(found)
 }

@@ -19,15 +19,15 @@ use provost_core::gate::command::quote;
 use provost_core::path::RawPath;
 use provost_core::policy::run::RunDefaults;
 use provost_core::policy::{self, FILE as POLICY, Policy};
+use provost_engine::dependencies::recipes::{self, PrepareRow};
 use provost_engine::opening::Origin as _;
 use provost_fs::atomic;
 use provost_host::agent;
 use provost_host::git::Repository;
 use provost_host::login::{self, LoginReport, Validity};
 use provost_host::origin::GitOrigin;
-use provost_host::project::dependencies::{self, Dependencies};
 use provost_host::project::policy_text::{self, FirstAgent};
-use provost_host::project::{self, Project};
+use provost_host::project::{self, Project, dependencies};
 use provost_host::user_file;
 use serde::Serialize;
 
@@ -132,12 +132,12 @@ fn make(init: &Init, reader: Reader) -> Outcome {
         )
         .hint("clone it, and run `provost init` in the clone"));
     };
-    let dependencies = dependencies::recognise(&checkout, &on_path);
-    let venv = dependencies.iter().any(Dependencies::is_venv);
+    let dependencies = recipes::all(&dependencies::of_directory(&checkout), &on_path);
+    let venv = dependencies.iter().any(PrepareRow::is_venv);
     let is_there = |program: &str| on_path(program) || program == "pytest" && venv;
     let project = project::recognise(&checkout, &is_there);
     let agent = first_agent()?;
-    let steps: Vec<String> = dependencies.iter().map(Dependencies::step).collect();
+    let steps: Vec<String> = dependencies.iter().map(PrepareRow::toml).collect();
     let mut rows = vec![
         row("runtime root", place.root.clone()),
         row("cache", place.cache()?.to_owned()),
@@ -153,7 +153,7 @@ fn make(init: &Init, reader: Reader) -> Outcome {
     };
     // Only a policy that was written just now grants what was recognised just now.
     let prepares = dependencies.iter().filter(|_| is_made);
-    let prepares = prepares.map(Dependencies::words).collect();
+    let prepares = prepares.map(PrepareRow::words).collect();
     let has_none = |it: &Policy| it.run == RunDefaults::default();
     let suggested = written.as_ref().filter(|it| !is_made && has_none(it));
     let suggested = suggested.map(|_| policy_text::run(&project, &agent));

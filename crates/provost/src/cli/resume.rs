@@ -176,6 +176,7 @@ pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Ans
     observer.close_request(&state);
     let around = Surroundings {
         part: parts::withheld(&Places::find()?, &state),
+        project: report::project(&state),
         ..Surroundings::driven(&state)
     };
     Ok(report::run(&state, &bundle, around))

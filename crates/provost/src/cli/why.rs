@@ -17,6 +17,7 @@ use super::run::refused;
 use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
+use crate::report::RunDirectory;
 use crate::show::one_line;
 use crate::{input, permit, report};
 
@@ -48,7 +49,10 @@ pub(super) fn run(asked: &Asked) -> Outcome {
     let opened = &state.opened;
     let source = contract_lines(&place, &run_id, opened.contract_source.as_ref());
     let own = query::is_own(&place, &run_id);
-    let mut view = WhyView::of(why, &source, opened.typed, own);
+    let bundle = place.run(&run_id);
+    let project = query::project(&place, &state);
+    let view = WhyView::of(why, &source, opened.typed, own);
+    let mut view = view.with_missing(&state, &RunDirectory(&bundle), &project);
     if own && query::stage(&place, &run_id) == Stage::Sealed && state.kept_work().is_ok() {
         let widening = view.widening.as_deref().filter(|it| !it.is_empty());
         view.permit_with = widening.and_then(|it| permit::words(&run_id, it));
@@ -106,6 +110,7 @@ fn text(view: &WhyView) -> String {
     for row in why.model_requests.iter().take(MOST_SHOWN) {
         text += &shown(view, row);
     }
+    text += &report::missing(&view.missing);
     let (background, asked): (Vec<&Row>, Vec<&Row>) =
         why.network.iter().partition(|row| row.is_background());
     if !asked.is_empty() {

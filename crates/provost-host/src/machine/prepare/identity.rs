@@ -18,9 +18,11 @@ const INSTALLERS: &[(&[&str], &[&str])] = &[
     (&["cargo", "rustup"], &["cc", "rustc"]),
     (&["go"], &["cc", "go"]),
     (&["gradle", "mvn"], &["java"]),
-    (&["npm", "pnpm", "yarn"], &["cc", "node", "python3"]),
+    (&["bun", "npm", "pnpm", "yarn"], &["cc", "node", "python3"]),
     (
-        &["pip", "pip3", "pipenv", "poetry", "python", "python3", "uv"],
+        &[
+            "hatch", "pip", "pip3", "pipenv", "poetry", "python", "python3", "uv",
+        ],
         &["cc", "python3"],
     ),
 ];
@@ -53,9 +55,9 @@ fn describe(commands: &[Vec<String>], env: &BTreeMap<String, String>) -> String 
     let mut programs = BTreeSet::new();
     let mut any = false;
     for program in commands.iter().filter_map(|argv| argv.first()) {
-        let known = INSTALLERS
-            .iter()
-            .find(|(names, _)| names.contains(&program.as_str()));
+        // The step has made the virtual environment itself, by a command before.
+        let name = program.strip_prefix(".venv/bin/").unwrap_or(program);
+        let known = INSTALLERS.iter().find(|(names, _)| names.contains(&name));
         // A script may call anything.
         any |= known.is_none();
         programs.extend(known.map_or(RUNTIMES, |(_, runtimes)| runtimes));
@@ -116,6 +118,8 @@ mod tests {
         let cases = [
             ("pip install -r requirements.txt", "RUSTUP_HOME", false),
             ("pip install -r requirements.txt", "PYENV_ROOT", true),
+            (".venv/bin/pip install six", "RUSTUP_HOME", false),
+            (".venv/bin/pip install six", "PYENV_ROOT", true),
             ("npm ci", "RUSTUP_HOME", false),
             ("cargo fetch", "RUSTUP_HOME", true),
             ("cargo fetch", "PYENV_ROOT", false),
