@@ -39,7 +39,7 @@ use provost_core::json;
 use provost_core::net::credential::Credential;
 use provost_core::net::model_traffic::ModelTraffic;
 use provost_core::object::Oid;
-use provost_core::path::RawPath;
+use provost_core::path::{RawPath, RepoPath};
 use provost_core::run::effect::{self, Extent, Keep, WriteProtection};
 use provost_core::run::fact::{
     AgentRun, Capture, Cleaned, Layered, Left, Placed, Published, ResultFile, ReviewRun, Salvage,
@@ -54,7 +54,7 @@ use crate::capture::{self, Captured, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
 use crate::login::{self, Learned};
 use crate::sandbox::{self, LauncherProgram, ProcessIdentity, Stdin};
-use crate::workspace::{self, Lower};
+use crate::workspace::{self, Layer, Lower};
 pub use prepare::{Ready, layer_keys};
 pub use profile::{outlet, user_toolchain};
 pub(crate) use profile::{outlet_for, set_dummies};
@@ -99,6 +99,8 @@ pub struct Machine {
     proven: RefCell<BTreeSet<String>>,
     /// The write-protected files that were computed last, with their tree and rules.
     walled: RefCell<Option<(Oid, WriteProtection, BTreeSet<PathBuf>)>>,
+    /// The submodules that were looked up last, with their tree.
+    submodules: RefCell<Option<(Oid, Vec<(RepoPath, Layer)>)>>,
 }
 
 impl Machine {
@@ -122,6 +124,7 @@ impl Machine {
             patch: None,
             proven: RefCell::default(),
             walled: RefCell::default(),
+            submodules: RefCell::default(),
         }
     }
 

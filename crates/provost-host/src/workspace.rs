@@ -18,6 +18,7 @@ pub(crate) mod layer;
 mod lower;
 mod manifest;
 mod size;
+pub(crate) mod submodule;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
@@ -41,6 +42,7 @@ pub use directory_cache::{Collected, ROOM, Wanted};
 pub use layer::{Layer, Layers};
 pub use lower::{Lower, Lowers};
 pub use size::size;
+pub use submodule::{Submodule, submodules};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -317,11 +319,12 @@ fn make_git(
     for directory in directories {
         make_private(&git.join(directory))?;
     }
+    let tags = tags(repo)?;
     let user = "[user]\n\tname = agent\n\temail = agent@localhost\n[gc]\n\tauto = 0\n";
     // In a sandbox the files have another owner than the index records.
     let core = "bare = false\n\tlogAllRefUpdates = true\n\tcheckStat = minimal";
     let config = config(repo.format(), core) + user;
-    let files: [(&str, &[u8]); 6] = [
+    let files: [(&str, &[u8]); 7] = [
         ("HEAD", b"ref: refs/heads/provost\n"),
         ("config", config.as_bytes()),
         (
@@ -333,6 +336,7 @@ fn make_git(
             &format!("{objects}\n").into_bytes(),
         ),
         ("info/exclude", b""),
+        ("packed-refs", tags.as_bytes()),
         ("index", index),
     ];
     for (name, bytes) in files {
@@ -340,6 +344,16 @@ fn make_git(
         std::fs::write(&path, bytes).map_err(system("write", &path))?;
     }
     Ok(git)
+}
+
+/// The tags of `repo` as a file of refs, by which programs name versions. Without a header git looks
+/// itself which of them are annotated.
+fn tags(repo: &Repository) -> Result<String, GitError> {
+    let tags = repo.refs("refs/tags/")?;
+    Ok(tags
+        .iter()
+        .map(|(name, oid)| format!("{oid} {name}\n"))
+        .collect())
 }
 
 /// Makes a directory that only its owner may enter.

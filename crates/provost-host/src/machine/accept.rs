@@ -37,11 +37,17 @@ pub(super) const TESTS: &str = "tests";
 
 impl Machine {
     /// The sandbox of an acceptance command of the run, with what was prepared for its tree.
-    pub(super) fn test_profile(&self, order: &Accept, tree: Mount, ready: &Ready) -> Profile {
+    pub(super) fn test_profile(
+        &self,
+        order: &Accept,
+        tree: Mount,
+        ready: &Ready,
+    ) -> Result<Profile, PortError> {
         let mut profile = self.tree_profile(order.tier, order.time_limit, tree, order.loopback);
+        self.add_submodules(&mut profile, &order.base.tree)?;
         profile.limits.hold(order.time_limit, &order.limits);
         ready.add_to(&mut profile);
-        profile
+        Ok(profile)
     }
 
     /// Runs the commands on one tree.
@@ -56,7 +62,7 @@ impl Machine {
             source: "/".into(),
             target: profile::TREE.into(),
         };
-        let shape = self.test_profile(order, anywhere, &ready);
+        let shape = self.test_profile(order, anywhere, &ready)?;
         let digest = shape.digest()?;
         if let Some(run) = self.vouched(order, &digest, &ready) {
             return Ok(run);
@@ -79,7 +85,7 @@ impl Machine {
         let fresh = self.fresh(&Wanted::of_round(order, cache.dates()), &directory)?;
         ready.make_places(&fresh.workspace.tree, None)?;
         let mount = fresh.workspace.mount(profile::TREE.as_ref());
-        let mut profile = self.test_profile(order, mount, &ready);
+        let mut profile = self.test_profile(order, mount, &ready)?;
         cache.mount(&fresh.workspace, &mut profile)?;
         let round = Round {
             machine: self,

@@ -259,6 +259,7 @@ impl Making<'_> {
         let mut profile = self
             .machine
             .tree_profile(Tier::default(), LONGEST, tree, self.loopback);
+        self.machine.add_submodules(&mut profile, self.source)?;
         profile.add(Mount::Writable {
             source: home.clone(),
             target: HOME.into(),

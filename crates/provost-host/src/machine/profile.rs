@@ -118,6 +118,7 @@ impl Machine {
         }
         let mut profile =
             self.tree_profile(agent.tier, agent.time_limit, workspace, agent.loopback);
+        self.add_submodules(&mut profile, &agent.base.tree)?;
         if reads && layered {
             // Not by `add`, which would replace the mount that it covers.
             profile.mounts.push(Mount::Protect {

@@ -58,7 +58,7 @@ impl Machine {
     ) -> Result<SandboxTest, PortError> {
         let none = Ready::default();
         let ready = self.ready.as_ref().unwrap_or(&none);
-        let programs = self.test_profile(&order.acceptance, workspace, ready);
+        let programs = self.test_profile(&order.acceptance, workspace, ready)?;
         let first = agent.unwrap_or(&programs);
         let ground = Ground::of(&self.launcher, first)?;
         let holes = first.holes().iter().map(|hole| hole.words.to_owned());

@@ -173,6 +173,7 @@ impl Machine {
         let mount = workspace.mount(TREE.as_ref());
         let mount = read_only(mount);
         let mut profile = self.tree_profile(order.tier, order.time_limit, mount, order.loopback);
+        self.add_submodules(&mut profile, &order.base.tree)?;
         profile.limits.hold(order.time_limit, &order.limits);
         if !workspace.lowers.is_empty() {
             // Not by `add`, which would replace the mount that it covers.

@@ -49,7 +49,7 @@ impl Machine {
         let fresh = self.fresh(&Wanted::of_round(order, Dates::default()), &directory)?;
         ready.make_places(&fresh.workspace.tree, None)?;
         let mount = fresh.workspace.mount(Path::new(profile::TREE));
-        let mut profile = self.test_profile(order, mount, &ready);
+        let mut profile = self.test_profile(order, mount, &ready)?;
         profile.limits.wall_seconds = SECONDS;
         // The user may type nothing for any time.
         profile.limits.no_progress_seconds = None;

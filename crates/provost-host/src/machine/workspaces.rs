@@ -15,8 +15,8 @@ use provost_engine::ports::PortError;
 
 use super::{Machine, git, overlay_check, profile};
 use crate::capture::Source;
-use crate::sandbox::Mount;
-use crate::workspace::{self, Dates, Lower, PrivateGit, Workspace, WorkspaceError};
+use crate::sandbox::{Mount, Profile};
+use crate::workspace::{self, Dates, Lower, PrivateGit, Workspace, WorkspaceError, submodule};
 
 /// The fewest files that are worth an overlay.
 ///
@@ -225,6 +225,34 @@ impl Machine {
         let listing = lower.listing(self.repo.format()).map_err(failed)?;
         self.repo.remember(tree, listing);
         Ok(Arc::new(lower))
+    }
+
+    /// Adds the submodules of `tree` to `profile`, read-only; those without objects stay empty.
+    pub(super) fn add_submodules(
+        &self,
+        profile: &mut Profile,
+        tree: &Oid,
+    ) -> Result<(), PortError> {
+        if profile.tier == Tier::Landlock {
+            // This tier has no mounts.
+            return Ok(());
+        }
+        let mut last = self.submodules.borrow_mut();
+        if !last.as_ref().is_some_and(|(of, _)| of == tree) {
+            let mut held = Vec::new();
+            for one in workspace::submodules(&self.repo, tree).map_err(git)? {
+                let layer = submodule::hold(&self.places.layers, &one).map_err(failed)?;
+                held.extend(layer.map(|layer| (one.path, layer)));
+            }
+            *last = Some((tree.clone(), held));
+        }
+        for (path, layer) in last.iter().flat_map(|(_, held)| held) {
+            profile.add(Mount::ReadOnly {
+                source: layer.output(0),
+                target: Path::new(profile::TREE).join(path.as_str()),
+            });
+        }
+        Ok(())
     }
 
     /// The git directory of a workspace.

@@ -1,7 +1,7 @@
 //! The repository, home and programs that each of these tests starts with.
 
 pub(crate) use provost_testkit::stage::{
-    Ask, Outcome, Running, Stage, Surroundings, is_root, run_arguments, until,
+    Ask, Outcome, PATH, Running, Stage, Surroundings, is_root, run_arguments, until,
 };
 
 /// Whether this machine lacks `program`; the test is then left out.

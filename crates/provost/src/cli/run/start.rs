@@ -1,11 +1,12 @@
 //! Begins a run whose opening is decided, and drives it as far as it goes.
 
 use provost_core::code::Code;
+use provost_core::gate::command::quote;
 use provost_core::run::fact::{Names, Opened};
 use provost_engine::drive::{self, Source};
 use provost_engine::query;
 use provost_host::cancel_request::CancelRequest;
-use provost_host::{agent, machine};
+use provost_host::{agent, machine, workspace};
 
 use crate::answer::{Failure, Outcome};
 use crate::places::Places;
@@ -59,6 +60,25 @@ pub(in crate::cli) fn report_interrupted(
     Ok(())
 }
 
+/// Notes submodules that are empty directories for the agent and the acceptance commands.
+fn report_empty(
+    place: &Places,
+    opened: &Opened,
+    observer: &ProgressObserver,
+) -> Result<(), Failure> {
+    for one in workspace::submodules(&place.repo, &opened.base_tree)? {
+        if let Err(reason) = one.objects {
+            let path = &one.path;
+            observer.line(&format!(
+                "note: the submodule {path} is empty in sandboxes, because {reason}; git submodule \
+                 update --init {}",
+                quote(path.as_str())
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Begins the run `names`, whose contract was read from `source` if it was a file.
 pub(in crate::cli) fn start(
     place: Places,
@@ -68,6 +88,7 @@ pub(in crate::cli) fn start(
     mut observer: ProgressObserver,
 ) -> Outcome {
     let bundle = place.run(&names.run_id);
+    report_empty(&place, &opened, &observer)?;
     observer.listen(CancelRequest::of(&place.root, &names.run_id));
     let session = Session::create(place, names)?;
     observer.line(&format!("run {}", names.run_id));

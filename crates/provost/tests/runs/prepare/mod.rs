@@ -1,5 +1,6 @@
 //! Runs whose dependencies are prepared.
 
+mod ecosystems;
 mod inside;
 mod samples;
 

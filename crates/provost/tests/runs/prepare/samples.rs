@@ -29,7 +29,7 @@ struct Sample<'a> {
 }
 
 /// The grants for `registries`, with the addresses that are not public here.
-fn grants(registries: &[&str]) -> Option<String> {
+pub(super) fn grants(registries: &[&str]) -> Option<String> {
     let mut places = BTreeSet::new();
     for registry in registries {
         places.insert(format!("{registry}:443"));
@@ -201,8 +201,8 @@ fn a_project_of_pytest() {
     });
 }
 
-#[test]
-fn a_project_of_cargo() {
+/// Calls `test` with the variables that a user of Cargo has, unless there is none.
+pub(super) fn with_cargo(test: impl FnOnce(Vec<(&'static str, String)>)) {
     let home = std::env::var_os("HOME")
         .map(PathBuf::from)
         .unwrap_or_default();
@@ -221,6 +221,19 @@ fn a_project_of_cargo() {
         return;
     }
     let path = format!("{cargo}/bin:/usr/local/bin:/usr/bin:/bin");
+    test(vec![
+        ("PATH", path),
+        ("CARGO_HOME", cargo),
+        ("RUSTUP_HOME", rustup),
+    ]);
+}
+
+#[test]
+fn a_project_of_cargo() {
+    with_cargo(check_cargo);
+}
+
+fn check_cargo(variables: Vec<(&'static str, String)>) {
     let manifest = "[package]\nname = \"sample\"\nversion = \"1.0.0\"\nedition = \"2021\"\n\
         [dependencies]\nvoid = \"=1.0.2\"\n";
     // A crate that no registry offers, also not the one on this machine.
@@ -244,10 +257,6 @@ fn a_project_of_cargo() {
         accept: "cargo test -q --locked",
         lock: "Cargo.lock",
         changed: &changed,
-        variables: vec![
-            ("PATH", path),
-            ("CARGO_HOME", cargo),
-            ("RUSTUP_HOME", rustup),
-        ],
+        variables,
     });
 }
