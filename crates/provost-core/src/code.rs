@@ -167,6 +167,8 @@ catalogue! {
     // Prepared layers.
     /// A preparation step produced no usable layer.
     PrepareFailed = "PREPARE_FAILED" => No,
+    /// A virtual environment of the user cannot be given to sandboxes.
+    VenvRefused = "VENV_REFUSED" => No,
 
     // Review.
     /// A review is required, and there is no valid one.

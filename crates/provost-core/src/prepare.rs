@@ -64,6 +64,19 @@ pub struct Step {
     /// Variables of the step, and of every sandbox that mounts its outputs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
+    /// A directory of the host that is mounted instead of outputs; no policy can name one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mount: Option<HostDirectory>,
+}
+
+/// A directory of the host that the user gave to sandboxes, read-only and at the same path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostDirectory {
+    /// Absolute, without links.
+    pub path: String,
+    /// The digest of its content.
+    pub sha256: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -222,6 +235,7 @@ fn step(raw: RawStep) -> Result<Step, String> {
         outputs: raw.outputs.iter().map(output).collect::<Result<_, _>>()?,
         net: raw.net.iter().map(place).collect::<Result<_, _>>()?,
         env: raw.env,
+        mount: None,
         run,
     };
     let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.');
@@ -262,6 +276,20 @@ fn variable((name, value): (&String, &String)) -> Result<(), String> {
 }
 
 impl Step {
+    /// The step of a virtual environment that the user named.
+    pub fn of_environment(directory: HostDirectory) -> Self {
+        let variable = ("VIRTUAL_ENV".to_owned(), directory.path.clone());
+        Self {
+            name: "virtual-environment".to_owned(),
+            run: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            net: Vec::new(),
+            env: BTreeMap::from([variable]),
+            mount: Some(directory),
+        }
+    }
+
     /// The input files of the step in `tree`; an error names a missing input.
     pub fn inputs_in<'a>(
         &'a self,

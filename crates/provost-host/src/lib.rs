@@ -31,6 +31,7 @@ pub mod spend;
 pub mod untrusted_files;
 pub mod user_file;
 pub mod user_state;
+pub mod virtual_environment;
 pub mod workspace;
 
 pub use provost_sandbox::{self as sandbox, proxy};

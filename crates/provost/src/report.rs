@@ -6,6 +6,7 @@ use std::path::Path;
 
 use provost_core::agent::dollars;
 use provost_core::bundle::report::ReviewVerdict;
+use provost_core::gate::command::quote;
 use provost_core::review::Remark;
 use provost_core::run::State;
 use provost_core::run::fact::{CacheUse, ExistingWork, Layered};
@@ -157,8 +158,26 @@ pub(crate) fn missing(all: &[Advice]) -> String {
         for line in add.lines() {
             text += &format!("             {}\n", one_line(line));
         }
+        if let Some(own) = own_environment().filter(|_| add.contains(".venv")) {
+            let own = one_line(&quote(&own));
+            text +=
+                &format!("           or let sandboxes read your own: provost run … --venv {own}\n");
+        }
     }
     text
+}
+
+/// The virtual environment that the user works with: the activated one, or the usual one here.
+fn own_environment() -> Option<String> {
+    let activated = std::env::var("VIRTUAL_ENV")
+        .ok()
+        .filter(|it| !it.is_empty());
+    let usual = || {
+        Path::new(".venv/pyvenv.cfg")
+            .is_file()
+            .then(|| ".venv".to_owned())
+    };
+    activated.or_else(usual)
 }
 
 /// What is left of a run on this machine: directories, salvaged work, the bundle with its logs.

@@ -110,7 +110,13 @@ fn of_steps(steps: &[Step]) -> Option<Wanted> {
         return None;
     }
     let what = format!("lets the step {}", words.join("; "));
-    Some(Wanted::of(&PolicyPart::Prepare(steps), &what))
+    // What the user gave by name is no part of the policy.
+    let steps: Vec<Step> = steps
+        .iter()
+        .filter(|it| it.mount.is_none())
+        .cloned()
+        .collect();
+    Some(Wanted::of(&PolicyPart::Prepare(&steps), &what))
 }
 
 /// A place that a policy lets contracts from files reach without a question.

@@ -71,6 +71,12 @@ pub(super) fn of_document(
     let artifacts = super::artifacts(origin, &base_tree, &document)?;
     let references = super::references(origin, &base_tree, &document)?;
     let digest = contract::digest(&document);
+    // What the user gave to sandboxes stays given; whether it changed is seen when it is mounted.
+    let given = opened
+        .prepare
+        .iter()
+        .filter(|step| step.mount.is_some())
+        .cloned();
     Ok(Opened {
         artifacts,
         references: Some(references),
@@ -85,7 +91,7 @@ pub(super) fn of_document(
         commands: policy.commands,
         workspace: again.workspace.unwrap_or(policy.workspace),
         cache: policy.cache,
-        prepare: policy.prepare,
+        prepare: policy.prepare.into_iter().chain(given).collect(),
         loopback: !policy.loopback_off,
         limits: policy.limits,
         least_tier: policy.least_tier,

@@ -135,6 +135,7 @@ fn dependencies() -> prepare::Step {
         outputs: vec![prepare::Output::Tree(path("deps"))],
         net: Vec::new(),
         env: BTreeMap::new(),
+        mount: None,
     }
 }
 

@@ -22,7 +22,7 @@ use provost_core::net::endpoint::Endpoint;
 use provost_core::net::traffic::Traffic;
 use provost_core::object::Oid;
 use provost_core::path::{RawPath, RepoPath};
-use provost_core::prepare::{self, Circumstances, Output, Step, Use};
+use provost_core::prepare::{self, Circumstances, HostDirectory, Output, Step, Use};
 use provost_core::run::effect::Prepare;
 use provost_core::run::fact::{CommandRun, Ending, Layered, Made};
 use provost_core::run::judge::render_ending;
@@ -36,6 +36,7 @@ use crate::clock;
 use crate::git::Repository;
 use crate::proxy::Outlet;
 use crate::sandbox::{HOME, Mount, Profile, Stdin};
+use crate::virtual_environment;
 use crate::workspace::layer::{self, Layer};
 use crate::workspace::{self, PrivateGit, WorkspaceError};
 
@@ -57,6 +58,8 @@ const TRUST: [&str; 4] = [
 #[derive(Debug, Default)]
 pub struct Ready {
     layers: Vec<(Step, Layer)>,
+    /// Steps whose directory of the host is mounted as it is.
+    given: Vec<Step>,
     /// What the ledger says about them.
     pub layered: Vec<Layered>,
 }
@@ -79,6 +82,17 @@ impl Ready {
                 path.extend(programs.map(|programs| programs.display().to_string()));
                 profile.add(Mount::ReadOnly { source, target });
             }
+            profile.env.extend(step.variables(HOME, Use::Used));
+        }
+        for step in &self.given {
+            let Some(directory) = &step.mount else {
+                continue;
+            };
+            path.push(format!("{}/bin", directory.path));
+            profile.add(Mount::ReadOnly {
+                source: directory.path.clone().into(),
+                target: directory.path.clone().into(),
+            });
             profile.env.extend(step.variables(HOME, Use::Used));
         }
         path.extend(profile.env.get("PATH").cloned());
@@ -123,6 +137,11 @@ impl Machine {
     pub fn ready(&self, plan: &Prepare, watch: &mut dyn Watch) -> Result<Ready, PortError> {
         let mut ready = Ready::default();
         for Keyed { step, key, source } in keyed(&self.repo, plan)? {
+            if let Some(directory) = &step.mount {
+                ready.layered.push(given(step, directory, key)?);
+                ready.given.push(step.clone());
+                continue;
+            }
             let mut making = Making {
                 machine: self,
                 step,
@@ -155,6 +174,25 @@ impl Machine {
         }
         Ok(ready)
     }
+}
+
+/// A directory that the user gave, if it is as it was when the run began.
+fn given(step: &Step, directory: &HostDirectory, key: String) -> Result<Layered, PortError> {
+    let path = &directory.path;
+    let found = virtual_environment::digest(Path::new(path));
+    let (sha256, bytes) = found.map_err(host("read the virtual environment"))?;
+    if sha256 != directory.sha256 {
+        let reason = format!("`{path}` was changed since the run began");
+        let hint = "start the run again, or have it prepared by a step of provost.toml";
+        return Err(PortError::new(Code::PrepareFailed, reason).hint(hint));
+    }
+    Ok(Layered {
+        name: step.name.clone(),
+        key,
+        sha256,
+        bytes,
+        made: None,
+    })
 }
 
 /// The names of the layers of `plan` in `repo`, whether they exist or not.

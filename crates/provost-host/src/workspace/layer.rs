@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -195,6 +196,16 @@ pub(super) fn contents(root: &Path) -> io::Result<(Vec<RawPath>, String)> {
     };
     let lines: Vec<String> = entries.par_iter().map(line).collect::<io::Result<_>>()?;
     Ok((leaves, sha256(lines.concat().as_bytes())))
+}
+
+/// The digest of everything in the directory `root`, and the sum of the sizes of its files.
+pub(crate) fn digest(root: &Path) -> io::Result<(String, u64)> {
+    let (paths, digest) = contents(root)?;
+    let size = |path: &RawPath| {
+        let place = root.join(std::ffi::OsStr::from_bytes(path.as_bytes()));
+        place.symlink_metadata().map_or(0, |facts| facts.len())
+    };
+    Ok((digest, paths.iter().map(size).sum()))
 }
 
 fn hash(path: &Path) -> io::Result<String> {

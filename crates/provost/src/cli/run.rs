@@ -22,13 +22,14 @@ use provost_core::contract::typed::Typed;
 use provost_core::contract::{self, Problem, check};
 use provost_core::json;
 use provost_core::path::RepoPath;
+use provost_core::prepare::Step;
 use provost_core::run::fact::{ExistingWork, Names, Opened, WorkspaceChoice};
 use provost_core::tier::Tier;
 use provost_engine::drive::Source;
 use provost_engine::opening::{self, Origin, Request, RequestedAgent};
 use provost_engine::ports::PortError;
 use provost_host::origin::GitOrigin;
-use provost_host::{clock, ids, login};
+use provost_host::{clock, ids, login, virtual_environment};
 use serde_json::Value;
 
 use super::check::contract::unreadable;
@@ -142,6 +143,10 @@ pub(super) struct Run {
     /// The reviewer as a command; it writes its report to `$PROVOST_RESULT`.
     #[arg(long, value_name = "CMD", help_heading = AGENT)]
     review_cmd: Option<String>,
+
+    /// A virtual environment of Python on this machine that the sandboxes read, at the same path.
+    #[arg(long, value_name = "DIR", help_heading = AGENT)]
+    venv: Option<PathBuf>,
 
     /// Run in a background process, and print how to follow it.
     #[arg(long)]
@@ -305,7 +310,12 @@ fn begin(
     source: Option<Source>,
 ) -> Result<Begun, Failure> {
     let request = request(run, document, agents)?;
-    let opened = opening::opening(origin, request).map_err(with_flags)?;
+    let mut opened = opening::opening(origin, request).map_err(with_flags)?;
+    if let Some(path) = &run.venv {
+        let found = virtual_environment::inspect(path, &place.repo, &opened.base_tree);
+        let found = found.map_err(|reason| Failure::new(Code::VenvRefused, reason))?;
+        opened.prepare.push(Step::of_environment(found));
+    }
     let places = run.net.places();
     let typed = user_consent::Typed {
         agent: named,

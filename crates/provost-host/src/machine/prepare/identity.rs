@@ -135,6 +135,7 @@ mod tests {
                 outputs: Vec::new(),
                 net: Vec::new(),
                 env: BTreeMap::new(),
+                mount: None,
             };
             let [one, two] =
                 [0, 1].map(|at: usize| describe(&step.run, &env(variable, &homes[at])));

@@ -1,6 +1,7 @@
 //! Runs whose dependencies are prepared.
 
 mod ecosystems;
+mod environments;
 mod inside;
 mod samples;
 
