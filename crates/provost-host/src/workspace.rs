@@ -346,8 +346,8 @@ fn make_git(
     Ok(git)
 }
 
-/// The tags of `repo` as a file of refs, by which programs name versions. Without a header git looks
-/// itself which of them are annotated.
+/// The tags of `repo` as a file of refs; programs name versions by them. Without a header git
+/// itself looks which of them are annotated.
 fn tags(repo: &Repository) -> Result<String, GitError> {
     let tags = repo.refs("refs/tags/")?;
     Ok(tags

@@ -4,8 +4,8 @@
 //!
 //! - The objects are those in `modules/NAME` of the repository's git directory. The checkout of a
 //!   submodule is never looked at, and nothing is fetched.
-//! - The name comes from `.gitmodules` of the tree. It leads nowhere but below `modules`, through no
-//!   symbolic link.
+//! - The name comes from `.gitmodules` of the tree. It leads nowhere but below `modules`, and
+//!   through no symbolic link.
 //! - A submodule whose commit is not there is empty, with a reason.
 
 use std::collections::BTreeMap;
