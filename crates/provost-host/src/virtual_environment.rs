@@ -142,7 +142,7 @@ fn packages(place: &Path, site: &Path, project: Option<&str>) -> Result<(), Stri
         let name = name.to_string_lossy();
         let wrong = if name.starts_with("__editable__") || name.ends_with(".egg-link") {
             Some("is an editable install; what it installs is read from elsewhere")
-        } else if name.ends_with(".pth") {
+        } else if path.extension().is_some_and(|ending| ending == "pth") {
             let text = read(&path);
             leaves(&text, site, place).then_some("leads out of the environment")
         } else if name.ends_with(".dist-info") || name.ends_with(".egg-info") {
@@ -227,9 +227,9 @@ mod tests {
 
     #[test]
     fn an_environment_with_the_project_or_a_way_out_is_refused() {
+        type Case<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
         let scratch = tempfile::tempdir().unwrap();
         let place = scratch.path().canonicalize().unwrap();
-        type Case<'a> = (&'a [(&'a str, &'a str)], Option<&'a str>);
         let cases: &[Case<'_>] = &[
             (&[("six-1.17.0.dist-info/METADATA", "")], None),
             (&[("_virtualenv.pth", "import _virtualenv\n")], None),

@@ -31,14 +31,14 @@ pub(super) fn file_names() -> impl Iterator<Item = String> {
     LISTS.into_iter().chain(BUILDS).map(str::to_owned)
 }
 
-pub(super) struct Wanted {
+pub(super) struct PipArguments {
     /// The arguments of `pip install`.
     pub(super) arguments: String,
     pub(super) inputs: Vec<String>,
 }
 
 /// What pip installs for a project with these files; `None` if it names no dependencies.
-pub(super) fn wanted(files: &ProjectFiles) -> Option<Wanted> {
+pub(super) fn wanted(files: &ProjectFiles) -> Option<PipArguments> {
     let mut words: Vec<String> = Vec::new();
     let mut inputs: Vec<String> = Vec::new();
     for name in LISTS {
@@ -47,7 +47,7 @@ pub(super) fn wanted(files: &ProjectFiles) -> Option<Wanted> {
             inputs.push(name.to_owned());
         }
     }
-    let manifest = Manifest::of(files);
+    let manifest = PythonManifest::of(files);
     if manifest.installs(files) {
         let extras = manifest.extras();
         words.push(match extras.as_slice() {
@@ -63,7 +63,7 @@ pub(super) fn wanted(files: &ProjectFiles) -> Option<Wanted> {
     }
     let builds = BUILDS.iter().filter(|name| files.contains_key(**name));
     inputs.extend(builds.map(|name| (*name).to_owned()));
-    Some(Wanted {
+    Some(PipArguments {
         arguments: words.join(" "),
         inputs,
     })
@@ -78,9 +78,9 @@ fn names_any(text: &str) -> bool {
 }
 
 /// `pyproject.toml`; null if there is none that can be read.
-struct Manifest(Value);
+struct PythonManifest(Value);
 
-impl Manifest {
+impl PythonManifest {
     fn of(files: &ProjectFiles) -> Self {
         let text = files.get("pyproject.toml").map_or("", String::as_str);
         Self(document::parse(Format::Toml, text.as_bytes()).unwrap_or_default())

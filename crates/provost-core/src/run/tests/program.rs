@@ -64,6 +64,7 @@ fn only_a_command_that_can_never_start_is_refused() {
         outputs: vec![prepare::Output::Tree(path("deps"))],
         net: Vec::new(),
         env: BTreeMap::new(),
+        mount: None,
     }];
     assert!(judge_programs(&prepared, &lacks).is_some());
     prepared.scope = Scope::of(vec![path("lock")]);

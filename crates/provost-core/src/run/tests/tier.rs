@@ -15,6 +15,7 @@ fn step() -> prepare::Step {
         outputs: vec![prepare::Output::Tree(path("deps"))],
         net: Vec::new(),
         env: BTreeMap::new(),
+        mount: None,
     }
 }
 

@@ -7,108 +7,96 @@ fn files(pairs: &[(&str, &str)]) -> ProjectFiles {
     pairs.iter().map(pair).collect()
 }
 
-fn program(name: &str) -> Option<Lack> {
-    Some(Lack::Program(name.to_owned()))
-}
+/// What a command printed, and what it lacked by that; empty if nothing.
+const PRINTED: &[(&str, &str)] = &[
+    ("sh: 1: pytest: not found\n", "program pytest"),
+    (
+        "tests/all.sh: line 3: jest: command not found",
+        "program jest",
+    ),
+    ("tests/all.sh: 3: jest: not found", "program jest"),
+    (
+        "make: pytest: No such file or directory\nmake: *** [test] Error 127",
+        "program pytest",
+    ),
+    (
+        "/usr/bin/env: 'node': No such file or directory",
+        "program node",
+    ),
+    ("error Command \"jest\" not found.", "program jest"),
+    ("ModuleNotFoundError: No module named 'six'", "Python six"),
+    (
+        "E   ModuleNotFoundError: No module named 'yaml.nodes'",
+        "Python yaml.nodes",
+    ),
+    ("/usr/bin/python3: No module named pytest", "Python pytest"),
+    ("ImportError: No module named six", "Python six"),
+    (
+        "Error: Cannot find module 'is-odd'\nRequire stack:",
+        "Node is-odd",
+    ),
+    (
+        "Error [ERR_MODULE_NOT_FOUND]: Cannot find package '@a/b' imported from /w/a.js",
+        "Node @a/b",
+    ),
+    ("Error: Cannot find module './own'", ""),
+    ("Error: Cannot find module '/workspace/dist/a.js'", ""),
+    ("error: no matching package named `void` found", "Rust void"),
+    ("error: failed to download `void v1.0.2`", "Rust void"),
+    (
+        "attempting to make an HTTP request, but --offline was specified",
+        "packages of Rust",
+    ),
+    (
+        "warning: spurious network error (3 tries remaining): [6] Could not resolve host: \
+             index.crates.io",
+        "packages of Rust",
+    ),
+    (
+        "a.go:3:8: cannot find module providing package rsc.io/quote: module lookup disabled",
+        "Go rsc.io/quote",
+    ),
+    (
+        "[ERROR] Could not transfer artifact x:y:pom:1 from/to central",
+        "packages of Java",
+    ),
+    (
+        "No cached version of a:b:1.0 available for offline mode.",
+        "Java a:b:1.0",
+    ),
+    (
+        "npm error request to https://registry.npmjs.org/x failed: getaddrinfo EAI_AGAIN",
+        "packages of Node",
+    ),
+    (
+        "ERROR: No matching distribution found for six",
+        "packages of Python",
+    ),
+    ("curl: (6) Could not resolve host: example.com", "network"),
+    ("AssertionError: 1 != 2", ""),
+    ("the page was not found", ""),
+    ("./run.sh: ./build/a: not found", ""),
+    ("", ""),
+    // Text that is no name is not repeated.
+    ("No module named '\u{1b}[2Jx'", ""),
+    ("sh: 1: $(rm -r x): not found", ""),
+    ("Cannot find module 'a\" ]\nnet = [\"b'", ""),
+];
 
-fn package(family: Family, name: &str) -> Option<Lack> {
-    Some(Lack::Package(family, name.to_owned()))
+fn named(lack: &Lack) -> String {
+    match lack {
+        Lack::Program(name) => format!("program {name}"),
+        Lack::Package(family, name) => format!("{family:?} {name}"),
+        Lack::Packages(family) => format!("packages of {family:?}"),
+        Lack::Network => "network".to_owned(),
+    }
 }
 
 #[test]
 fn what_was_missing_is_read_from_what_a_command_printed() {
-    use Family::{Go, Java, Node, Python, Rust};
-    let cases: &[(&str, Option<Lack>)] = &[
-        ("sh: 1: pytest: not found\n", program("pytest")),
-        (
-            "tests/all.sh: line 3: jest: command not found",
-            program("jest"),
-        ),
-        ("tests/all.sh: 3: jest: not found", program("jest")),
-        (
-            "make: pytest: No such file or directory\nmake: *** [test] Error 127",
-            program("pytest"),
-        ),
-        (
-            "/usr/bin/env: 'node': No such file or directory",
-            program("node"),
-        ),
-        ("error Command \"jest\" not found.", program("jest")),
-        (
-            "ModuleNotFoundError: No module named 'six'",
-            package(Python, "six"),
-        ),
-        (
-            "E   ModuleNotFoundError: No module named 'yaml.nodes'",
-            package(Python, "yaml.nodes"),
-        ),
-        (
-            "/usr/bin/python3: No module named pytest",
-            package(Python, "pytest"),
-        ),
-        ("ImportError: No module named six", package(Python, "six")),
-        (
-            "Error: Cannot find module 'is-odd'\nRequire stack:",
-            package(Node, "is-odd"),
-        ),
-        (
-            "Error [ERR_MODULE_NOT_FOUND]: Cannot find package '@a/b' imported from /w/a.js",
-            package(Node, "@a/b"),
-        ),
-        ("Error: Cannot find module './own'", None),
-        ("Error: Cannot find module '/workspace/dist/a.js'", None),
-        (
-            "error: no matching package named `void` found",
-            package(Rust, "void"),
-        ),
-        (
-            "error: failed to download `void v1.0.2`",
-            package(Rust, "void"),
-        ),
-        (
-            "attempting to make an HTTP request, but --offline was specified",
-            Some(Lack::Packages(Rust)),
-        ),
-        (
-            "warning: spurious network error (3 tries remaining): [6] Could not resolve host: \
-             index.crates.io",
-            Some(Lack::Packages(Rust)),
-        ),
-        (
-            "a.go:3:8: cannot find module providing package rsc.io/quote: module lookup disabled",
-            package(Go, "rsc.io/quote"),
-        ),
-        (
-            "[ERROR] Could not transfer artifact x:y:pom:1 from/to central",
-            Some(Lack::Packages(Java)),
-        ),
-        (
-            "No cached version of a:b:1.0 available for offline mode.",
-            package(Java, "a:b:1.0"),
-        ),
-        (
-            "npm error request to https://registry.npmjs.org/x failed: getaddrinfo EAI_AGAIN",
-            Some(Lack::Packages(Node)),
-        ),
-        (
-            "ERROR: No matching distribution found for six",
-            Some(Lack::Packages(Python)),
-        ),
-        (
-            "curl: (6) Could not resolve host: example.com",
-            Some(Lack::Network),
-        ),
-        ("AssertionError: 1 != 2", None),
-        ("the page was not found", None),
-        ("./run.sh: ./build/a: not found", None),
-        ("", None),
-        // Text that is no name is not repeated.
-        ("No module named '\u{1b}[2Jx'", None),
-        ("sh: 1: $(rm -r x): not found", None),
-        ("Cannot find module 'a\" ]\nnet = [\"b'", None),
-    ];
-    for (output, want) in cases {
-        assert_eq!(lack(output), *want, "{output}");
+    for (output, want) in PRINTED {
+        let found = lack(output).as_ref().map(named).unwrap_or_default();
+        assert_eq!(found, *want, "{output}");
     }
 }
 

@@ -58,121 +58,124 @@ fn every_row_of_the_table_can_be_used_and_is_reached() {
     assert_eq!(none, [&Ecosystem::Make, &Ecosystem::Cmake]);
 }
 
+const LOCK: (&str, &str) = ("package-lock.json", "\"node_modules/x\"");
+const BUILD: &str = "[build-system]\nrequires = []\n";
+/// Files with their text, and the last command of each step.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+
+const CASES: &[Case<'_>] = &[
+    (
+        &[("Cargo.toml", ""), ("Cargo.lock", "registry+x")],
+        &["cargo fetch --locked"],
+    ),
+    (
+        &[
+            ("Cargo.toml", "[dependencies]"),
+            ("Cargo.lock", "no others"),
+        ],
+        &[],
+    ),
+    (&[("Cargo.toml", "[dev-dependencies]")], &["cargo fetch"]),
+    (&[("Cargo.toml", "[package]")], &[]),
+    (&[("Cargo.lock", "registry+x")], &[]),
+    (&[("go.mod", ""), ("go.sum", "x")], &["go mod download"]),
+    (
+        &[("go.mod", ""), ("go.sum", "x"), ("vendor/modules.txt", "x")],
+        &[],
+    ),
+    (&[("go.mod", "")], &[]),
+    (&[("package.json", "{}"), LOCK], &["npm ci"]),
+    (&[("package.json", "{}")], &[]),
+    (
+        &[("package.json", "{\"devDependencies\": {}}")],
+        &["npm install --no-package-lock --no-audit --no-fund"],
+    ),
+    (
+        &[("package.json", "{}"), ("pnpm-lock.yaml", "packages:\n")],
+        &["pnpm install --frozen-lockfile"],
+    ),
+    (
+        &[
+            ("package.json", "{}"),
+            ("yarn.lock", "# yarn lockfile v1\n"),
+        ],
+        &["yarn install --frozen-lockfile --non-interactive"],
+    ),
+    (
+        &[("package.json", "{}"), ("yarn.lock", "__metadata:\n")],
+        &["yarn install --immutable"],
+    ),
+    (
+        &[("package.json", "{}"), ("bun.lock", "{}")],
+        &["bun install --frozen-lockfile"],
+    ),
+    (
+        &[("pyproject.toml", ""), ("uv.lock", "x")],
+        &["uv sync --frozen"],
+    ),
+    (
+        &[("pyproject.toml", ""), ("poetry.lock", "x")],
+        &["poetry install --no-interaction"],
+    ),
+    (
+        &[("pyproject.toml", "[tool.poetry]\n[build-system]")],
+        &["poetry install --no-interaction"],
+    ),
+    (
+        &[("requirements.txt", "pytest")],
+        &[".venv/bin/pip install -r requirements.txt"],
+    ),
+    (&[("requirements.txt", "\n# none\n")], &[]),
+    (
+        &[
+            ("requirements.txt", "six"),
+            ("requirements-dev.txt", "pytest"),
+            ("setup.py", "x"),
+        ],
+        &[".venv/bin/pip install -r requirements.txt -r requirements-dev.txt -e ."],
+    ),
+    (
+        &[(
+            "pyproject.toml",
+            "[project]\nname = \"x\"\n[project.optional-dependencies]\ntest = [\"pytest\"]\n\
+                 docs = []\n[build-system]\nrequires = []\n",
+        )],
+        &[".venv/bin/pip install -e .[test]"],
+    ),
+    (
+        &[(
+            "pyproject.toml",
+            "[dependency-groups]\ndev = [\"pytest\"]\n",
+        )],
+        &[".venv/bin/pip install --group dev"],
+    ),
+    (
+        &[("pyproject.toml", BUILD)],
+        &[".venv/bin/pip install -e ."],
+    ),
+    (&[("pyproject.toml", "[tool.black]\n")], &[]),
+    (&[("pyproject.toml", "not toml [")], &[]),
+    (&[("README", "")], &[]),
+    (
+        &[
+            ("Cargo.toml", ""),
+            ("Cargo.lock", "registry+x"),
+            ("package.json", "{}"),
+            LOCK,
+            ("pnpm-lock.yaml", "packages:\n"),
+            ("requirements.txt", "pytest"),
+        ],
+        &[
+            "cargo fetch --locked",
+            "npm ci",
+            ".venv/bin/pip install -r requirements.txt",
+        ],
+    ),
+];
+
 #[test]
 fn a_step_follows_from_the_files_of_the_project() {
-    const LOCK: (&str, &str) = ("package-lock.json", "\"node_modules/x\"");
-    const BUILD: &str = "[build-system]\nrequires = []\n";
-    type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
-    let cases: &[Case<'_>] = &[
-        (
-            &[("Cargo.toml", ""), ("Cargo.lock", "registry+x")],
-            &["cargo fetch --locked"],
-        ),
-        (
-            &[
-                ("Cargo.toml", "[dependencies]"),
-                ("Cargo.lock", "no others"),
-            ],
-            &[],
-        ),
-        (&[("Cargo.toml", "[dev-dependencies]")], &["cargo fetch"]),
-        (&[("Cargo.toml", "[package]")], &[]),
-        (&[("Cargo.lock", "registry+x")], &[]),
-        (&[("go.mod", ""), ("go.sum", "x")], &["go mod download"]),
-        (
-            &[("go.mod", ""), ("go.sum", "x"), ("vendor/modules.txt", "x")],
-            &[],
-        ),
-        (&[("go.mod", "")], &[]),
-        (&[("package.json", "{}"), LOCK], &["npm ci"]),
-        (&[("package.json", "{}")], &[]),
-        (
-            &[("package.json", "{\"devDependencies\": {}}")],
-            &["npm install --no-package-lock --no-audit --no-fund"],
-        ),
-        (
-            &[("package.json", "{}"), ("pnpm-lock.yaml", "packages:\n")],
-            &["pnpm install --frozen-lockfile"],
-        ),
-        (
-            &[
-                ("package.json", "{}"),
-                ("yarn.lock", "# yarn lockfile v1\n"),
-            ],
-            &["yarn install --frozen-lockfile --non-interactive"],
-        ),
-        (
-            &[("package.json", "{}"), ("yarn.lock", "__metadata:\n")],
-            &["yarn install --immutable"],
-        ),
-        (
-            &[("package.json", "{}"), ("bun.lock", "{}")],
-            &["bun install --frozen-lockfile"],
-        ),
-        (
-            &[("pyproject.toml", ""), ("uv.lock", "x")],
-            &["uv sync --frozen"],
-        ),
-        (
-            &[("pyproject.toml", ""), ("poetry.lock", "x")],
-            &["poetry install --no-interaction"],
-        ),
-        (
-            &[("pyproject.toml", "[tool.poetry]\n[build-system]")],
-            &["poetry install --no-interaction"],
-        ),
-        (
-            &[("requirements.txt", "pytest")],
-            &[".venv/bin/pip install -r requirements.txt"],
-        ),
-        (&[("requirements.txt", "\n# none\n")], &[]),
-        (
-            &[
-                ("requirements.txt", "six"),
-                ("requirements-dev.txt", "pytest"),
-                ("setup.py", "x"),
-            ],
-            &[".venv/bin/pip install -r requirements.txt -r requirements-dev.txt -e ."],
-        ),
-        (
-            &[(
-                "pyproject.toml",
-                "[project]\nname = \"x\"\n[project.optional-dependencies]\ntest = [\"pytest\"]\n\
-                 docs = []\n[build-system]\nrequires = []\n",
-            )],
-            &[".venv/bin/pip install -e .[test]"],
-        ),
-        (
-            &[(
-                "pyproject.toml",
-                "[dependency-groups]\ndev = [\"pytest\"]\n",
-            )],
-            &[".venv/bin/pip install --group dev"],
-        ),
-        (
-            &[("pyproject.toml", BUILD)],
-            &[".venv/bin/pip install -e ."],
-        ),
-        (&[("pyproject.toml", "[tool.black]\n")], &[]),
-        (&[("pyproject.toml", "not toml [")], &[]),
-        (&[("README", "")], &[]),
-        (
-            &[
-                ("Cargo.toml", ""),
-                ("Cargo.lock", "registry+x"),
-                ("package.json", "{}"),
-                LOCK,
-                ("pnpm-lock.yaml", "packages:\n"),
-                ("requirements.txt", "pytest"),
-            ],
-            &[
-                "cargo fetch --locked",
-                "npm ci",
-                ".venv/bin/pip install -r requirements.txt",
-            ],
-        ),
-    ];
-    for (pairs, want) in cases {
+    for (pairs, want) in CASES {
         let files = files(pairs);
         let rows = all(&files, &|_| true);
         let found: Vec<&str> = rows

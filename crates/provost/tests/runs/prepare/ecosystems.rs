@@ -99,7 +99,8 @@ const NODE: (&str, &str) = (
 );
 const NODE_TEST: (&str, &str) = ("t.js", "if (!require('is-number')(3)) process.exit(1);\n");
 const NODE_IGNORE: (&str, &str) = (".gitignore", "/node_modules/\n/.yarn/\n");
-const SHA: &str = "sha512-41Cifkg6e8TylSpdtTpeLVMqvSBEVzTttHvERD741+pnZ8ANv0004MRL43QKPDlK9cGvNp6NZWZUBlbGXYxxng==";
+const SHA: &str = "sha512-41Cifkg6e8TylSpdtTpeLVMqvSBEVzTttHvERD741+pnZ8ANv0004MRL43Q\
+    KPDlK9cGvNp6NZWZUBlbGXYxxng==";
 
 #[test]
 fn a_project_of_npm_without_a_lock_file() {
@@ -223,7 +224,8 @@ fn a_project_of_uv_without_a_lock_file() {
 fn a_project_of_poetry_without_a_lock_file() {
     // Named, because poetry asks the default registry in a way that mirrors seldom answer.
     let manifest = format!(
-        "{PYTHON}{PYTHON_BUILD}[tool.poetry]\npackages = [{{include = \"sample\", from = \"src\"}}]\n\
+        "{PYTHON}{PYTHON_BUILD}[tool.poetry]\n\
+         packages = [{{include = \"sample\", from = \"src\"}}]\n\
          [[tool.poetry.source]]\nname = \"simple\"\nurl = \"https://pypi.org/simple/\"\n\
          priority = \"primary\"\n"
     );
