@@ -17,7 +17,7 @@ fn nested(program: Program) -> &'static str {
              env_key='OPENAI_API_KEY',wire_api='responses'}\" inner < /dev/null"
         }
         Program::Claude => {
-            "@PROGRAM@ -p --dangerously-skip-permissions --tools Bash inner < /dev/null"
+            "@PROGRAM@ -p inner --dangerously-skip-permissions --tools Bash < /dev/null"
         }
         Program::Gemini => {
             "NODE_OPTIONS=--require=/run/provost/gemini.cjs @PROGRAM@ --approval-mode yolo \
