@@ -72,7 +72,7 @@ fn part(mut times: Vec<Duration>, percent: usize) -> Duration {
     times.get(at).copied().unwrap_or_default()
 }
 
-/// What the process gains while 200 streams are open, in kilobytes, its clients and servers included.
+/// What the process gains while 200 streams are open, in kilobytes, with its clients and servers.
 fn memory(proxy: SocketAddr, server: SocketAddr) -> Result<u64> {
     let before = resident()?;
     let (all, done) = (Barrier::new(STREAMS + 1), AtomicBool::new(false));
