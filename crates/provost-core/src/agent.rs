@@ -113,7 +113,7 @@ pub struct ModelGrants {
     /// The names of models; all if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<Vec<String>>,
-    /// The names of tools that may be offered, and `known` for those of the program; those if unset.
+    /// The tools that may be offered, `known` for those of the program; only those if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// Fields, and tools of the provider, that reach outside of the sandbox.
