@@ -195,9 +195,10 @@ fn is_anonymous(output: &Output) -> Result<(), GitError> {
         "tell me who you are",
         "was given and auto-detection",
     ];
-    match signs.iter().any(|sign| output.words.contains(sign)) {
-        true => Ok(()),
-        false => Err(failed("var".to_owned(), output)),
+    if signs.iter().any(|sign| output.words.contains(sign)) {
+        Ok(())
+    } else {
+        Err(failed("var".to_owned(), output))
     }
 }
 
