@@ -51,6 +51,10 @@ pub(super) enum Hook {
 }
 
 #[derive(Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "one field a flag of the command line"
+)]
 pub(super) struct Install {
     /// The agent that has to ask [default: git].
     program: Option<settings::Program>,

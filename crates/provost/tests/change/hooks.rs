@@ -231,8 +231,8 @@ fn a_hook_for_a_team_judges_only_with_a_provost_of_the_path() {
     std::fs::create_dir_all(stage.path("repo/bin")).unwrap();
     std::fs::create_dir_all(stage.path("real")).unwrap();
     for directory in ["repo/bin", "real"] {
-        let link = stage.path(directory).join("provost");
-        std::os::unix::fs::symlink(program(), link).unwrap();
+        let place = stage.path(directory).join("provost");
+        std::os::unix::fs::symlink(program(), place).unwrap();
     }
     let place = |name: &str| stage.path(name).display().to_string();
     let cases = [
