@@ -40,6 +40,7 @@ mod keep_work;
 mod kept;
 #[cfg(test)]
 mod landing;
+#[cfg(test)]
 mod landing_commit;
 #[cfg(test)]
 mod limits;

@@ -78,15 +78,15 @@ fn an_edit_inside_the_change_goes_through_and_one_outside_never_happens() {
 /// What the `PATH` of a member of the team has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Member {
-    HasProvost,
-    HasNone,
+    Equipped,
+    Without,
     /// Another program of that name, which agrees with everything.
-    HasAnother,
+    Misled,
 }
 
 #[test]
 fn a_committed_hook_finds_provost_in_path_and_refuses_without_it() {
-    for member in [Member::HasProvost, Member::HasNone, Member::HasAnother] {
+    for member in [Member::Equipped, Member::Without, Member::Misled] {
         let Some(stage) = AgentStage::prepared(Program::Claude, &json!([])) else {
             return;
         };
@@ -108,15 +108,15 @@ fn a_committed_hook_finds_provost_in_path_and_refuses_without_it() {
         let bin = stage.inner.path("bin");
         fs::create_dir_all(&bin).unwrap();
         match member {
-            Member::HasProvost => {
+            Member::Equipped => {
                 std::os::unix::fs::symlink(provost_testkit::stage::program(), bin.join("provost"))
                     .unwrap();
                 assert_eq!(change(&stage, &["analyze"]).exit, 0);
                 let started = change(&stage, &["start", "say more", "--file", "notes/in.md"]);
                 assert_eq!(started.exit, 0, "{started:?}");
             }
-            Member::HasNone => {}
-            Member::HasAnother => {
+            Member::Without => {}
+            Member::Misled => {
                 stage.inner.write("bin/provost", "#!/bin/sh\nexit 0\n");
                 let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
                 fs::set_permissions(bin.join("provost"), mode).unwrap();
@@ -124,7 +124,7 @@ fn a_committed_hook_finds_provost_in_path_and_refuses_without_it() {
         }
         let driven = stage.drive_with(&bin);
         assert_eq!(driven.exit, 0, "{driven:?}");
-        let permitted = member == Member::HasProvost;
+        let permitted = member == Member::Equipped;
         assert_eq!(file.exists(), permitted, "{member:?}: {driven:?}");
         let asked = json!(stage.requests()).to_string();
         let refused = asked.contains("no usable provost is in PATH") && asked.contains("install");
