@@ -264,7 +264,7 @@ impl TryFrom<Written> for Policy {
             review: written.review.agent,
             workspace: written.workspace.kind,
             loopback_off: sandbox.loopback == Some(false),
-            cache: cache(written.cache)?,
+            cache: cache(&written.cache)?,
             prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,
             limits: limits(written.limits)?,
             least_tier: sandbox.least_tier,
@@ -299,7 +299,7 @@ fn approve(written: WrittenApprove) -> Result<Unasked, Flaw> {
     })
 }
 
-fn cache(written: WrittenCache) -> Result<CacheRules, Flaw> {
+fn cache(written: &WrittenCache) -> Result<CacheRules, Flaw> {
     let place = |entry: &String| {
         let flaw = |error| Flaw(format!("cache.acceptance: `{entry}` {error}"));
         Output::try_from(entry.clone()).map_err(flaw)

@@ -250,7 +250,7 @@ pub fn settled(
     let mut again = order.clone();
     again.cache.start = AskedStart::Repeat;
     let mut second = run(&again)?;
-    second.cache = Some(CacheUse {
+    second.cache = Some(Box::new(CacheUse {
         start: CacheStart::Cold,
         reason: "a round that started warm did not pass".to_owned(),
         layer: None,
@@ -260,7 +260,7 @@ pub fn settled(
             commands: first.commands,
             altered: first.altered,
         }),
-    });
+    }));
     Ok(second)
 }
 

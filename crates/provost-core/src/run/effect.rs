@@ -345,7 +345,7 @@ pub struct Accept {
     /// The directory of the bundle for their output.
     pub logs: String,
     /// The build caches of the project.
-    pub cache: CacheOrder,
+    pub cache: Box<CacheOrder>,
     /// Earlier rounds from the chains of this run; a round with the same tree, commands and sandbox
     /// is not repeated.
     pub evidence: Vec<TestRun>,

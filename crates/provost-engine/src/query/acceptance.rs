@@ -72,7 +72,7 @@ impl TestsView {
             optional_red: optional_red(candidate, tests).len(),
             two_sided: state.cross_tests(),
             commands: candidate.commands.iter().enumerate().map(command).collect(),
-            cache: candidate.cache.clone(),
+            cache: candidate.cache.as_deref().cloned(),
             headline,
         })
     }

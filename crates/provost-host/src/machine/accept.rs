@@ -103,7 +103,7 @@ impl Machine {
             cached: false,
             profile: digest,
             layers: ready.layered,
-            cache,
+            cache: cache.map(Box::new),
             commands,
             altered,
         };

@@ -376,7 +376,7 @@ impl State {
             side,
             prepare: self.prepare(tree.clone(), prepared),
             loopback: self.has_loopback(contract),
-            cache: self.cache_order(side),
+            cache: Box::new(self.cache_order(side)),
             tree,
             base: self.base(),
             choice: self.opened.workspace,

@@ -40,7 +40,7 @@ pub struct TestRun {
     pub layers: Vec<Layered>,
     /// How it started; absent where the project has no build cache that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<CacheUse>,
+    pub cache: Option<Box<CacheUse>>,
     /// In the contract's order.
     pub commands: Vec<CommandRun>,
     /// Paths of the tree that the commands changed or removed.

@@ -217,7 +217,7 @@ impl<'a> RanFacts<'a> {
         Self {
             tests: run.commands.iter().map(tally).collect(),
             times: run.commands.iter().map(time).collect(),
-            cache: run.cache.as_ref(),
+            cache: run.cache.as_deref(),
             optional_red: red.into_iter().map(|ran| ran.name.as_str()).collect(),
         }
     }
