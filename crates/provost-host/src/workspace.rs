@@ -255,9 +255,9 @@ pub fn create_between(
 
 /// Adds the unchanged files that are dated later, which the lower layer has with their first date.
 fn add_dated(changes: &mut Vec<Change>, files: &BTreeMap<RawPath, Node>, dates: &Dates) {
-    let changed: BTreeSet<RawPath> = changes.iter().map(|it| it.path.clone()).collect();
-    let dated = dates.newer.iter().filter(|path| !changed.contains(*path));
-    changes.extend(dated.filter_map(|path| {
+    let known: BTreeSet<RawPath> = changes.iter().map(|it| it.path.clone()).collect();
+    let others = dates.newer.iter().filter(|path| !known.contains(*path));
+    changes.extend(others.filter_map(|path| {
         let node = files.get(path)?;
         Some(Change {
             path: path.clone(),

@@ -95,7 +95,7 @@ impl Machine {
         };
         self.ensure_tested(&round.profile, "acceptance commands")?;
         let (commands, altered) = round.run(watch)?;
-        let cache = self.close_cache(order, cache, &fresh.workspace, (&commands, &altered));
+        let cache = self.close_cache(order, &cache, &fresh.workspace, (&commands, &altered));
         self.remove(&directory)?;
         let run = TestRun {
             side: order.side,

@@ -206,7 +206,7 @@ impl Machine {
     pub(super) fn close_cache(
         &self,
         order: &Accept,
-        cache: RoundCache,
+        cache: &RoundCache,
         workspace: &Workspace,
         (commands, altered): (&[CommandRun], &[RawPath]),
     ) -> Option<CacheUse> {
@@ -226,7 +226,7 @@ impl Machine {
         };
         let is_settled = commands.iter().all(|ran| accept::is_settled(ran.ending));
         if cache.keep && is_settled && altered.is_empty() {
-            match self.keep_cache(order, &cache, workspace) {
+            match self.keep_cache(order, cache, workspace) {
                 Ok(Some(kept)) => said.kept = Some(kept.recorded()),
                 Ok(None) => said.reason += "; the commands left no build cache",
                 Err(error) => {
