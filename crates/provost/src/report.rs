@@ -420,7 +420,6 @@ fn sandbox(view: &RunView) -> String {
         sealed_gaps,
         ..
     }) = &view.sandbox
-        && !sealed_gaps.is_empty()
     {
         let gaps = counted(sealed_gaps.len(), "gap");
         text += &format!("  sandbox  landlock version {version}, {gaps} closed by other means\n");

@@ -247,7 +247,7 @@ pub struct ReviewView {
 #[derive(Debug, Clone, Serialize)]
 pub struct SandboxView {
     pub tier: String,
-    /// The version of Landlock inside, if it was recorded.
+    /// The version of Landlock inside, if it has gaps that other restrictions close.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub landlock: Option<u32>,
     /// What this version of Landlock leaves to other restrictions.
@@ -310,7 +310,7 @@ impl RunView {
         let finished = state.finished.as_ref();
         let sandbox = state.tested.as_ref().map(|test| SandboxView {
             tier: test.tier.clone(),
-            landlock: test.landlock,
+            landlock: test.landlock.filter(|_| !test.sealed_gaps.is_empty()),
             sealed_gaps: test.sealed_gaps.clone(),
             holes: test.holes.clone(),
         });

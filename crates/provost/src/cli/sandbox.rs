@@ -160,10 +160,11 @@ fn in_a_sandbox(sandboxed: SandboxCommand) -> Outcome {
     let ended = running.wait(&mut follow);
     shown.copy(&command);
     let command = SandboxedCommand::of("provost sandbox", &profile, ended)?;
+    let sealed_gaps: Vec<&str> = profile.sealed_gaps().collect();
     let tier = TierFacts {
         tier: profile.tier,
-        landlock: profile.landlock,
-        sealed_gaps: profile.sealed_gaps().collect(),
+        landlock: (!sealed_gaps.is_empty()).then_some(profile.landlock),
+        sealed_gaps,
         holes: profile.holes().iter().map(|hole| hole.words).collect(),
     };
     Ok(Answer::from(command).with(tier))
@@ -173,7 +174,10 @@ fn in_a_sandbox(sandboxed: SandboxCommand) -> Outcome {
 #[derive(Serialize)]
 struct TierFacts {
     tier: Tier,
-    landlock: u32,
+    /// The version of Landlock inside, if it has gaps that other restrictions close.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    landlock: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     sealed_gaps: Vec<&'static str>,
     holes: Vec<&'static str>,
 }
