@@ -100,7 +100,8 @@ pub fn namespaces(root: &Path, program: &Path) -> Result<String, String> {
     let (attacks, columns) = attack_in(root, program, &TIERS[..1])?;
     judge(&attacks, &columns)?;
     let idle = idle(&attacks, &columns);
-    let idle: String = idle.iter().map(|what| format!("\nidle: {what}")).collect();
+    let idle = idle.iter().map(|what| format!("\nidle: {what}"));
+    let idle: String = idle.collect();
     let users: Vec<&str> = Who::here().into_iter().map(Who::name).collect();
     let users = users.join(" and ");
     Ok(format!(

@@ -201,9 +201,12 @@ fn truncate(path: &Path) -> io::Result<()> {
 }
 
 fn read_only_truncate(task: &Task) -> Outcome {
-    nowhere(task, |path| match path.is_dir() {
-        true => Err(Errno::ISDIR.into()),
-        false => truncate(path),
+    nowhere(task, |path| {
+        if path.is_dir() {
+            Err(Errno::ISDIR.into())
+        } else {
+            truncate(path)
+        }
     })
 }
 
