@@ -35,6 +35,7 @@ const PAGES: &[(&str, &str)] = &[
     ("board", page!("board")),
     ("packages", page!("PACKAGES")),
     ("packet", page!("packet")),
+    ("judge", page!("judge")),
     ("replay", page!("replay")),
     ("structure", page!("structure")),
     ("change-control", page!("change-control")),

@@ -7,6 +7,7 @@ mod gemini;
 mod honest;
 mod hook;
 mod hostile;
+mod keep_work;
 mod limits;
 mod logins;
 mod mcp;
