@@ -73,15 +73,15 @@ fn excuse(now: &CommandRun, base: [Option<&CommandRun>; 2]) -> Result<Vec<String
     let Ending::Exited(status) = now.ending else {
         return Err(Unexcused::Otherwise);
     };
-    let named = |ran: &CommandRun| ran.tally.as_ref().and_then(|it| it.failed_names.clone());
-    let names = named(now).ok_or_else(|| Unexcused::Unnamed("it".to_owned()))?;
+    let failures = |ran: &CommandRun| ran.tally.as_ref().and_then(|it| it.failed_names.clone());
+    let names = failures(now).ok_or_else(|| Unexcused::Unnamed("it".to_owned()))?;
     let mut known: Option<BTreeSet<String>> = None;
     for before in base {
         let failed = match before.map(|before| (before, before.ending)) {
             // There was no failure on the base, or not in both rounds.
             None | Some((_, Ending::Exited(0))) => BTreeSet::new(),
             Some((before, Ending::Exited(other))) if other == status => {
-                let failed = named(before);
+                let failed = failures(before);
                 let failed =
                     failed.ok_or_else(|| Unexcused::Unnamed("it on the base".to_owned()))?;
                 failed.into_iter().collect()
