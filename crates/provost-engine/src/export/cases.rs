@@ -276,6 +276,7 @@ mod tests {
             passed,
             failed,
             skipped,
+            failed_names: None,
         }
     }
 

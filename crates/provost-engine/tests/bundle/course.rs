@@ -183,6 +183,7 @@ fn outcome(draft: &Draft, state: &State, step: Step) -> Fact {
         Step::Capture => Fact::Captured(captured(draft)),
         Step::Review => Fact::Reviewed(Box::new(review(state))),
         Step::BaseAcceptance => Fact::TestsRan(tests(state, Side::Base)),
+        Step::BaseAgain => Fact::TestsRan(tests(state, Side::BaseAgain)),
         Step::Acceptance => Fact::TestsRan(tests(state, Side::Candidate)),
         Step::OldTests | Step::NewTests => unreachable!("no test file changes here"),
         Step::Fix => unreachable!("nothing is refused here"),

@@ -71,7 +71,6 @@ impl Machine {
             contract: contract(),
             reviewed: true,
             work: None,
-            continues: None,
             signer: Box::new(SimSigner),
             power,
         }
@@ -204,6 +203,7 @@ fn opening(contract: Document) -> Opened {
         widenings: Vec::new(),
         parent: None,
         work: None,
+        continues: None,
         part: None,
         owner: process(1),
         format: provost_core::bundle::layout::BundleFormat::NEWEST,
