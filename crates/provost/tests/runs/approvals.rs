@@ -284,7 +284,10 @@ fn a_run_that_was_approved_says_so_and_continues_and_one_that_is_over_does_not()
         assert!(shown.contains("APPROVED"), "{words}: {shown}");
     }
     let status = text(stage.ask(&["status"]));
-    let next = format!("next: provost resume {run}");
+    let next = format!(
+        "next: provost resume {}",
+        provost_engine::query::short_id(&run)
+    );
     assert!(status.contains(&next), "{status}");
     // It was not interrupted: it has not begun.
     let agent = stage.agent(WORK);
