@@ -54,7 +54,7 @@ use crate::capture::{self, Captured, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
 use crate::login::{self, Learned};
 use crate::sandbox::{self, LauncherProgram, ProcessIdentity, Stdin};
-use crate::workspace::{self, Layer, Lower};
+use crate::workspace::{self, Lower};
 pub use prepare::{Ready, layer_keys};
 pub use profile::{outlet, user_toolchain};
 pub(crate) use profile::{outlet_for, set_dummies};
@@ -72,6 +72,9 @@ const MOST_CHANGES: usize = 20_000;
 
 /// How long a sandbox that a crashed driver left may take to die.
 const REAP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The files of submodules, by their paths in the workspace.
+type HeldSubmodules = Vec<(RepoPath, workspace::Layer)>;
 
 /// Carries out the steps of one run.
 #[derive(Debug)]
@@ -100,7 +103,7 @@ pub struct Machine {
     /// The write-protected files that were computed last, with their tree and rules.
     walled: RefCell<Option<(Oid, WriteProtection, BTreeSet<PathBuf>)>>,
     /// The submodules that were looked up last, with their tree.
-    submodules: RefCell<Option<(Oid, Vec<(RepoPath, Layer)>)>>,
+    submodules: RefCell<Option<(Oid, HeldSubmodules)>>,
 }
 
 impl Machine {

@@ -195,7 +195,7 @@ fn project_name(files: &ProjectFiles) -> Option<String> {
         &manifest["project"]["name"],
         &manifest["tool"]["poetry"]["name"],
     ];
-    let named = named.into_iter().find_map(|name| name.as_str());
+    let named = named.into_iter().find_map(serde_json::Value::as_str);
     let of_setup = || {
         let mut lines = text("setup.cfg").lines();
         lines.find_map(|line| line.strip_prefix("name")?.trim().strip_prefix('='))
@@ -274,7 +274,7 @@ mod tests {
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, text).unwrap();
             }
-            assert_eq!(site_directories(&place), [site.clone()]);
+            assert_eq!(site_directories(&place), std::slice::from_ref(&site));
             let found = packages(&place, &site, Some("my-project"));
             match want {
                 None => assert_eq!(found, Ok(()), "{files:?}"),

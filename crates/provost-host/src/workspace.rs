@@ -350,10 +350,11 @@ fn make_git(
 /// itself looks which of them are annotated.
 fn tags(repo: &Repository) -> Result<String, GitError> {
     let tags = repo.refs("refs/tags/")?;
-    Ok(tags
+    let lines: Vec<String> = tags
         .iter()
         .map(|(name, oid)| format!("{oid} {name}\n"))
-        .collect())
+        .collect();
+    Ok(lines.concat())
 }
 
 /// Makes a directory that only its owner may enter.

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeSet;
 
+use provost_core::path::RepoPath;
 use provost_core::prepare::Step;
 use serde::Serialize;
 
@@ -254,7 +255,7 @@ pub fn advice(lack: &Lack, files: &ProjectFiles, steps: &[Step]) -> Option<Advic
     let made = |step: &&Step| row.as_ref().is_some_and(|row| makes(step, row));
     Some(match (steps.iter().find(made), row) {
         (Some(step), _) => {
-            let inputs: Vec<&str> = step.inputs.iter().map(|it| it.as_str()).collect();
+            let inputs: Vec<&str> = step.inputs.iter().map(RepoPath::as_str).collect();
             advised(format!(
                 "{what} is not in what the step `{}` prepares; name it in {}, and commit that",
                 step.name,

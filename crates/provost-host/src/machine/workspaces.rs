@@ -238,7 +238,7 @@ impl Machine {
             return Ok(());
         }
         let mut last = self.submodules.borrow_mut();
-        if !last.as_ref().is_some_and(|(of, _)| of == tree) {
+        if last.as_ref().is_none_or(|(of, _)| of != tree) {
             let mut held = Vec::new();
             for one in workspace::submodules(&self.repo, tree).map_err(git)? {
                 let layer = submodule::hold(&self.places.layers, &one).map_err(failed)?;
