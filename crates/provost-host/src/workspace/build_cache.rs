@@ -4,7 +4,7 @@
 //!
 //! - An entry is made of one cold round, and never written to afterwards. A round that starts on it
 //!   writes to a layer of its own.
-//! - The manifest names the commit, the tree, when the round had ended, and a digest of all content.
+//! - The manifest names commit and tree, when the round had ended, and a digest of all content.
 
 use std::fs;
 use std::io;
@@ -167,8 +167,8 @@ impl BuildCaches {
         self.find(key)
     }
 
-    /// Removes entries without a holder: those not `wanted`, then the least recently used ones until
-    /// the rest fits into `room` bytes. Unfinished and discarded ones are removed too.
+    /// Removes entries without a holder: those not `wanted`, then the least recently used ones
+    /// until the rest fits into `room` bytes. Unfinished and discarded ones are removed too.
     pub fn collect(&self, room: u64, wanted: Wanted<'_>) -> Result<Collected, WorkspaceError> {
         self.directories.collect(room, wanted)
     }

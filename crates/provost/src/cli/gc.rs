@@ -318,7 +318,8 @@ fn answer(
     }
     let json = json!({ "dry_run": mode == Mode::Say, "refs": total.refs, "bytes": total.bytes,
         "directories": total.directories, "checkouts": total.checkouts, "layers": total.layers,
-        "builds": total.builds, "results": total.results, "outputs": total.outputs, "left": total.left, "runs": rows,
+        "builds": total.builds, "results": total.results, "outputs": total.outputs,
+        "left": total.left, "runs": rows,
         "strangers": strangers });
     Answer::data(json, text)
 }
