@@ -60,7 +60,7 @@ pub fn judge_regression(
     }
     let verdict = judge_excusing(run, before, contract, &excused);
     if verdict.allow {
-        return allowed(verdict, names);
+        return allowed(verdict, &names);
     }
     match first.filter(|_| verdict.code == Code::AcceptanceFailed) {
         None | Some((_, Unexcused::Otherwise)) => verdict,
@@ -103,14 +103,14 @@ fn excuse(now: &CommandRun, base: [Option<&CommandRun>; 2]) -> Result<Vec<String
     }
 }
 
-fn allowed(verdict: Verdict, names: Vec<String>) -> Verdict {
+fn allowed(verdict: Verdict, names: &[String]) -> Verdict {
     if names.is_empty() {
         return verdict;
     }
     let reason = format!(
         "{} that fail twice on the base may fail: {}; {}",
         counted(names.len(), "test"),
-        quoted(&names),
+        quoted(names),
         verdict.reason
     );
     let notes: Vec<&str> = verdict.notes().collect();

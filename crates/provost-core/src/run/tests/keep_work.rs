@@ -77,9 +77,10 @@ fn work_is_judged_again_after_these_refusals_and_no_other() {
 
 #[test]
 fn work_that_was_not_measured_in_full_is_not_judged_again() {
+    type Break = fn(&mut State);
     let good = refused(worked(), Gate::Diff, Code::DiffRefused);
     assert!(good.kept_work().is_ok());
-    let broken: [(&str, fn(&mut State)); 7] = [
+    let broken: [(&str, Break); 7] = [
         ("no verdict", |it| it.finished = None),
         ("accepted", |it| it.finished = Some(Verdict::allow("yes"))),
         ("a step failed", |it| {

@@ -31,134 +31,80 @@ fn contract() -> contract::Contract {
     contract
 }
 
+/// A round by the names of its failed tests: `-` for none that ran, `?` for failures without names,
+/// `!` for a missing test, `2` for another status.
+fn of(words: &str) -> Option<TestRun> {
+    match words {
+        "-" => None,
+        "" => Some(round(0, 5, Some(&[]))),
+        "!" => Some(round(0, 4, Some(&[]))),
+        "?" => Some(round(1, 5, None)),
+        "! a" => Some(round(1, 4, Some(&["a"]))),
+        "2 a" => Some(round(2, 5, Some(&["a"]))),
+        names => {
+            let names: Vec<&str> = names.split(' ').collect();
+            Some(round(1, 5, Some(&names)))
+        }
+    }
+}
+
 #[test]
 fn only_what_fails_twice_on_the_base_may_fail() {
     let contract = contract();
-    let red = |names: &[&str]| round(1, 5, Some(names));
-    let green = || round(0, 5, Some(&[]));
-    let ended = |ending| {
-        let mut run = red(&["a"]);
-        run.commands[0].ending = ending;
-        run
-    };
     let cases = [
-        ("all green", green(), [Some(green()), None], Code::Ok),
+        ("all green", ["", "", "-"], Code::Ok),
+        ("the same failure", ["a", "a", "a"], Code::Ok),
+        ("one was repaired", ["a", "a b", "a b"], Code::Ok),
+        ("all were repaired", ["", "a", "a"], Code::Ok),
+        ("a new failure", ["a b", "a", "a"], Code::AcceptanceFailed),
+        ("another failure", ["b", "a", "a"], Code::AcceptanceFailed),
         (
-            "the same failure",
-            red(&["a"]),
-            [Some(red(&["a"])), Some(red(&["a"]))],
-            Code::Ok,
-        ),
-        (
-            "one was repaired",
-            red(&["a"]),
-            [Some(red(&["a", "b"])), Some(red(&["a", "b"]))],
-            Code::Ok,
-        ),
-        (
-            "all were repaired",
-            green(),
-            [Some(red(&["a"])), Some(red(&["a"]))],
-            Code::Ok,
-        ),
-        (
-            "a new failure",
-            red(&["a", "b"]),
-            [Some(red(&["a"])), Some(red(&["a"]))],
-            Code::AcceptanceFailed,
-        ),
-        (
-            "another failure",
-            red(&["b"]),
-            [Some(red(&["a"])), Some(red(&["a"]))],
-            Code::AcceptanceFailed,
-        ),
-        (
-            "it failed once on the base",
-            red(&["a"]),
-            [Some(red(&["a"])), Some(red(&["b"]))],
+            "failed once on the base",
+            ["a", "a", "b"],
             Code::AcceptanceFailed,
         ),
         (
             "then it passed there",
-            red(&["a"]),
-            [Some(red(&["a"])), Some(green())],
+            ["a", "a", ""],
             Code::AcceptanceFailed,
         ),
-        (
-            "the base is green",
-            red(&["a"]),
-            [Some(green()), None],
-            Code::AcceptanceFailed,
-        ),
+        ("the base is green", ["a", "", "-"], Code::AcceptanceFailed),
         (
             "one round on the base",
-            red(&["a"]),
-            [Some(red(&["a"])), None],
+            ["a", "a", "-"],
             Code::AcceptanceFailed,
         ),
         (
             "no round on the base",
-            red(&["a"]),
-            [None, None],
+            ["a", "-", "-"],
             Code::AcceptanceFailed,
         ),
-        (
-            "no names",
-            round(1, 5, None),
-            [Some(red(&["a"])), Some(red(&["a"]))],
-            Code::TestsUnnamed,
-        ),
-        (
-            "no names on the base",
-            red(&["a"]),
-            [Some(round(1, 5, None)), Some(red(&["a"]))],
-            Code::TestsUnnamed,
-        ),
-        (
-            "a test is missing",
-            round(1, 4, Some(&["a"])),
-            [Some(red(&["a"])), Some(red(&["a"]))],
-            Code::TestsFewer,
-        ),
-        (
-            "missing and green",
-            round(0, 4, Some(&[])),
-            [Some(red(&["a"])), Some(red(&["a"]))],
-            Code::TestsFewer,
-        ),
-        (
-            "another status",
-            round(2, 5, Some(&["a"])),
-            [Some(red(&["a"])), Some(red(&["a"]))],
-            Code::AcceptanceFailed,
-        ),
-        (
-            "it did not end",
-            ended(Ending::TimedOut),
-            [Some(red(&["a"])), Some(red(&["a"]))],
-            Code::AcceptanceTimeout,
-        ),
-        (
-            "a signal",
-            ended(Ending::Signalled(11)),
-            [Some(red(&["a"])), Some(red(&["a"]))],
-            Code::AcceptanceFailed,
-        ),
-        (
-            "the lease was lost",
-            ended(Ending::LeaseLost),
-            [Some(red(&["a"])), Some(red(&["a"]))],
-            Code::LeaseLost,
-        ),
+        ("no names", ["?", "a", "a"], Code::TestsUnnamed),
+        ("no names on the base", ["a", "?", "a"], Code::TestsUnnamed),
+        ("a test is missing", ["! a", "a", "a"], Code::TestsFewer),
+        ("missing and green", ["!", "a", "a"], Code::TestsFewer),
+        ("another status", ["2 a", "a", "a"], Code::AcceptanceFailed),
+        ("nothing ran", ["-", "a", "a"], Code::AcceptanceFailed),
     ];
-    for (name, now, [first, second], want) in cases {
+    for (name, rounds, want) in cases {
+        let [now, first, second] = rounds.map(of);
         let base = [first.as_ref(), second.as_ref()];
-        let verdict = judge_regression(Some(&now), first.as_ref(), base, &contract);
+        let verdict = judge_regression(now.as_ref(), first.as_ref(), base, &contract);
         assert_eq!(verdict.code, want, "{name}: {verdict:?}");
     }
-    let nothing = judge_regression(None, None, [None, None], &contract);
-    assert_eq!(nothing.code, Code::AcceptanceFailed);
+    let endings = [
+        (Ending::TimedOut, Code::AcceptanceTimeout),
+        (Ending::Signalled(11), Code::AcceptanceFailed),
+        (Ending::LeaseLost, Code::LeaseLost),
+    ];
+    let red = round(1, 5, Some(&["a"]));
+    for (ending, want) in endings {
+        let mut now = red.clone();
+        now.commands[0].ending = ending;
+        let base = [Some(&red), Some(&red)];
+        let verdict = judge_regression(Some(&now), Some(&red), base, &contract);
+        assert_eq!(verdict.code, want, "{ending:?}");
+    }
 }
 
 #[test]
