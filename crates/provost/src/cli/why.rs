@@ -63,9 +63,9 @@ pub(super) fn run(asked: &Asked) -> Outcome {
             "note: you did not begin this run on this machine; provost explain RUN_FOREIGN\n";
     }
     if view.why.verdict.is_none() && own {
-        let stage = query::stage(&place, &run_id);
-        answer.text += &format!("next: {}\n", report::go_on(&run_id, stage));
-        if stage == Stage::Waiting {
+        let reached = query::stage(&place, &run_id);
+        answer.text += &format!("next: {}\n", report::go_on(&run_id, reached));
+        if reached == Stage::Waiting {
             answer.exit = Exit::NotNow;
         }
     }
