@@ -104,7 +104,12 @@ fn accept(list: Option<Vec<String>>) -> Result<Vec<String>, Flaw> {
 }
 
 fn accept_mode(word: &str) -> Result<AcceptMode, Flaw> {
-    let flaw = |what| Flaw(format!("run.accept_mode: `{}`: {what}", word.escape_debug()));
+    let flaw = |what| {
+        Flaw(format!(
+            "run.accept_mode: `{}`: {what}",
+            word.escape_debug()
+        ))
+    };
     word.parse().map_err(flaw)
 }
 
