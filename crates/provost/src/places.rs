@@ -1,5 +1,6 @@
 //! Finds the repository, the runtime root and the cache.
 
+mod meant;
 mod refused;
 
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -20,6 +21,7 @@ use provost_host::keys::KeysError;
 use provost_host::runtime_root::{self as root, Standing};
 use provost_host::user_state::{UserState, UserStateError};
 
+use self::meant::meant;
 use crate::answer::Failure;
 use crate::parts::CASE;
 use crate::stores;
@@ -480,47 +482,6 @@ pub(crate) fn named(directory: &Path, prefix: &str) -> Result<Vec<String>, Failu
         .collect();
     names.sort();
     Ok(names)
-}
-
-/// How many names are listed that a text could mean.
-const MOST_LISTED: usize = 5;
-
-/// The one of `names` that `text` equals, or else whose short form it begins, or else is a part of;
-/// nothing if there is none.
-fn meant(names: &[String], text: &str, kind: &str) -> Result<Option<String>, Failure> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let is_it = |name: &&String| *name == text;
-    let begins = |name: &&String| {
-        name.rsplit('_')
-            .next()
-            .is_some_and(|it| it.starts_with(text))
-    };
-    let is_part = |name: &&String| name.contains(text);
-    let rules: [&dyn Fn(&&String) -> bool; 3] = [&is_it, &begins, &is_part];
-    for rule in rules {
-        let matching: Vec<&String> = names.iter().filter(rule).collect();
-        match matching.as_slice() {
-            [] => {}
-            [name] => return Ok(Some((*name).clone())),
-            many => {
-                let listed = many
-                    .iter()
-                    .rev()
-                    .take(MOST_LISTED)
-                    .map(|name| name.as_str());
-                let mut listed = listed.collect::<Vec<&str>>().join(", ");
-                if many.len() > MOST_LISTED {
-                    listed += ", …";
-                }
-                let count = counted(many.len(), kind);
-                let reason = format!("`{text}` could be {count}: {listed}");
-                return Err(Failure::new(Code::NotFound, reason).hint("type more of the name"));
-            }
-        }
-    }
-    Ok(None)
 }
 
 fn missing(reason: &str) -> Failure {
