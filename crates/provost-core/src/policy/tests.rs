@@ -1,4 +1,5 @@
 use crate::agent::{Adapter, Agent};
+use crate::contract::document::AcceptMode;
 use crate::run::fact::WorkspaceChoice;
 use crate::tier::Tier;
 
@@ -190,11 +191,11 @@ fn both_names_of_the_table_of_sandboxes_are_not_taken_together() {
 #[test]
 fn defaults_of_runs_are_read_and_held_to_the_rules_of_their_flags() {
     let text = b"[run]\nallow = [\"src/\", \"lib\"]\naccept = [\"cargo test\", \"./my test\"]\n\
-        accept_mode = \"all\"\nagent = \"claude\"\nreview = \"codex\"\nretries = 2\ntimeout = \"90s\"\n";
+        accept_mode = \"no-regression\"\nagent = \"claude\"\nreview = \"codex\"\nretries = 2\ntimeout = \"90s\"\n";
     let run = parse(text).unwrap().run;
     assert_eq!(run.allow, ["src/", "lib"]);
     assert_eq!(run.accept, ["cargo test", "./my test"]);
-    assert_eq!(run.accept_mode, run::AcceptMode::All);
+    assert_eq!(run.accept_mode, Some(AcceptMode::NoRegression));
     assert_eq!(run.agent.as_deref(), Some("claude"));
     assert_eq!(run.review.as_deref(), Some("codex"));
     assert_eq!((run.retries, run.timeout_sec), (Some(2), Some(90)));
@@ -212,11 +213,7 @@ fn defaults_of_runs_are_read_and_held_to_the_rules_of_their_flags() {
         ("accept = [\"a && b\"]", "run.accept: `a && b`"),
         ("accept = [\"sh -c true\"]", "run.accept: `sh -c true`"),
         ("accept = [7]", "accept"),
-        (
-            "accept_mode = \"no-regression\"",
-            "is not supported by this version",
-        ),
-        ("accept_mode = \"some\"", "is not known"),
+        ("accept_mode = \"some\"", "run.accept_mode: `some`"),
         ("agent = \"\"", "run.agent is empty"),
         ("agent = [\"claude\"]", "agent"),
         ("review = \" \"", "run.review is empty"),
