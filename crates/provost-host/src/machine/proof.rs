@@ -23,6 +23,7 @@ use crate::git::{Batch, Repository};
 use crate::sandbox::selftest::remembered::{self, Recalled};
 use crate::sandbox::selftest::{Ground, Outside, Probe};
 use crate::sandbox::{self, Mount, Profile, SandboxError};
+use crate::workspace::Dates;
 
 impl Machine {
     /// Runs the self-tests of the sandboxes of this run, or recalls earlier ones.
@@ -41,7 +42,10 @@ impl Machine {
         let directory = self.places.run.join(TESTS);
         self.remove(&directory)?;
         fs::create_dir_all(&self.places.run).map_err(host("make the cache directory"))?;
-        let fresh = self.fresh(&Wanted::of_round(&order.acceptance), &directory)?;
+        let fresh = self.fresh(
+            &Wanted::of_round(&order.acceptance, Dates::default()),
+            &directory,
+        )?;
         if let Some(ready) = &self.ready {
             ready.make_places(&fresh.workspace.tree, None)?;
         }

@@ -15,7 +15,7 @@ use provost_core::object::{Mode, Oid, sha256};
 use provost_core::path::{RawPath, RepoPath};
 
 use super::layer::{self, Layer, Layers};
-use super::{WorkspaceError, checkout, make_all_private};
+use super::{Dates, WorkspaceError, checkout, make_all_private};
 use crate::git::{GitError, Repository};
 
 const NAMES: &str = ".gitmodules";
@@ -117,7 +117,8 @@ pub(crate) fn hold(
     let mut fill = |begun: &Path| -> Result<(), WorkspaceError> {
         let files = begun.join("submodule/files");
         make_all_private(&files)?;
-        checkout::write(&repo, &repo.read_tree(&tree)?.files, &files)?;
+        let tree = repo.read_tree(&tree)?;
+        checkout::write(&repo, &tree.files, &files, &Dates::default())?;
         let output = RepoPath::try_from("files").map_err(|_| WorkspaceError::BadObjects {
             path: files.clone(),
         })?;

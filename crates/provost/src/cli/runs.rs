@@ -10,8 +10,8 @@ use provost_core::json;
 use provost_engine::query::{self, DiffView, RunStatus, RunSummary, Surroundings, short_id};
 use provost_host::clock;
 
+use super::case;
 use super::run::refused;
-use super::{case, change};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::look;

@@ -9,7 +9,7 @@ use provost_core::contract::limits::{Asked, Limits};
 use provost_core::gate::command;
 use provost_core::object::Oid;
 use provost_core::policy::Policy;
-use provost_core::run::effect::{Accept, Base, Prepare};
+use provost_core::run::effect::{Accept, AskedStart, Base, CacheOrder, Prepare};
 use provost_core::run::fact::{CommandRun, Ending, Side};
 use provost_core::run::judge::render_ending;
 use provost_core::tier::Tier;
@@ -105,14 +105,15 @@ pub(super) fn attempt(place: &Places, policy: &Policy, reader: Reader) -> Trial 
     if let Err(failure) = user_consent::to_prepare(place, &policy.prepare) {
         return Trial::not(failure.reason);
     }
-    let order = order(policy, Base { commit, tree });
+    let target = origin.checked_out().ok().flatten();
+    let order = order(policy, Base { commit, tree }, target);
     match run(place, &order, reader) {
         Ok(trial) => trial,
         Err(failure) => Trial::not(failure.reason),
     }
 }
 
-fn order(policy: &Policy, base: Base) -> Accept {
+fn order(policy: &Policy, base: Base, target: Option<String>) -> Accept {
     let test = |(at, text): (usize, &String)| Test {
         name: format!("accept-{}", at + 1),
         text: text.clone(),
@@ -139,6 +140,14 @@ fn order(policy: &Policy, base: Base) -> Accept {
             limits,
             loopback,
         },
+        // Its build caches serve the first run.
+        cache: Box::new(CacheOrder {
+            start: AskedStart::Cold("the base is always tested cold"),
+            rules: policy.cache.clone(),
+            keep: true,
+            target,
+            protect: policy.protect.clone(),
+        }),
         loopback,
         logs: "logs".to_owned(),
         evidence: Vec::new(),

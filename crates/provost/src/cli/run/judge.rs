@@ -196,6 +196,7 @@ impl Judge {
             review: self.review,
             review_cmd: self.review_cmd,
             detach: false,
+            venv: None,
             permit_oracle: self.permit_oracle,
             permit_governing: self.permit_governing,
             allow_binary: self.allow_binary,
