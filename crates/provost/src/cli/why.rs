@@ -45,15 +45,15 @@ pub(super) fn run(asked: &Asked) -> Outcome {
     let run_id = place.find_run(&asked.which.run)?;
     let records = place.records(&run_id)?;
     let why = Why::of(&records).map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
-    let state = query::state(&place, &run_id)?;
-    let opened = &state.opened;
+    let folded = query::state(&place, &run_id)?;
+    let opened = &folded.opened;
     let source = contract_lines(&place, &run_id, opened.contract_source.as_ref());
     let own = query::is_own(&place, &run_id);
     let bundle = place.run(&run_id);
-    let project = query::project(&place, &state);
+    let project = query::project(&place, &folded);
     let view = WhyView::of(why, &source, opened.typed, own);
-    let mut view = view.with_missing(&state, &RunDirectory(&bundle), &project);
-    if own && query::stage(&place, &run_id) == Stage::Sealed && state.kept_work().is_ok() {
+    let mut view = view.with_missing(&folded, &RunDirectory(&bundle), &project);
+    if own && query::stage(&place, &run_id) == Stage::Sealed && folded.kept_work().is_ok() {
         let widening = view.widening.as_deref().filter(|it| !it.is_empty());
         view.permit_with = widening.and_then(|it| permit::words(&run_id, it));
     }

@@ -128,7 +128,7 @@ pub(in crate::cli) fn run(judge: Judge, reader: Reader) -> Outcome {
         findings: Vec::new(),
     };
     let run_id = ids::run_id(now)?;
-    let run = judge.as_run(base, work);
+    let run = judge.into_run(base, work);
     // The same function as for a run, so that both take the same flags for the same contract.
     let begun = begin_typed(&run, &place, reader, |typed| typed.document(&run_id, now))?;
     let Begun { opened, source, .. } = begun;
@@ -168,7 +168,7 @@ fn base(place: &Places, judge: &Judge, revision: &Revision) -> Result<String, Fa
 
 impl Judge {
     /// The flags of a run with the same contract, compared with `base`, of `work`.
-    fn as_run(self, base: String, work: ExistingWork) -> Run {
+    fn into_run(self, base: String, work: ExistingWork) -> Run {
         let objective = self.objective.unwrap_or_else(|| {
             let commit = work
                 .revision
