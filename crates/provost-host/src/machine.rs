@@ -33,7 +33,6 @@ use std::time::Duration;
 
 use provost_core::agent::launch::Answer;
 use provost_core::bundle::layout::MOST_CHANGED;
-use provost_core::change::FindingKind;
 use provost_core::code::Code;
 use provost_core::json;
 use provost_core::net::credential::Credential;
@@ -425,21 +424,6 @@ impl Machine {
             .ok_or_else(|| PortError::new(Code::HostFailed, "the workspace is gone"))?;
         let (repo, base) = (&self.repo, &order.base);
         capture::capture(repo, base, &source, &of_run(), Mode::Record).map_err(uncaptured)
-    }
-
-    /// Captures a checkout of a tree that exists already, so that it gets the same checks.
-    fn capture_existing(
-        &self,
-        existing: &effect::ExistingTree,
-        order: &effect::Capture,
-    ) -> Result<Captured, PortError> {
-        let mut captured = self.captured_tree(&order.base, &existing.tree, &of_run())?;
-        // What the tree could not hold when an agent left it still counts. Secrets are found anew.
-        let lost = existing.findings.iter();
-        let lost = lost.filter(|finding| finding.kind != FindingKind::Secret);
-        captured.findings.extend(lost.cloned());
-        captured.findings.dedup();
-        Ok(captured)
     }
 
     /// Keeps work that exists only on disk.

@@ -126,6 +126,7 @@ fn inputs_of_preparation_and_unknown_inputs_of_gradle_are_cold() {
         outputs: Vec::new(),
         net: Vec::new(),
         env: BTreeMap::new(),
+        mount: None,
     };
     let found = start(&["Cargo.toml"], &["deps/list"], &[step.clone()]).unwrap_err();
     assert_eq!(found, "`deps/list` is an input of a `[[prepare]]` step");
@@ -203,6 +204,7 @@ fn caches_are_where_the_tools_of_the_project_keep_them() {
         outputs: vec![output(place)],
         net: Vec::new(),
         env: BTreeMap::new(),
+        mount: None,
     };
     let cases: [(&str, &[&str], &[&str], &str, &str); 9] = [
         ("none", &["README.md"], &[], "deps", ""),

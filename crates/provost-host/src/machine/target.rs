@@ -1,8 +1,9 @@
 //! Moves the branch that a result lands on.
 
+use provost_core::change::FindingKind;
 use provost_core::code::Code;
 use provost_core::object::{Kind, Oid};
-use provost_core::run::effect::{Accept, Merge, Review};
+use provost_core::run::effect::{Accept, Capture, ExistingTree, Merge, Review};
 use provost_core::run::fact::{ReviewRun, TestRun};
 use provost_engine::bundle::after::{Candidate, LandCommit};
 use provost_engine::land::{
@@ -12,7 +13,7 @@ use provost_engine::ports::{PortError, Watch};
 
 use super::accept::TESTS;
 use super::read_only_agent::LOOK;
-use super::{Machine, git, uncaptured};
+use super::{Machine, git, of_run, uncaptured};
 use crate::capture::{self, Captured, Limits, Mode};
 use crate::git::land::{LandError, checkout_fast_forward};
 use crate::git::{Checkout, Expected, GitError, Merged, Person, SigningError};
@@ -163,6 +164,21 @@ impl Target for Machine {
 }
 
 impl Machine {
+    /// Captures a checkout of a tree that exists already, so that it gets the same checks.
+    pub(super) fn capture_existing(
+        &self,
+        existing: &ExistingTree,
+        order: &Capture,
+    ) -> Result<Captured, PortError> {
+        let mut captured = self.captured_tree(&order.base, &existing.tree, &of_run())?;
+        // What the tree could not hold when an agent left it still counts. Secrets are found anew.
+        let lost = existing.findings.iter();
+        let lost = lost.filter(|finding| finding.kind != FindingKind::Secret);
+        captured.findings.extend(lost.cloned());
+        captured.findings.dedup();
+        Ok(captured)
+    }
+
     /// Captures a checkout of `tree`, compared with the tree `base`.
     pub(super) fn captured_tree(
         &self,
