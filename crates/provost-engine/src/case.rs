@@ -154,12 +154,12 @@ pub fn answer(
 
 /// Drives the case to its end, or to a question that a person has to answer.
 pub fn drive(ports: &mut Ports<'_>, task: &Task<'_>, mut state: State) -> Result<State, PortError> {
-    let mut parts = None;
+    let mut chain = None;
     while state.finished.is_none() {
-        if parts.is_none() {
-            parts = loaded_parts(ports, &state)?;
+        if chain.is_none() {
+            chain = loaded_parts(ports, &state)?;
         }
-        match state.next(parts.as_ref(), task.jobs) {
+        match state.next(chain.as_ref(), task.jobs) {
             Next::Plan => planned(ports, task, &mut state)?,
             Next::Split => divided(ports, task, &mut state)?,
             Next::Ask => asked(ports, task, &mut state)?,
@@ -167,7 +167,7 @@ pub fn drive(ports: &mut Ports<'_>, task: &Task<'_>, mut state: State) -> Result
             Next::Finish(verdict) => {
                 record(ports, task, &mut state, Fact::Finished { verdict })?;
             }
-            next => work(ports, task, &mut state, parts.as_ref(), next)?,
+            next => work(ports, task, &mut state, chain.as_ref(), next)?,
         }
     }
     seal(ports, task, &state)?;

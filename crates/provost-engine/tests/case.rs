@@ -63,6 +63,14 @@ fn passes(words: &Words) -> bool {
     !words.iter().any(|word| word.ends_with(":bad"))
 }
 
+fn verdict(passed: bool) -> Verdict {
+    if passed {
+        Verdict::allow("fine")
+    } else {
+        Verdict::deny(Code::AcceptanceFailed, "a command failed")
+    }
+}
+
 impl SimCaseRunner {
     fn commit(&mut self, words: Words) -> Oid {
         let text: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -141,10 +149,7 @@ impl PartRunner for SimCaseRunner {
 
     fn test(&mut self, order: &CombinedResults) -> Result<Verdict, PortError> {
         self.tests += 1;
-        Ok(match passes(&self.words(&order.commit)) {
-            true => Verdict::allow("fine"),
-            false => Verdict::deny(Code::AcceptanceFailed, "a command failed"),
-        })
+        Ok(verdict(passes(&self.words(&order.commit))))
     }
 
     fn ended(&mut self) -> Result<Came, PortError> {
@@ -154,10 +159,7 @@ impl PartRunner for SimCaseRunner {
         };
         let accepted = !run.judges || passes(&run.words);
         let words = run.words.clone();
-        let verdict = match accepted {
-            true => Verdict::allow("fine"),
-            false => Verdict::deny(Code::AcceptanceFailed, "a command failed"),
-        };
+        let verdict = verdict(accepted);
         let commit = accepted.then(|| self.commit(words));
         let end = Box::new(End {
             tree: commit.clone(),
@@ -245,9 +247,12 @@ impl CaseRunner for SimCaseRunner {
 
     fn changed(&mut self, before: &Oid, after: &Oid) -> Result<Vec<String>, PortError> {
         let (before, after) = (self.words(before), self.words(after));
-        let path = |word: &String| match word.ends_with(":clash") {
-            true => "shared".to_owned(),
-            false => word.clone(),
+        let path = |word: &String| {
+            if word.ends_with(":clash") {
+                "shared".to_owned()
+            } else {
+                word.clone()
+            }
         };
         Ok(after.difference(&before).map(path).collect())
     }

@@ -134,9 +134,9 @@ pub(super) fn loaded_parts(
     if state.parts.is_none() {
         return Ok(None);
     }
-    let parts: chain::Document = document(ports.bundle, PARTS, state.split.as_ref())?;
+    let divided: chain::Document = document(ports.bundle, PARTS, state.split.as_ref())?;
     let base = &state.opened.base_commit;
-    match ports.runner.check(&parts, base)? {
+    match ports.runner.check(&divided, base)? {
         Ok(chain) => Ok(Some(chain)),
         Err(verdict) => Err(PortError::new(verdict.code, verdict.reason)),
     }
@@ -149,11 +149,11 @@ pub(super) fn asked(
     state: &mut State,
 ) -> Result<(), PortError> {
     let whole = whole(ports, state)?;
-    let parts: chain::Document = document(ports.bundle, PARTS, state.split.as_ref())?;
+    let divided: chain::Document = document(ports.bundle, PARTS, state.split.as_ref())?;
     let mut of_whole = ports.runner.widenings(&whole)?;
     of_whole.extend(state.opened.unreviewed.then(unreviewed));
     let mut rows = vec![AskedPart::of(None, &whole, of_whole)];
-    for node in parts.nodes {
+    for node in divided.nodes {
         let Some(mut contract) = node.contract else {
             continue;
         };
@@ -165,8 +165,8 @@ pub(super) fn asked(
         let digest = drafted.as_ref().and_then(|it| it.document_sha256.clone());
         digest.unwrap_or_default()
     };
-    let (contract, divided) = (digest(&state.planned), digest(&state.split));
-    let question = CaseQuestion::new(task.id, &contract, &divided, rows);
+    let (contract, parts_sha256) = (digest(&state.planned), digest(&state.split));
+    let question = CaseQuestion::new(task.id, &contract, &parts_sha256, rows);
     record(ports, task, state, Fact::Asked(question))
 }
 
