@@ -342,7 +342,7 @@ pub(super) fn land(id: &str, reader: Reader) -> Outcome {
     })?;
     let branch = landing.target.trim_start_matches("refs/heads/");
     let text = format!("landed: {branch} is at {} ({id})\n", landing.commit.short());
-    Ok(Answer::data(&CaseReport::of(id, &state), text))
+    Ok(Answer::data(CaseReport::of(id, &state), text))
 }
 
 /// Cancels the case `id` and its active runs, whichever process drives them.
@@ -366,7 +366,7 @@ pub(super) fn cancel(id: &str, reason: &str, reader: Reader) -> Outcome {
     CancelRequest::of(&place.root, id).leave(&cancel)?;
     if place.is_driven(id) {
         let text = format!("asked {id} to end\nnext: provost show {id}\n");
-        return Ok(Answer::data(&CaseReport::of(id, &state), text));
+        return Ok(Answer::data(CaseReport::of(id, &state), text));
     }
     let done = resume(id, reader);
     CancelRequest::of(&place.root, id).forget();

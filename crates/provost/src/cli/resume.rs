@@ -43,33 +43,32 @@ pub(super) enum Go<'a> {
 
 pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
     let place = Places::find()?;
-    if let Some(id) = resume
-        .run
-        .as_deref()
-        .map(|run| place.find_case(run))
-        .transpose()?
-        .flatten()
-    {
-        return case::resume(&id, reader);
+    let case = resume.run.as_deref().map(|run| place.find_case(run));
+    match case.transpose()?.flatten() {
+        Some(id) => case::resume(&id, reader),
+        None => resume_runs(resume, &place, reader),
     }
+}
+
+fn resume_runs(resume: &Resume, place: &Places, reader: Reader) -> Outcome {
     let runs = match &resume.run {
-        Some(run) => vec![named(&place, run)?],
+        Some(run) => vec![named(place, run)?],
         None => place.runs()?,
     };
     let mut answers = Vec::new();
     let (mut busy, mut waiting, mut foreign) = (0, 0, 0);
     let mut failures: Vec<(String, Failure)> = Vec::new();
     for run_id in runs {
-        if place.is_sealed(&run_id) && query::is_own(&place, &run_id) {
+        if place.is_sealed(&run_id) && query::is_own(place, &run_id) {
             continue;
         }
-        if query::never_began(&place, &run_id) {
+        if query::never_began(place, &run_id) {
             if resume.run.is_some() && !place.is_driven(&run_id) {
                 return Err(query::nothing(&run_id).into());
             }
             continue;
         }
-        if let Err(error) = query::require_own(&place, &run_id) {
+        if let Err(error) = query::require_own(place, &run_id) {
             let failure = Failure::from(error);
             if resume.run.is_some() {
                 return Err(failure);
@@ -80,11 +79,11 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
             }
             continue;
         }
-        if query::stage(&place, &run_id) == Stage::Waiting {
+        if query::stage(place, &run_id) == Stage::Waiting {
             // It was not interrupted: it waits for a person's answer.
             waiting += 1;
             if resume.run.is_some() {
-                let state = query::state(&place, &run_id)?;
+                let state = query::state(place, &run_id)?;
                 return Ok(report::driven(&state, &place.run(&run_id)));
             }
             continue;

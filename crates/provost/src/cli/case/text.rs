@@ -31,9 +31,9 @@ pub(super) fn case(report: &CaseReport<'_>) -> String {
         text += &format!("  {:width$}  {}\n", "the whole", run(whole));
     }
     if let Some(conflict) = report.integration.and_then(|it| it.conflict.as_ref()) {
-        let with = conflict.with.join(", ");
+        let others = conflict.with.join(", ");
         text += &format!(
-            "  conflict {} with {with}: {}\n",
+            "  conflict {} with {others}: {}\n",
             conflict.part,
             conflict.paths.join(", ")
         );

@@ -121,9 +121,9 @@ fn compare(
 fn whole(state: &State, opened: &run::State, report: &Report) -> Result<(), Verdict> {
     let work = opened.opened.work.as_ref();
     let judged = work.and_then(|work| work.revision.as_ref());
-    let merged = state.integration.iter();
-    let merged = merged.flat_map(|Integration { merged, .. }| merged.last());
-    if judged.map(|it| &it.commit) != merged.map(|it| &it.commit).last() {
+    let merged = state.integration.as_ref();
+    let merged = merged.and_then(|Integration { merged, .. }| merged.last());
+    if judged.map(|it| &it.commit) != merged.map(|it| &it.commit) {
         return Err(altered("the whole that was judged is not what was merged"));
     }
     let landings = &report.after.landings;

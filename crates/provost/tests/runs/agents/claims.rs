@@ -102,8 +102,19 @@ fn a_terminal_shows_an_agent_at_work_and_nothing_of_that_at_the_end() {
     until("the agent waits", || {
         text(&stage.ask(&["status"])).contains("sleep 3")
     });
+    assert_status(&stage);
+    let follow = text(&stage.ask(&["log", "--agent", "--follow"]));
+    assert!(follow.contains("agent     It is good.\n"), "{follow}");
+    let outcome = running.wait();
+    assert_eq!(outcome.exit, 0, "{outcome:?}");
+    assert_shown(&text(&outcome));
+    assert_eq!(line(), "", "nothing is active");
+}
+
+/// The status of the run while its agent waits.
+fn assert_status(stage: &AgentStage) {
     let began = Instant::now();
-    let now = line();
+    let now = text(&stage.ask(&["status", "--line"]));
     assert!(
         began.elapsed() < Duration::from_secs(2),
         "{:?}",
@@ -123,11 +134,10 @@ fn a_terminal_shows_an_agent_at_work_and_nothing_of_that_at_the_end() {
     ] {
         assert!(status.contains(part), "{part}: {status}");
     }
-    let follow = text(&stage.ask(&["log", "--agent", "--follow"]));
-    assert!(follow.contains("agent     It is good.\n"), "{follow}");
-    let outcome = running.wait();
-    assert_eq!(outcome.exit, 0, "{outcome:?}");
-    let seen = text(&outcome);
+}
+
+/// What a terminal of 60 columns showed.
+fn assert_shown(seen: &str) {
     for part in [
         "agent is working",
         "  tool     shell sleep 3",
@@ -142,11 +152,10 @@ fn a_terminal_shows_an_agent_at_work_and_nothing_of_that_at_the_end() {
         let shown: String = line.chars().filter(|it| !it.is_control()).collect();
         assert!(shown.chars().count() < 70, "{shown:?}");
     }
-    let end = shown_at_the_end(&seen);
+    let end = shown_at_the_end(seen);
     assert!(
         !end.contains("is working") && !end.contains("sleep 3"),
         "{end}"
     );
     assert!(end.contains("accepted:"), "{end}");
-    assert_eq!(line(), "", "nothing is active");
 }

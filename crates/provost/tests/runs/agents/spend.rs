@@ -94,8 +94,8 @@ fn rows(stage: &AgentStage, run: &str) -> (Vec<RequestRow>, Value) {
     let events = ledger
         .lines()
         .map(|line| serde_json::from_str(line).unwrap());
-    let named = events.filter_map(|event: Value| find(&event, "rows").cloned());
-    let file = named.last().unwrap_or_else(|| panic!("{ledger}"));
+    let mut named = events.filter_map(|event: Value| find(&event, "rows").cloned());
+    let file = named.next_back().unwrap_or_else(|| panic!("{ledger}"));
     let name = file["file"].as_str().unwrap();
     let text = fs::read_to_string(stage.inner.evidence(run, name)).unwrap();
     let row = |line| serde_json::from_str(line).unwrap();
