@@ -261,7 +261,7 @@ fn doubts_about_a_cache_make_a_round_cold_and_harm_nothing() {
     // What a killed process began is no cache.
     fs::rename(entry, entry.with_extension("new")).unwrap();
     assert_eq!(cache(&accepted(&changed, good)).0, "warm");
-    assert_eq!(kept(&changed), std::slice::from_ref(&entry));
+    assert_eq!(kept(&changed), std::slice::from_ref(entry));
     let swept = changed.ask(&["gc", "--caches", "--json"]);
     assert_eq!(swept.json["builds"], 1, "{swept:?}");
     assert_eq!(kept(&changed).len(), 0);
