@@ -17,6 +17,7 @@ mod live;
 mod log;
 mod logs;
 mod missing;
+mod question;
 mod run;
 mod short_id;
 mod spent;
@@ -36,9 +37,10 @@ pub use live::LiveView;
 pub use log::describe;
 pub use logs::{LogFile, RemovedSecrets, SecretsView};
 pub use missing::may_lack;
+pub use question::QuestionView;
 pub use run::{
-    ChangeKind, ChangedFile, EarlierAttemptView, GateView, QuestionView, ReviewView, RunView,
-    SandboxView, Surroundings, changed_tests, is_approved, short_branch,
+    ChangeKind, ChangedFile, EarlierAttemptView, GateView, ReviewView, RunView, SandboxView,
+    Surroundings, changed_tests, is_approved, short_branch,
 };
 pub use short_id::{short_id, with_short_ids};
 pub use status::{ChainSummary, DiffView, NodeSummary, OpenRun, StatusView};

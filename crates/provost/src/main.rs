@@ -15,6 +15,7 @@ mod input;
 mod lens;
 mod look;
 mod mcp;
+mod missing_text;
 mod notify;
 mod output;
 #[cfg(feature = "formats")]

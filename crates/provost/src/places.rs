@@ -1,5 +1,6 @@
 //! Finds the repository, the runtime root and the cache.
 
+mod cases;
 mod meant;
 mod refused;
 
@@ -23,7 +24,6 @@ use provost_host::user_state::{UserState, UserStateError};
 
 use self::meant::meant;
 use crate::answer::Failure;
-use crate::parts::CASE;
 use crate::stores;
 
 const REGISTRY: &str = "registry.db";
@@ -320,23 +320,6 @@ impl Places {
     /// The ids of all runs, oldest first.
     pub(crate) fn runs(&self) -> Result<Vec<String>, Failure> {
         named(&self.root.join("runs"), "run_")
-    }
-
-    /// The ids of all cases, oldest first.
-    pub(crate) fn cases(&self) -> Result<Vec<String>, Failure> {
-        named(&self.root.join("runs"), CASE)
-    }
-
-    /// The case that `text` names by its id or the beginning of it, if it names one.
-    pub(crate) fn find_case(&self, text: &str) -> Result<Option<String>, Failure> {
-        if !text.starts_with(CASE) {
-            return Ok(None);
-        }
-        match meant(&self.cases()?, text, "case")? {
-            Some(id) => Ok(Some(id)),
-            None => Err(missing(&format!("there is no case `{text}`"))
-                .hint("`provost case list` lists all cases")),
-        }
     }
 
     /// The run that `text` names: its whole id, an unambiguous part of it, or `last`.

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use provost_core::agent::dollars;
 use provost_core::bundle::report::ReviewVerdict;
-use provost_core::gate::command::quote;
 use provost_core::review::Remark;
 use provost_core::run::State;
 use provost_core::run::fact::{CacheUse, ExistingWork, Layered};
@@ -15,7 +14,7 @@ use provost_core::size;
 use provost_core::tally::Tally;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
-use provost_engine::dependencies::{Advice, ProjectFiles};
+use provost_engine::dependencies::ProjectFiles;
 use provost_engine::query::{
     self, ChangeKind, ChangedFile, CommandView, GateView, RunFiles, RunView, SandboxView, Stage,
     Surroundings, TestsView, short_branch,
@@ -24,7 +23,7 @@ use provost_engine::query::{
 use crate::answer::Answer;
 use crate::places::Places;
 use crate::show::{findings, findings_of, headline, one_line, relative};
-use crate::{approval_text, refusal_text, times, traffic};
+use crate::{approval_text, missing_text, refusal_text, times, traffic};
 
 /// The answer of a command that has driven a run as far as it goes.
 pub(crate) fn driven(state: &State, bundle: &Path) -> Answer {
@@ -133,7 +132,7 @@ fn text(view: &RunView) -> String {
             text += &format!("           | {line}\n");
         }
     }
-    text += &missing(&view.missing);
+    text += &missing_text::missing(&view.missing);
     for gate in view.gates.iter().filter(|gate| is_further(view, gate)) {
         text += &format!("  also     {} gate: {}\n", gate.gate.name(), gate.code);
         for row in findings_of(&gate.reason, gate.details.as_ref()) {
@@ -146,38 +145,6 @@ fn text(view: &RunView) -> String {
     text += &kept(view);
     text += &secrets(view);
     text + &ending(view)
-}
-
-/// What a sandbox lacked, and the lines that would help.
-pub(crate) fn missing(all: &[Advice]) -> String {
-    let mut text = String::new();
-    for Advice { what, add } in all {
-        text += &format!("  missing  {}\n", one_line(what));
-        let Some(add) = add else { continue };
-        text += "           add to provost.toml, and commit it:\n";
-        for line in add.lines() {
-            text += &format!("             {}\n", one_line(line));
-        }
-        if let Some(own) = own_environment().filter(|_| add.contains(".venv")) {
-            let own = one_line(&quote(&own));
-            text +=
-                &format!("           or let sandboxes read your own: provost run … --venv {own}\n");
-        }
-    }
-    text
-}
-
-/// The virtual environment that the user works with: the activated one, or the usual one here.
-fn own_environment() -> Option<String> {
-    let activated = std::env::var("VIRTUAL_ENV")
-        .ok()
-        .filter(|it| !it.is_empty());
-    let usual = || {
-        Path::new(".venv/pyvenv.cfg")
-            .is_file()
-            .then(|| ".venv".to_owned())
-    };
-    activated.or_else(usual)
 }
 
 /// What is left of a run on this machine: directories, salvaged work, the bundle with its logs.

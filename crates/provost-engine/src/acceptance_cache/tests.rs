@@ -128,7 +128,7 @@ fn inputs_of_preparation_and_unknown_inputs_of_gradle_are_cold() {
         env: BTreeMap::new(),
         mount: None,
     };
-    let found = start(&["Cargo.toml"], &["deps/list"], &[step.clone()]).unwrap_err();
+    let found = start(&["Cargo.toml"], &["deps/list"], std::slice::from_ref(&step)).unwrap_err();
     assert_eq!(found, "`deps/list` is an input of a `[[prepare]]` step");
     assert!(start(&["Cargo.toml"], &["deps2/list"], &[step]).is_ok());
     let gradle = [
@@ -196,6 +196,7 @@ fn files_count_as_newer_where_cargo_may_not_see_a_change() {
 
 #[test]
 fn caches_are_where_the_tools_of_the_project_keep_them() {
+    type Row<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a str, &'a str);
     let output = |text: &str| Output::try_from(text.to_owned()).unwrap();
     let step = |place: &str| Step {
         name: "deps".to_owned(),
@@ -206,7 +207,7 @@ fn caches_are_where_the_tools_of_the_project_keep_them() {
         env: BTreeMap::new(),
         mount: None,
     };
-    let cases: [(&str, &[&str], &[&str], &str, &str); 9] = [
+    let cases: [Row<'_>; 9] = [
         ("none", &["README.md"], &[], "deps", ""),
         (
             "cargo",

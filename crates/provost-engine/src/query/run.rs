@@ -8,7 +8,7 @@ use crate::bundle::attempts;
 use crate::dependencies::{Advice, ProjectFiles};
 use crate::why;
 use provost_core::agent::event::Usage;
-use provost_core::approval::{Approval, Widening};
+use provost_core::approval::Approval;
 use provost_core::bundle::report::ReviewVerdict;
 use provost_core::code::Code;
 use provost_core::contract::Contract;
@@ -34,6 +34,7 @@ use super::acceptance::TestsView;
 use super::archive::{self, Landed, LineCount, RunArchive, RunFiles, Stage};
 use super::logs::{LogFile, SecretsView, log_file, logs, secrets};
 use super::missing;
+use super::question::QuestionView;
 use super::spent;
 use super::summary::{LandingSummary, RunStatus};
 use super::tail::{self, Tail};
@@ -266,40 +267,6 @@ pub struct EarlierAttemptView {
     /// The file in the bundle with its work, if there is one.
     pub patch: Option<String>,
     pub tree: Option<Oid>,
-}
-
-/// Everything that the digest of a question covers.
-#[derive(Debug)]
-pub struct QuestionView {
-    pub run_id: String,
-    pub objective: String,
-    pub contract_sha256: String,
-    pub base_commit: Oid,
-    pub target: Option<String>,
-    /// The command line of the agent.
-    pub agent: String,
-    pub reviewer: Option<String>,
-    /// How the contract exceeds what the policy permits without approval.
-    pub widenings: Vec<Widening>,
-    pub digest: String,
-}
-
-impl QuestionView {
-    /// The question of a run; `None` if its contract needs no approval.
-    pub fn of(state: &State) -> Option<Self> {
-        let question = state.question()?;
-        Some(Self {
-            run_id: question.run_id.to_owned(),
-            objective: state.opened.contract.inputs.spec.clone(),
-            contract_sha256: question.contract_sha256.to_owned(),
-            base_commit: question.base_commit.clone(),
-            target: question.target.map(str::to_owned),
-            agent: command::line(question.agent),
-            reviewer: question.review.map(command::line),
-            widenings: question.widenings.to_vec(),
-            digest: question.digest(),
-        })
-    }
 }
 
 impl RunView {

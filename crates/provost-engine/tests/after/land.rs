@@ -4,7 +4,8 @@ use provost_engine::land::{LandPorts, Landed, When, land};
 use provost_engine::ports::PortError;
 use provost_engine::sim::Cut;
 
-use crate::machine::{Machine, RUN, SealedRun, commit};
+use crate::machine::{Machine, RUN, commit};
+use crate::sealed_run::SealedRun;
 
 /// What happens to the branch before the landing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

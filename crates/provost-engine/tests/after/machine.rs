@@ -13,7 +13,6 @@ use provost_core::lease::Owner;
 use provost_core::object::{Kind, Mode, Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::record::{self, Event, Head, Record};
-use provost_core::run::State;
 use provost_core::run::effect;
 use provost_core::run::fact::{
     AgentRun, CommandRun, Ending, Probe, Probed, ResultFile, ReviewRun, Stream, TestRun,
@@ -29,7 +28,8 @@ use provost_engine::replay::ReplayHost;
 use provost_engine::sim::{Cut, Power, SimClock, SimObserver, SimRegistry};
 use serde_json::json;
 
-use crate::sample::{Bundle, Draft, key};
+use crate::sample::{Bundle, key};
+use crate::sealed_run::SealedRun;
 
 pub(crate) const RUN: &str = "run_00000001";
 
@@ -380,39 +380,6 @@ impl ReplayHost for SimTarget {
 
     fn tidy(&mut self) -> Result<(), PortError> {
         Target::tidy(self)
-    }
-}
-
-/// A run that can land, with its registry entries.
-#[derive(Clone)]
-pub(crate) struct SealedRun {
-    base: Oid,
-    head: Head,
-    changes: Vec<Change>,
-    files: Bundle,
-}
-
-impl SealedRun {
-    /// A run without a reviewer.
-    pub(crate) fn new() -> Self {
-        Self::of(Draft::new(RUN))
-    }
-
-    /// A run with one.
-    pub(crate) fn reviewed() -> Self {
-        Self::of(Draft::new(RUN).reviewed())
-    }
-
-    fn of(mut draft: Draft) -> Self {
-        draft.lands = Some((published(), "refs/heads/main"));
-        let (records, head) = draft.ledger();
-        let captured = State::fold(&records).unwrap().captured.unwrap();
-        Self {
-            base: draft.predicate.base_commit.clone(),
-            head,
-            changes: captured.changes,
-            files: draft.seal(&key(1)),
-        }
     }
 }
 

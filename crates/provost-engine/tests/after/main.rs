@@ -13,3 +13,5 @@ mod replay;
 #[expect(dead_code, reason = "the tests of the core use the forged bundles")]
 #[path = "../../../provost-engine/tests/bundle/sample.rs"]
 mod sample;
+#[cfg(test)]
+mod sealed_run;

@@ -6,7 +6,8 @@ use provost_engine::ports::PortError;
 use provost_engine::replay::{Reexecuted, ReplayPorts, reexecute};
 use provost_engine::sim::Cut;
 
-use crate::machine::{Machine, RUN, SealedRun};
+use crate::machine::{Machine, RUN};
+use crate::sealed_run::SealedRun;
 
 fn replay(machine: &mut Machine) -> Result<Reexecuted, PortError> {
     machine.with(|ports| {

@@ -19,7 +19,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
 use crate::report::RunDirectory;
 use crate::show::one_line;
-use crate::{input, permit, report};
+use crate::{input, missing_text, permit, report};
 
 /// How many rows of one refusal the text output lists.
 const MOST_SHOWN: usize = 40;
@@ -110,7 +110,7 @@ fn text(view: &WhyView) -> String {
     for row in why.model_requests.iter().take(MOST_SHOWN) {
         text += &shown(view, row);
     }
-    text += &report::missing(&view.missing);
+    text += &missing_text::missing(&view.missing);
     let (background, asked): (Vec<&Row>, Vec<&Row>) =
         why.network.iter().partition(|row| row.is_background());
     if !asked.is_empty() {
