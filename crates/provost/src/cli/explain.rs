@@ -47,12 +47,13 @@ pub(super) struct Explain {
     /// A code, or the name of a page; without one, all codes and pages are listed. The pages: what
     /// sandboxes are made of, sandboxes in containers, every field of a contract file, how the
     /// network is granted, how dependencies are prepared, what runs take by default, which agents
-    /// are known, how results are reviewed, what needs an approval, how contracts are planned and
-    /// split, how chains of them are run, how a board is kept, what packages are, what can be asked
-    /// of a finished run, how source code is measured, how agents share a checkout.
+    /// are known, how results are reviewed, what needs an approval, how a request
+    /// becomes one result, how contracts are planned and split, how chains of them are run, how a board is kept, what packages are, how work is
+    /// judged again, what can be asked of a finished run, how source code is measured, how agents share a checkout.
     #[arg(
         value_name = "CODE|sandbox|containers|contract|network|prepare|defaults|agents|review|\
-                      approvals|plan|chain|board|packages|packet|replay|structure|change-control"
+                      approvals|case|plan|chain|board|packages|packet|judge|replay|structure|\
+                      change-control"
     )]
     code: Option<String>,
 }

@@ -139,7 +139,7 @@ const fn case(
 const CASES: &[Case] = &[
     case("a good one", plain, &[], End::Accepted),
     case("no base", plain, &["--base", "nowhere"], NOT_FOUND),
-    case("an empty base", plain, &["--base", ""], USAGE),
+    case("an empty base", plain, &["--base", ""], NOT_FOUND),
     case("a tree", plain, &["--base", "HEAD^{tree}"], NOT_FOUND),
     case("a file", plain, &["--base", "HEAD:check.sh"], NOT_FOUND),
     case("an option", plain, &["--base=--all"], USAGE),
@@ -275,7 +275,7 @@ fn a_missing_agent_or_command_is_named() {
             &["--accept", "./check.sh", "--agent", "missing"],
             Code::NotFound,
         ),
-        (&["--accept", "./check.sh"], Code::NotFound),
+        (&["--accept", "./check.sh"], Code::UsageError),
     ];
     let places = ["repo", "cache", "config/keys"];
     for (words, code) in missing {

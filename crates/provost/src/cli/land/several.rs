@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::{Land, LandedRun, one_run};
 use crate::answer::{Answered, Failure, Outcome};
+use crate::parts::CASE;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 
@@ -119,14 +120,16 @@ fn is_about_one_run(code: Code) -> bool {
 }
 
 /// The accepted runs of this user that have not landed, oldest first. A run whose retry was
-/// accepted is left to the retry.
+/// accepted is left to the retry, and a run of a case to its case.
 fn waiting(place: &Places) -> Result<Vec<String>, Failure> {
     let runs = place.runs()?;
     let names: Vec<&str> = runs.iter().map(String::as_str).collect();
     let landed = query::landed(place, &names);
     let accepted = |state: &State| {
         let allow = state.finished.as_ref().is_some_and(|it| it.allow);
-        allow && state.published.is_some() && state.opened.target.is_some()
+        let of_case = state.opened.part.as_ref();
+        let of_case = of_case.is_some_and(|part| part.chain.starts_with(CASE));
+        allow && !of_case && state.published.is_some() && state.opened.target.is_some()
     };
     let states = runs.iter().filter_map(|run_id| {
         let state = query::state(place, run_id).ok()?;
