@@ -62,7 +62,8 @@ fn refused_work_is_judged_again_under_a_wider_contract_and_lands() {
     // An agent that started again would leave nothing.
     stage.agent("exit 7");
     let why = stage.ask(&["why", parent]);
-    let line = format!("permit with: provost retry {parent} --keep-work --allow='docs/readme.md'");
+    let short = provost_engine::query::short_id(parent);
+    let line = format!("permit with: provost retry {short} --keep-work --allow='docs/readme.md'");
     assert!(why.says(&line), "{why:?}");
     let narrow = ["retry", parent, "--keep-work", "--json"];
     let again = stage.ask(&narrow);
