@@ -1,10 +1,13 @@
 //! Short ids for people; programs get whole ones.
 
-/// How many random digits of an id are shown; whoever types an id may type less of them.
+/// How many random digits of an id are shown; a user may type less of them.
 const DIGITS: usize = 8;
 
 /// The kinds of names that are shortened.
-const KINDS: [&str; 3] = ["run_", "plan_", "chain_"];
+const KINDS: [&str; 4] = ["run_", "plan_", "chain_", CASE];
+
+/// Cases keep their kind: commands take a run or a case.
+const CASE: &str = "case_";
 
 /// The first random digits of `id`, which are enough to find it; other names are given back whole.
 pub fn short_id(id: &str) -> &str {
@@ -32,11 +35,11 @@ pub fn with_short_ids(text: &str) -> String {
             || after
                 .strip_prefix('.')
                 .is_some_and(|it| it.starts_with(is_part));
-        short += if joined || goes_on || !is_whole(id) {
-            id
-        } else {
-            short_id(id)
-        };
+        let is_kept = joined || goes_on || !is_whole(id);
+        if !is_kept && id.starts_with(CASE) {
+            short += CASE;
+        }
+        short += if is_kept { id } else { short_id(id) };
         rest = after;
     }
     short + rest
@@ -102,6 +105,10 @@ mod tests {
         assert_eq!(
             with_short_ids("chain_0123456789abcdef runs"),
             "01234567 runs"
+        );
+        assert_eq!(
+            with_short_ids("provost land case_20260131_235959_999_0123456789ab"),
+            "provost land case_01234567"
         );
         assert_eq!(short_id("run_nothing"), "nothing");
         assert_eq!(short_id("01JD3Z6Q8W"), "01JD3Z6Q8W");

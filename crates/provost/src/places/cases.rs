@@ -11,12 +11,14 @@ impl Places {
         named(&self.root.join("runs"), CASE)
     }
 
-    /// The case that `text` names by its id or the beginning of it, if it names one.
+    /// The case that `text` names: `case_` with the first of its last digits, or its whole id.
     pub(crate) fn find_case(&self, text: &str) -> Result<Option<String>, Failure> {
-        if !text.starts_with(CASE) {
+        let Some(digits) = text.strip_prefix(CASE) else {
             return Ok(None);
-        }
-        match meant(&self.cases()?, text, "case")? {
+        };
+        let cases = self.cases()?;
+        let known = cases.iter().any(|case| case == text);
+        match meant(&cases, if known { text } else { digits }, "case")? {
             Some(id) => Ok(Some(id)),
             None => Err(missing(&format!("there is no case `{text}`"))
                 .hint("`provost case list` lists all cases")),

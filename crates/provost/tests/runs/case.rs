@@ -118,7 +118,13 @@ fn a_whole_that_fails_although_its_parts_pass_is_fixed_and_lands_by_one_commit()
     stage.assert_clean(&before, "case");
 
     let head = stage.git(&["rev-parse", "HEAD"]);
-    let landed = stage.ask(&["land", &id, "--json"]);
+    let shown = stage.ask(&["show", &id]);
+    let short = format!("case_{}", provost_engine::query::short_id(&id));
+    assert!(
+        shown.says(&format!("next: provost land {short}\n")),
+        "{shown:?}"
+    );
+    let landed = stage.ask(&["land", &short, "--json"]);
     assert_eq!(landed.exit, 0, "{landed:?}");
     assert_eq!(stage.git(&["rev-parse", "HEAD^"]), head, "one commit");
     let files = ["one", "two"]
