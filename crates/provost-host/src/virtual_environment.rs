@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use provost_core::document::{self, Format};
 use provost_core::object::Oid;
@@ -182,7 +182,12 @@ fn leaves(text: &str, site: &Path, place: &Path) -> bool {
                 .any(|known| line.contains(known));
         }
         let added = site.join(line);
-        !added.canonicalize().unwrap_or(added).starts_with(place)
+        let climbs = added.components().any(|it| it == Component::ParentDir);
+        match added.canonicalize() {
+            Ok(real) => !real.starts_with(place),
+            // A directory that is not there may be made later.
+            Err(_) => climbs || !added.starts_with(place),
+        }
     })
 }
 

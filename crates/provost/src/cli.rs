@@ -124,7 +124,7 @@ enum Command {
     Why(why::Asked),
     /// Measure the structure of source code and list findings.
     Analyze(analyze::Analyze),
-    /// Land an accepted result on its target branch.
+    /// Land accepted results on their target branches.
     Land(land::Land),
     /// Make a control packet from measured results.
     #[cfg(feature = "formats")]

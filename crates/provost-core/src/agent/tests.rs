@@ -219,7 +219,7 @@ fn what_cannot_be_read_is_counted_and_costs_nothing_else() {
     let long = "x".repeat(5 << 20);
     let stream = format!("{long}\nno json\n\n{CODEX}[\n");
     let (events, reader) = read("codex", &stream, 65_536);
-    assert_eq!((events.len(), reader.sum().unread), (8, 3));
+    assert_eq!((events.len(), reader.sum().unread), (9, 3));
     let line = json!({ "type": "item.completed",
         "item": { "type": "agent_message", "text": "é".repeat(10_000) } });
     let (events, _) = read("codex", &line.to_string(), 4096);
