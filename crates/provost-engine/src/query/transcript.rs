@@ -4,6 +4,7 @@
 //! may be incomplete.
 
 use provost_core::agent::event::Event;
+use provost_core::json;
 use provost_core::run::effect::Effect;
 use provost_core::run::fact::AgentRun;
 use provost_core::run::{State, Step};
@@ -69,7 +70,7 @@ impl TranscriptSource {
     /// One line of one of the files; `None` if it is not what it should be.
     pub fn entry(&self, kind: LineKind, line: &str) -> Option<TranscriptEntry> {
         let said = match kind {
-            LineKind::Event => Said::Event(serde_json::from_str(line).ok()?),
+            LineKind::Event => Said::Event(json::parse_as(line.as_bytes()).ok()?),
             LineKind::Stdout | LineKind::Stderr => Said::Line {
                 kind,
                 text: line.to_owned(),
@@ -178,7 +179,7 @@ fn said_in(text: &str) -> String {
 
 /// The arguments of a tool; those of JSON as `name=value`.
 fn arguments(detail: &str) -> String {
-    let Ok(Value::Object(fields)) = serde_json::from_str(detail) else {
+    let Ok(Value::Object(fields)) = json::parse(detail.as_bytes()) else {
         return detail.to_owned();
     };
     let field = |(name, value): (&String, &Value)| match value.as_str() {

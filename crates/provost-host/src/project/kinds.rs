@@ -1,6 +1,8 @@
 //! Weighs the evidence for each kind of project: manifests, lock files, the share of source files,
 //! tests, and what build services run.
 
+use provost_core::json;
+
 use super::listing::{Language, Listing, is_test};
 
 /// A kind of project.
@@ -298,7 +300,7 @@ pub(super) struct PackageJson(serde_json::Value);
 
 impl PackageJson {
     pub(super) fn of(text: &str) -> Self {
-        Self(serde_json::from_str(text).unwrap_or_default())
+        Self(json::parse(text.as_bytes()).unwrap_or_default())
     }
 
     /// The script that tests; npm's own placeholder is none.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use provost_core::contract::Test;
 use provost_core::contract::limits::{Asked, Limits};
 use provost_core::gate::command;
+use provost_core::json;
 use provost_core::object::Oid;
 use provost_core::policy::Policy;
 use provost_core::run::effect::{Accept, AskedStart, Base, CacheOrder, Prepare};
@@ -290,7 +291,7 @@ pub(super) fn note_down(place: &Places, accept: &[String], commit: &Oid, trial: 
 /// but the policy.
 pub(in crate::cli) fn noted(place: &Places, accept: &[String], base: &Oid) -> Option<String> {
     let bytes = fs::read(place.cache().ok()?.join(NOTE)).ok()?;
-    let found: Found = serde_json::from_slice(&bytes).ok()?;
+    let found: Found = json::parse_as(&bytes).ok()?;
     let before = || {
         let before = GitOrigin(&place.repo).resolve(&format!("{base}^"));
         before.is_ok_and(|before| before.to_string() == found.commit)
