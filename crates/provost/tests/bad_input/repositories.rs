@@ -139,7 +139,7 @@ const fn case(
 const CASES: &[Case] = &[
     case("a good one", plain, &[], End::Accepted),
     case("no base", plain, &["--base", "nowhere"], NOT_FOUND),
-    case("an empty base", plain, &["--base", ""], NOT_FOUND),
+    case("an empty base", plain, &["--base", ""], USAGE),
     case("a tree", plain, &["--base", "HEAD^{tree}"], NOT_FOUND),
     case("a file", plain, &["--base", "HEAD:check.sh"], NOT_FOUND),
     case("an option", plain, &["--base=--all"], USAGE),

@@ -41,7 +41,10 @@ pub(super) fn typed<'a>(
         git: GitOrigin(&place.repo),
         policy: written_by_init(place),
     };
-    let revision = run.base.as_deref().unwrap_or("HEAD");
+    // What no contract may name as its base is refused later, with the name of its flag.
+    let named = run.base.as_deref();
+    let named = named.filter(|base| !base.is_empty() && !base.starts_with('-'));
+    let revision = named.unwrap_or("HEAD");
     let (base, policy) = opening::policy_at(&origin, revision).map_err(super::with_flags)?;
     let user = user_file::read()?;
     let mut flags = Flags {
