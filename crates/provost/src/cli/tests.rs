@@ -26,8 +26,8 @@ fn a_wrong_command_line_is_answered_with_what_was_meant() {
     unexpected argument '--allw' found
     hint: a similar argument exists: '--allow'; see provost run --help
     ");
-    insta::assert_snapshot!(refusal("retry last --tier x"), @r"
-    unexpected argument '--tier' found
+    insta::assert_snapshot!(refusal("retry last --qqq x"), @r"
+    unexpected argument '--qqq' found
     hint: provost retry --help
     ");
     insta::assert_snapshot!(refusal("run --allow src"), @r"
