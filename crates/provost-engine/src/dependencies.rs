@@ -1,6 +1,6 @@
 //! How projects get their dependencies in sandboxes without network.
 //!
-//! [`recipes`] has the `[[prepare]]` steps of every ecosystem, [`missing`] finds in what a failed
+//! [`mod@recipes`] has the `[[prepare]]` steps of every ecosystem, [`missing`] finds in what a failed
 //! command printed which of them is not there.
 //!
 //! # Invariants

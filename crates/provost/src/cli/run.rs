@@ -136,7 +136,7 @@ pub(super) struct Run {
     agent_cmd: Option<String>,
 
     /// The reviewer of the result before it is tested: an agent of `provost.toml`, or codex, claude
-    /// or gemini [default: `review` of [run], or `agent` of [review], if set].
+    /// or gemini [default: `review` of [run], or `review.agent`, if set].
     #[arg(long, value_name = "NAME", help_heading = AGENT, conflicts_with = "review_cmd")]
     review: Option<String>,
 
