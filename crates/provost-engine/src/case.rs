@@ -118,11 +118,28 @@ pub fn open(ports: &mut Ports<'_>, task: &Task<'_>, opened: CaseOpened) -> Resul
     ports.ledger.append(event)
 }
 
-/// The state of the case, after another process began it.
-pub fn resume(ports: &mut Ports<'_>, task: &Task<'_>) -> Result<State, PortError> {
+/// The state of the case, after another process began it; with `again`, what was refused is tried
+/// again.
+pub fn resume(ports: &mut Ports<'_>, task: &Task<'_>, again: bool) -> Result<State, PortError> {
     let mut state = fold(ports.ledger)?;
-    record(ports, task, &mut state, Fact::Resumed {})?;
+    record(ports, task, &mut state, Fact::Resumed { again })?;
     Ok(state)
+}
+
+/// Ends the case at once; none of its runs may be active.
+pub fn cancel(
+    ports: &mut Ports<'_>,
+    task: &Task<'_>,
+    state: &mut State,
+    reason: &str,
+) -> Result<(), PortError> {
+    let words = match reason {
+        "" => "the case was cancelled".to_owned(),
+        reason => format!("the case was cancelled: {reason}"),
+    };
+    let verdict = Verdict::deny(Code::Cancelled, words);
+    record(ports, task, state, Fact::Finished { verdict })?;
+    seal(ports, task, state)
 }
 
 /// The state that the records of the case give.

@@ -78,7 +78,8 @@ pub(crate) fn refuse_retry(place: &Places, run: &State) -> Result<(), Failure> {
     let node = &part.node;
     if is_case(id) {
         let reason = format!("it belongs to {id}, and only its case continues it");
-        return Err(Failure::new(Code::ChainNotAccepted, reason).hint(format!("provost show {id}")));
+        return Err(Failure::new(Code::ChainNotAccepted, reason)
+            .hint(format!("provost retry {id} tries again what was refused")));
     }
     let known = read(place, id)?;
     let reason = format!("it is the part `{node}` of {id}, and only its chain retries it");

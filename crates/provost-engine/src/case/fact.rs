@@ -21,7 +21,11 @@ pub enum Fact {
     Opened(Box<CaseOpened>),
     /// Another process drives the case from here on.
     #[serde(rename = "CASE_RESUMED")]
-    Resumed {},
+    Resumed {
+        /// Whether what was refused is tried again.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        again: bool,
+    },
     /// A planner wrote the contract of the whole, or did not.
     #[serde(rename = "CASE_PLANNED")]
     Planned(Drafted),
@@ -211,7 +215,7 @@ impl Fact {
         };
         let unusual = matches!(
             self,
-            Self::Resumed {} | Self::JudgeLost {} | Self::FixLost {} | Self::FixStarted(_)
+            Self::Resumed { .. } | Self::JudgeLost {} | Self::FixLost {} | Self::FixStarted(_)
         );
         let level = match (refused, unusual) {
             (true, _) => Level::Error,
@@ -262,7 +266,7 @@ pub fn describe(event: &Event) -> Option<String> {
     let fact: Fact = event.untagged().ok()?;
     Some(match fact {
         Fact::Opened(opened) => opened.request,
-        Fact::Resumed {} | Fact::JudgeLost {} | Fact::FixLost {} => String::new(),
+        Fact::Resumed { .. } | Fact::JudgeLost {} | Fact::FixLost {} => String::new(),
         Fact::Planned(drafted) | Fact::Split(drafted) => drafted.verdict.reason,
         Fact::Asked(question) => {
             let widenings = question.parts.iter().map(|part| part.widenings.len()).sum();

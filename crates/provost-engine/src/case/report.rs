@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{CaseQuestion, Integration, Judging, State};
 use crate::chain::{End, Standing};
+use crate::opening::RequestedAgent;
 
 const VERSION: u32 = 1;
 
@@ -16,6 +17,9 @@ pub struct CaseReport<'a> {
     pub request: &'a str,
     pub base_commit: &'a Oid,
     pub trace_id: &'a str,
+    /// The agent of the parts, and their reviewer.
+    pub agent: &'a str,
+    pub reviewer: Option<&'a str>,
     pub began: &'a str,
     /// Contracts give rights; a report only repeats what happened.
     pub execution_authority: &'static str,
@@ -91,6 +95,8 @@ impl<'a> CaseReport<'a> {
             request: &opened.request,
             base_commit: &opened.base_commit,
             trace_id: &opened.trace_id,
+            agent: opened.agent.words(),
+            reviewer: opened.review.as_ref().map(RequestedAgent::words),
             began: &state.began,
             execution_authority: "task_contract",
             verdict: state.finished.as_ref(),

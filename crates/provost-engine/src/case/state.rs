@@ -126,12 +126,12 @@ impl State {
     /// Applies `fact`, if it fits the state.
     pub fn apply(&mut self, fact: Fact) -> Result<(), String> {
         let wrong = |what: &str| Err(what.to_owned());
-        if self.finished.is_some() && !matches!(fact, Fact::Landed { .. } | Fact::Resumed {}) {
+        if self.finished.is_some() && !matches!(fact, Fact::Landed { .. } | Fact::Resumed { .. }) {
             return wrong("the case has finished");
         }
         match fact {
             Fact::Opened(_) => return wrong("the case began before"),
-            Fact::Resumed {} => self.reopen(),
+            Fact::Resumed { again } => self.reopen(again),
             Fact::Planned(drafted) if self.planned.is_none() => self.planned = Some(drafted),
             Fact::Split(drafted) if self.planned.is_some() && self.split.is_none() => {
                 self.begin_parts(drafted);
@@ -193,20 +193,29 @@ impl State {
     }
 
     /// What another process finds: runs that the last driver left, and a verdict that may change.
-    fn reopen(&mut self) {
-        let again = |verdict: &Verdict| !chain::is_final(verdict);
-        if self.finished.as_ref().is_some_and(again) {
-            self.finished = None;
-        }
-        if self.finished.is_some() {
+    /// With `again`, refusals are no longer final.
+    fn reopen(&mut self, again: bool) {
+        let is_kept = |verdict: &Verdict| verdict.allow || (chain::is_final(verdict) && !again);
+        if self.finished.as_ref().is_some_and(is_kept) {
             return;
         }
+        self.finished = None;
         self.abandoned = true;
+        let is_drafted = |it: &Drafted| it.document_sha256.is_some() || is_kept(&it.verdict);
+        self.planned = self.planned.take().filter(is_drafted);
+        self.split = self.split.take().filter(is_drafted);
+        if self
+            .answered
+            .as_ref()
+            .is_some_and(|it| !it.approved && again)
+        {
+            self.answered = None;
+        }
         if let Some(parts) = &mut self.parts {
-            let _ = parts.apply(chain::Fact::Resumed { again: false });
+            let _ = parts.apply(chain::Fact::Resumed { again });
         }
         if let Some(Judging::Ended(end)) = &self.judging
-            && (end.head.is_none() || again(&end.verdict))
+            && (end.head.is_none() || !is_kept(&end.verdict))
         {
             self.judging = match end.head {
                 // A run without a seal is not over, whatever the fact says.
@@ -218,7 +227,7 @@ impl State {
         }
         if let Some(fix) = self.fixes.last_mut()
             && let Some(end) = &fix.end
-            && !chain::is_final(&end.verdict)
+            && !is_kept(&end.verdict)
         {
             match end.head {
                 None => fix.end = None,

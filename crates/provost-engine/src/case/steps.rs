@@ -49,7 +49,9 @@ pub(super) fn planned(
     state: &mut State,
 ) -> Result<(), PortError> {
     let opened = &state.opened;
-    ports.runner.report("planning");
+    if ports.runner.report("planning") == ObserverChoice::Cancel {
+        return cancelled(ports, task, state);
+    }
     let planned = ports.runner.plan(&opened.request, &opened.base_commit)?;
     let drafted = drafted(ports, CONTRACT, planned)?;
     record(ports, task, state, Fact::Planned(drafted))
@@ -62,7 +64,9 @@ pub(super) fn divided(
 ) -> Result<(), PortError> {
     let whole = whole(ports, state)?;
     let divided = if state.opened.split {
-        ports.runner.report("dividing the contract into parts");
+        if ports.runner.report("dividing the contract into parts") == ObserverChoice::Cancel {
+            return cancelled(ports, task, state);
+        }
         ports.runner.split(&whole)?
     } else {
         PlannerResult {
@@ -73,6 +77,12 @@ pub(super) fn divided(
     };
     let drafted = drafted(ports, PARTS, divided)?;
     record(ports, task, state, Fact::Split(drafted))
+}
+
+/// Ends the case, because the user cancels it.
+fn cancelled(ports: &mut Ports<'_>, task: &Task<'_>, state: &mut State) -> Result<(), PortError> {
+    let verdict = Verdict::deny(Code::Cancelled, "the case was cancelled");
+    record(ports, task, state, Fact::Finished { verdict })
 }
 
 /// Keeps the document of a planner, and describes it for the ledger.
@@ -374,8 +384,7 @@ fn judge(
     let contract = whole(ports, state)?;
     let run_id = ports.runner.name()?;
     if ports.runner.report(&format!("{WHOLE}: {run_id} begins")) == ObserverChoice::Cancel {
-        let verdict = Verdict::deny(Code::Cancelled, "the case was cancelled");
-        return record(ports, task, state, Fact::Finished { verdict });
+        return cancelled(ports, task, state);
     }
     let fact = Fact::JudgeStarted {
         run_id: run_id.clone(),
@@ -434,8 +443,7 @@ fn fix(
         order.part, order.refusal.reason
     );
     if ports.runner.report(&line) == ObserverChoice::Cancel {
-        let verdict = Verdict::deny(Code::Cancelled, "the case was cancelled");
-        return record(ports, task, state, Fact::Finished { verdict });
+        return cancelled(ports, task, state);
     }
     let mut contract = checked.contract.document.clone();
     contract.rollback.baseline_ref = order.base_commit.to_string();

@@ -97,10 +97,11 @@ pub(super) fn write(
 fn message(state: &State, manifest_sha256: &str) -> String {
     let run_id = &state.names.run_id;
     let objective = &state.opened.contract.inputs.spec;
-    let trailers = format!(
-        "Provost-Run: {run_id}\nProvost-Bundle: sha256:{manifest_sha256}\nCo-authored-by: {}\n",
-        co_author(state)
-    );
+    let mut trailers = format!("Provost-Run: {run_id}\nProvost-Bundle: sha256:{manifest_sha256}\n");
+    // Work that exists already may be a person's own.
+    if !state.opened.agent.is_empty() {
+        trailers += &format!("Co-authored-by: {}\n", co_author(state));
+    }
     text(objective, run_id, &trailers)
 }
 

@@ -64,7 +64,7 @@ impl Ground {
             };
             case::open(&mut ports, &TASK, opened)?;
         }
-        let state = case::resume(&mut ports, &TASK)?;
+        let state = case::resume(&mut ports, &TASK, false)?;
         let mut state = case::drive(&mut ports, &TASK, state)?;
         if state.finished.is_some() {
             return Ok(state);

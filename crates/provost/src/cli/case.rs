@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use clap::{Args, Subcommand};
+use provost_core::agent::launch::Answer as LaunchAnswer;
 use provost_core::bundle::layout::LEDGER;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
@@ -16,14 +17,15 @@ use provost_core::record::Head;
 use provost_core::run::fact::Cancel;
 use provost_core::time;
 use provost_engine::case::{self, CaseAnswer, CaseOpened, CaseReport, Ports, State, Task};
-use provost_engine::opening::{Origin as _, RequestedAgent};
+use provost_engine::opening::{self, Origin as _, OwnLogins, RequestedAgent};
 use provost_engine::ports::{Bundle, Ledger, PortError};
-use provost_engine::query::RunArchive as _;
+use provost_engine::query::{self, RunArchive as _};
 use provost_host::cancel_request::CancelRequest;
 use provost_host::origin::GitOrigin;
-use provost_host::{clock, ids};
+use provost_host::{clock, ids, login};
 
 use super::chain::part_runner;
+use super::resume::{Go, take_over};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::parts;
 use crate::places::Places;
@@ -197,17 +199,30 @@ pub(super) fn run(case: &Case, reader: Reader) -> Outcome {
     if review.is_none() && policy.review.is_none() && !case.no_review {
         let reason = "a case needs a reviewer, and none is named";
         return Err(Failure::new(Code::UsageError, reason)
-            .hint("add --review NAME, or --no-review, which you are then asked to approve"));
+            .hint("add --review NAME or --review-cmd CMD, or --no-review, which you are then asked to approve"));
     }
     let agent = chosen(case.agent_cmd.as_ref(), case.agent.as_ref());
     let agent = agent.unwrap_or_else(|| RequestedAgent::Named("default".to_owned()));
     let planner = chosen(case.planner_cmd.as_ref(), case.planner.as_ref());
+    let planner = planner.unwrap_or_else(|| agent.clone());
+    // A name that is wrong is reported before anything is begun.
+    let found = login::found();
+    for asked in [Some(&planner), Some(&agent), review.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        let own = OwnLogins {
+            typed: &[],
+            found: &found,
+        };
+        opening::reading_agent(asked, &policy, own, &[], LaunchAnswer::Free)?;
+    }
     let now = clock::now_millis();
     let opened = CaseOpened {
         request: request.clone(),
         base_commit,
         trace_id: ids::trace_id()?,
-        planner: planner.unwrap_or_else(|| agent.clone()),
+        planner,
         agent,
         review,
         unreviewed: case.no_review,
@@ -251,6 +266,21 @@ fn list() -> Outcome {
     Ok(text::list(&cases))
 }
 
+/// The cases that have not ended, as text.
+pub(super) fn open_cases(place: &Places) -> String {
+    let mut open = Vec::new();
+    for id in place.cases().unwrap_or_default() {
+        let state = parts::case_state(place, &id);
+        if state.as_ref().is_ok_and(|state| state.finished.is_none()) {
+            open.push((id, state));
+        }
+    }
+    match open.as_slice() {
+        [] => String::new(),
+        open => text::list(open).text,
+    }
+}
+
 pub(super) fn show(place: &Places, id: &str) -> Outcome {
     let state = parts::case_state(place, id)?;
     let report = CaseReport::of(id, &state);
@@ -261,17 +291,39 @@ pub(super) fn show(place: &Places, id: &str) -> Outcome {
 pub(super) fn resume(id: &str, reader: Reader) -> Outcome {
     let place = Places::find()?;
     let mut open = OpenCase::open(&place, id)?;
-    drive(&mut open, reader)
+    drive(&mut open, false, reader)
 }
 
-fn drive(open: &mut OpenCase, reader: Reader) -> Outcome {
+/// Continues the case `id`, and tries again what was refused.
+pub(super) fn retry(id: &str, reader: Reader) -> Outcome {
+    let place = Places::find()?;
+    let mut open = OpenCase::open(&place, id)?;
+    drive(&mut open, true, reader)
+}
+
+/// The run that a command about the case `id` is about: the one that judged the whole, or else the
+/// last one that was refused.
+pub(super) fn run_of(place: &Places, id: &str) -> Result<String, Failure> {
+    let state = parts::case_state(place, id)?;
+    let runs = state.runs();
+    let whole = runs.iter().rev().find(|(part, _)| part.is_none());
+    let found = whole
+        .or_else(|| runs.last())
+        .map(|(_, run)| (*run).to_owned());
+    found.ok_or_else(|| {
+        let reason = format!("{id} has no run yet");
+        Failure::new(Code::NotFound, reason).hint(format!("provost show {id}"))
+    })
+}
+
+fn drive(open: &mut OpenCase, again: bool, reader: Reader) -> Outcome {
     let opened = open.state()?.opened;
     let how = (
         thread::available_parallelism().map_or(1, usize::from),
         reader,
     );
     let state = open.with_ports(&opened, how, |ports, task| {
-        let state = case::resume(ports, task)?;
+        let state = case::resume(ports, task, again)?;
         case::drive(ports, task, state)
     })?;
     Ok(answer(open, &state))
@@ -307,7 +359,7 @@ pub(super) fn reply(id: &str, reply: &Reply<'_>, reader: Reader) -> Outcome {
         case::answer(ports, task, &mut state, given)
     })?;
     if reply.go || !reply.approved {
-        let mut done = drive(&mut open, reader)?;
+        let mut done = drive(&mut open, false, reader)?;
         if !reply.approved {
             // The verdict is a refusal, as the user asked.
             done.exit = Exit::Yes;
@@ -315,7 +367,8 @@ pub(super) fn reply(id: &str, reply: &Reply<'_>, reader: Reader) -> Outcome {
         return Ok(done);
     }
     let report = CaseReport::of(id, &state);
-    let text = format!("{}next: provost resume {id}\n", text::case(&report));
+    let approved = report.question.map(text::asked).unwrap_or_default();
+    let text = format!("approved: {id}\n{approved}next: provost resume {id}\n");
     Ok(Answer::data(&report, text))
 }
 
@@ -358,19 +411,29 @@ pub(super) fn cancel(id: &str, reason: &str, reader: Reader) -> Outcome {
         at: clock::now(),
         reason: reason.to_owned(),
     };
-    for (_, run_id) in state.runs() {
-        if !place.is_sealed(run_id) && place.is_driven(run_id) {
-            CancelRequest::of(&place.root, run_id).leave(&cancel)?;
-        }
+    let runs = state.runs().into_iter().map(|(_, run_id)| run_id);
+    let open_runs: Vec<&str> = runs.filter(|run_id| !place.is_sealed(run_id)).collect();
+    for run_id in &open_runs {
+        CancelRequest::of(&place.root, run_id).leave(&cancel)?;
     }
-    CancelRequest::of(&place.root, id).leave(&cancel)?;
     if place.is_driven(id) {
+        CancelRequest::of(&place.root, id).leave(&cancel)?;
         let text = format!("asked {id} to end\nnext: provost show {id}\n");
         return Ok(Answer::data(CaseReport::of(id, &state), text));
     }
-    let done = resume(id, reader);
-    CancelRequest::of(&place.root, id).forget();
-    let mut done = done?;
-    done.exit = Exit::Yes;
-    Ok(done)
+    for run_id in open_runs {
+        // A run that never began has nothing to end.
+        if !query::never_began(&place, run_id) {
+            take_over(run_id, &Go::End, reader)?;
+        }
+        CancelRequest::of(&place.root, run_id).forget();
+    }
+    let mut open = OpenCase::open(&place, id)?;
+    let mut state = open.state()?;
+    let opened = state.opened.clone();
+    open.with_ports(&opened, (1, reader), |ports, task| {
+        case::cancel(ports, task, &mut state, reason)
+    })?;
+    let report = CaseReport::of(id, &state);
+    Ok(Answer::data(&report, text::case(&report)))
 }

@@ -7,11 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
+use provost_core::code::Code;
 use provost_core::record::Record;
 use provost_engine::query::{self, RunArchive as _, Stage};
 
 use super::runs::Which;
-use crate::answer::{Answer, Outcome};
+use crate::answer::{Answer, Failure, Outcome};
+use crate::parts::CASE;
 use crate::places::Places;
 use crate::report::go_on;
 use crate::show::{Reader, one_line, print_message};
@@ -37,6 +39,11 @@ pub(super) fn run(log: &Log, reader: Reader) -> Outcome {
         Some(id) => id,
         None => place.find_run(&log.which.run)?,
     };
+    if log.agent && run_id.starts_with(CASE) {
+        let reason = format!("{run_id} is a case, and its runs have the agents");
+        return Err(Failure::new(Code::UsageError, reason)
+            .hint(format!("provost show {run_id} lists its runs")));
+    }
     if log.agent {
         return transcript::show(&place, &run_id, log.follow, reader);
     }

@@ -13,6 +13,7 @@ use provost_host::bundle::Directory;
 use provost_host::origin::GitOrigin;
 use provost_host::{clock, ids};
 
+use super::case;
 use super::run::{objective, start, workspace};
 use super::verify::trusted;
 use crate::answer::{Failure, Outcome};
@@ -67,6 +68,9 @@ pub(super) struct Retry {
 
 pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
     let place = Places::find()?;
+    if let Some(id) = place.find_case(&retry.run)? {
+        return case::retry(&id, reader);
+    }
     let before = place.find_run(&retry.run)?;
     let stage = query::stage(&place, &before);
     let first = query::state(&place, &before)?;

@@ -113,7 +113,10 @@ pub(super) fn show(which: &Which) -> Outcome {
 
 pub(super) fn diff(which: &Which, reader: Reader) -> Outcome {
     let place = Places::look()?;
-    let run_id = place.find_run(&which.run)?;
+    let run_id = match place.find_case(&which.run)? {
+        Some(id) => case::run_of(&place, &id)?,
+        None => place.find_run(&which.run)?,
+    };
     let state = query::state(&place, &run_id)?;
     let Some(captured) = &state.captured else {
         return Err(Failure::new(

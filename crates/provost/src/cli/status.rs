@@ -15,8 +15,8 @@ use provost_engine::query::{
 };
 use provost_host::{clock, process_owner};
 
-use super::change;
 use super::runs::{header, line, outcome_width};
+use super::{case, change};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::frame::{Frame, Size};
@@ -163,6 +163,7 @@ fn status_now() -> Outcome {
     let place = Places::look()?;
     let open = open_runs(&place)?;
     let chains = parts::active(&place);
+    let cases = case::open_cases(&place);
     let foreign = if place.is_foreign() {
         place.runs()?.len() + place.all_refused()?.len()
     } else {
@@ -171,13 +172,18 @@ fn status_now() -> Outcome {
     // Runs are listed even if the changes cannot be read.
     let changes = changes(&place);
     let known = changes.as_deref().unwrap_or_default();
-    let is_idle = chains.is_empty() && known.is_empty() && changes.is_ok() && foreign == 0;
+    let is_idle = chains.is_empty()
+        && cases.is_empty()
+        && known.is_empty()
+        && changes.is_ok()
+        && foreign == 0;
     let mut text = match open.as_slice() {
         [] if is_idle => "no active runs\n".to_owned(),
         [] => String::new(),
         rows => table(rows),
     };
     text += &chains.iter().map(chain).collect::<String>();
+    text += &cases;
     match &changes {
         Ok(known) if known.is_empty() => {}
         Ok(known) => {

@@ -13,6 +13,7 @@ use provost_engine::query::{self, ContractLines, RunArchive as _, Stage, WhyView
 use provost_engine::why::{Clause, Edit, Row, Why, Widening};
 use serde_json::Value;
 
+use super::case;
 use super::run::refused;
 use super::runs::Which;
 use crate::answer::{Answer, Failure, Outcome};
@@ -42,7 +43,10 @@ pub(super) fn run(asked: &Asked) -> Outcome {
     if let Some(run_id) = place.find_refused(&asked.which.run)? {
         return refused::show(&place, &run_id);
     }
-    let run_id = place.find_run(&asked.which.run)?;
+    let run_id = match place.find_case(&asked.which.run)? {
+        Some(id) => case::run_of(&place, &id)?,
+        None => place.find_run(&asked.which.run)?,
+    };
     let records = place.records(&run_id)?;
     let why = Why::of(&records).map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
     let folded = query::state(&place, &run_id)?;

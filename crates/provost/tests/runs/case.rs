@@ -205,3 +205,62 @@ fn a_case_whose_driver_is_killed_is_resumed_with_the_same_result() {
     let landed = stage.ask(&["land", &id, "--json"]);
     assert_ne!(landed.exit, 0, "{landed:?}");
 }
+
+#[test]
+fn a_case_that_waits_is_cancelled_at_once_and_a_wrong_name_begins_none() {
+    let stage = stage(APART);
+    let asked = call(&stage, AGENT, &[], &[]);
+    let id = asked.text("case_id").to_owned();
+    let shown = stage.ask(&["status"]);
+    assert!(shown.says("WAITING"), "{shown:?}");
+    assert_eq!(stage.ask(&["verify", &id, "--json"]).exit, 3);
+    let plans = || {
+        fs::read_dir(stage.path("repo/.provost/plans"))
+            .unwrap()
+            .count()
+    };
+    let before = plans();
+    let cancelled = stage.ask(&["cancel", &id, "--json"]);
+    assert_eq!(cancelled.exit, 0, "{cancelled:?}");
+    assert_eq!(cancelled.json["verdict"]["code"], "CANCELLED");
+    assert_eq!((plans(), runs(&stage)), (before, 0), "nothing was started");
+    let cases = || {
+        stage
+            .ask(&["case", "list", "--json"])
+            .json
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    let words = ["case", "x", "--agent", "missing", "--no-review", "--json"];
+    let refused = stage.ask(&words);
+    assert_eq!(
+        (refused.exit, refused.code()),
+        (2, "NOT_FOUND"),
+        "{refused:?}"
+    );
+    assert_eq!(cases(), 1, "no case was begun");
+    let transcript = stage.ask(&["log", "--agent", &id, "--json"]);
+    assert_eq!(transcript.code(), "USAGE_ERROR", "{transcript:?}");
+}
+
+#[test]
+fn a_refused_part_is_tried_again_by_its_case() {
+    let stage = stage("test ! -e src/bad\n");
+    let lazy = "test -e /nonexistent && true\n";
+    let asked = call(&stage, lazy, &[], &[]);
+    let id = asked.text("case_id").to_owned();
+    let refused = approve(&stage, &asked);
+    assert_eq!(
+        refused.json["verdict"]["code"], "AGENT_FAILED",
+        "{refused:?}"
+    );
+    let again = stage.ask(&["resume", &id, "--json"]);
+    assert_eq!(again.exit, 1, "a refusal stays: {again:?}");
+    // The agent is the same script; only what it does has changed.
+    stage.agent(AGENT);
+    let tried = stage.ask(&["retry", &id, "--json"]);
+    assert_eq!(tried.exit, 0, "{tried:?}");
+    let patch = stage.ask(&["diff", &id]);
+    assert!(patch.says("src/two.txt"), "{patch:?}");
+}

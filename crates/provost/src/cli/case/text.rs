@@ -4,6 +4,7 @@ use provost_core::exit::Exit;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 use provost_engine::case::{CasePart, CaseQuestion, CaseReport, CaseRun, State};
+use provost_engine::chain::is_final;
 use provost_engine::chain::report::word;
 use serde::Serialize;
 
@@ -19,6 +20,10 @@ pub(super) fn case(report: &CaseReport<'_>) -> String {
         None => format!("active: {id}\n"),
     };
     text += &format!("  asks     {}\n", headline(report.request, 11));
+    text += &format!("  agent    {}\n", one_line(report.agent));
+    if let Some(reviewer) = report.reviewer {
+        text += &format!("  reviewer {}\n", one_line(reviewer));
+    }
     if let Some(question) = open_question(report) {
         text += &asked(question);
     }
@@ -53,7 +58,7 @@ fn open_question<'a>(report: &CaseReport<'a>) -> Option<&'a CaseQuestion> {
 }
 
 /// Everything that the question covers, by part.
-fn asked(question: &CaseQuestion) -> String {
+pub(super) fn asked(question: &CaseQuestion) -> String {
     let mut text = String::new();
     for row in &question.parts {
         let name = row.part.as_deref().unwrap_or("the whole");
@@ -121,14 +126,17 @@ fn next(report: &CaseReport<'_>) -> String {
         None => format!("provost resume {id}"),
         Some(_) if report.landed.is_some() => format!("provost verify {id}"),
         Some(verdict) if verdict.allow => format!("provost land {id}"),
-        Some(verdict) if verdict.exit() == Exit::NotNow => format!("provost resume {id}"),
+        Some(verdict) if !is_final(verdict) => format!("provost resume {id}"),
         Some(_) => {
             let refused = |run: &&CaseRun<'_>| run.verdict.is_some_and(|it| !it.allow);
             let runs = report.parts.iter().flat_map(|part| &part.runs);
             let mut runs = report.whole.iter().chain(runs).filter(refused);
             match runs.next() {
-                Some(run) => format!("provost why {}", run.run_id),
-                None => format!("provost log {id}"),
+                Some(run) => format!(
+                    "provost why {}; provost retry {id} tries again what was refused",
+                    run.run_id
+                ),
+                None => format!("provost log {id}; provost retry {id} tries again"),
             }
         }
     }

@@ -33,12 +33,17 @@ pub(super) fn answer(
     directory: &Directory,
     keys: &[PublicKey],
 ) -> Result<Answer, Failure> {
+    let records = stores::read_ledger(&place.join(LEDGER), Head::genesis())?;
+    let state = State::fold(&records);
+    let is_open = |state: &State| state.finished.is_none();
+    if matches!(&state, Ok(Some(state)) if is_open(state)) {
+        let reason = "the case has not finished, and is not sealed yet";
+        return Ok(Verdict::deny(Code::RunUnfinished, reason).into());
+    }
     let sealed = sealed::verify(directory, keys);
     if !sealed.allow {
         return Ok(sealed.into());
     }
-    let records = stores::read_ledger(&place.join(LEDGER), Head::genesis())?;
-    let state = State::fold(&records);
     let state = match state {
         Ok(Some(state)) => state,
         Ok(None) => return Ok(altered("the case never began").into()),
