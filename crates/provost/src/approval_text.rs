@@ -3,13 +3,15 @@
 use provost_engine::query::{QuestionView, RunView, short_branch};
 
 use crate::report::go_on;
-use crate::show::{headline, one_line};
+use crate::show::one_line;
 
 /// The question as text: everything that its digest covers.
 pub(crate) fn question(question: &QuestionView) -> String {
     let mut text = format!("waiting for approval: {}\n", question.run_id);
     let mut row = |name: &str, value: &str| text += &format!("  {name:8} {}\n", one_line(value));
-    row("asks", &headline(&question.objective, 11));
+    for (at, line) in objective_lines(&question.objective).iter().enumerate() {
+        row(if at == 0 { "asks" } else { "" }, line);
+    }
     row("contract", &question.contract_sha256);
     row("base", &question.base_commit.to_string());
     row(
@@ -28,6 +30,20 @@ pub(crate) fn question(question: &QuestionView) -> String {
     }
     row("digest", &question.digest);
     text
+}
+
+/// How many lines of an objective are shown.
+const MOST_LINES: usize = 200;
+
+/// All lines of an objective, so that nothing is approved unseen.
+pub(crate) fn objective_lines(objective: &str) -> Vec<String> {
+    let lines = objective.trim().lines();
+    let mut shown: Vec<String> = lines.clone().take(MOST_LINES).map(one_line).collect();
+    let more = lines.count().saturating_sub(MOST_LINES);
+    if more > 0 {
+        shown.push(format!("and {more} more lines, which --json has"));
+    }
+    shown
 }
 
 /// Who approved which widenings of the contract; empty if no approval was needed.

@@ -269,18 +269,22 @@ pub(crate) fn agree(
 
 /// Stores that this user had the policy file `bytes` written.
 pub(crate) fn keep_written(place: &Places, bytes: &[u8]) -> Result<(), Failure> {
-    let digest = of_file(bytes).digest;
+    let digest = of_file(place, bytes).digest;
     place.own()?.agree(&digest).map_err(crate::places::refused)
 }
 
-/// Whether this user had exactly this policy file written on this machine.
+/// Whether this user had exactly this policy file written, in this repository.
 pub(crate) fn wrote(place: &Places, bytes: &[u8]) -> bool {
     let own = place.own();
-    own.is_ok_and(|own| own.has_agreed(&of_file(bytes).digest).unwrap_or(false))
+    own.is_ok_and(|own| {
+        own.has_agreed(&of_file(place, bytes).digest)
+            .unwrap_or(false)
+    })
 }
 
-fn of_file(bytes: &[u8]) -> Wanted {
-    Wanted::of(&PolicyPart::File(sha256(bytes)), "as written")
+fn of_file(place: &Places, bytes: &[u8]) -> Wanted {
+    let named = [place.root.as_os_str().as_encoded_bytes(), b"\0", bytes].concat();
+    Wanted::of(&PolicyPart::File(sha256(&named)), "as written")
 }
 
 /// Whether the person at the terminal says yes; false without a terminal.

@@ -68,8 +68,13 @@ pub fn keep_work(
         let policy = origin.policy(&opened.base_tree)?;
         opened.review = Some(agent::reviewer(reviewer, &policy, own, &opened.contract)?);
     }
-    let argv = |opened: &Opened| opened.review.as_ref().map(|it| it.argv.clone());
-    let (first, other) = (argv(&before.opened), argv(&opened));
+    // The same program with another model, login or tool is another reviewer.
+    let identity = |opened: &Opened| {
+        let review = opened.review.as_ref()?;
+        let adapted = serde_json::to_string(&review.adapted).unwrap_or_default();
+        Some([review.argv.clone(), vec![adapted]].concat())
+    };
+    let (first, other) = (identity(&before.opened), identity(&opened));
     let laxer = approval::laxer(
         (&before.opened.contract, first.as_deref()),
         (&opened.contract, other.as_deref()),

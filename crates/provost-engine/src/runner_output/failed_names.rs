@@ -8,20 +8,19 @@ const MOST: usize = 1000;
 /// The longest name, in bytes.
 const LONGEST: usize = 500;
 
-/// The runners whose failed tests have names.
-const NAMING: [Runner; 5] = [
-    Runner::Cargo,
-    Runner::Go,
-    Runner::Pytest,
-    Runner::Tap,
-    Runner::Unittest,
-];
+/// The runners whose names say which file or module a test is in. Tests of two binaries of cargo, two
+/// packages of Go or two files of TAP may have one name, so a failure of one could excuse the other.
+const NAMING: [Runner; 2] = [Runner::Pytest, Runner::Unittest];
+
+/// What a runner prints that did not run all tests.
+const STOPPED: [&str; 2] = ["stopping after ", "Interrupted: "];
 
 /// The names in `lines`, sorted, if they are those of all failed tests of `tally`: as many as it
 /// counts, and no two are equal. Which of two equal names failed could not be told.
 pub(super) fn read(tally: &Tally, lines: &[&str]) -> Option<Vec<String>> {
     let known = tally.runners.iter().all(|runner| NAMING.contains(runner));
-    if tally.failed == 0 || !known {
+    let stopped = |line: &&str| line.starts_with('!') && STOPPED.iter().any(|it| line.contains(it));
+    if tally.failed == 0 || !known || lines.iter().any(stopped) {
         return None;
     }
     let mut names: Vec<String> = lines
@@ -40,31 +39,12 @@ pub(super) fn read(tally: &Tally, lines: &[&str]) -> Option<Vec<String>> {
 /// The name of the failed test that `line` of `runner` reports.
 fn name(runner: Runner, line: &str) -> Option<&str> {
     let found = match runner {
-        // `test module::case ... FAILED`
-        Runner::Cargo => line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?,
-        // `    --- FAIL: TestGreeting/empty (0.00s)`
-        Runner::Go => {
-            let rest = line.trim_start().strip_prefix("--- FAIL: ")?;
-            rest.rsplit_once(" (")?.0
-        }
         // `FAILED tests/test_a.py::test_b - AssertionError`, or `ERROR tests/test_a.py`
         Runner::Pytest => {
             let rest = line
                 .strip_prefix("FAILED ")
                 .or(line.strip_prefix("ERROR "))?;
-            rest.split(" - ").next()?
-        }
-        // `not ok 3 - says hello`
-        Runner::Tap => {
-            let rest = line.strip_prefix("not ok ")?;
-            let (number, name) = rest.split_once(" - ")?;
-            let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-            let directive = name.rsplit_once('#').map(|(_, text)| text.trim_start());
-            let is_left_out = directive.is_some_and(|text| {
-                let text = text.to_ascii_lowercase();
-                text.starts_with("skip") || text.starts_with("todo")
-            });
-            (is_number && !is_left_out).then_some(name)?
+            pytest_id(rest)?
         }
         // `FAIL: test_add (tests.test_calc.CalcTest.test_add)`
         Runner::Unittest => {
@@ -78,6 +58,21 @@ fn name(runner: Runner, line: &str) -> Option<&str> {
     Some(found.trim()).filter(|name| !name.is_empty())
 }
 
+/// The id before the message; parameters in brackets may hold the same dash.
+fn pytest_id(text: &str) -> Option<&str> {
+    let dash = text.find(" - ").unwrap_or(text.len());
+    if !text[..dash].contains('[') {
+        return Some(&text[..dash]);
+    }
+    let mut ends = text.match_indices("] - ");
+    match (ends.next(), ends.next()) {
+        (Some((at, _)), None) => Some(&text[..=at]),
+        (None, _) => text.ends_with(']').then_some(text),
+        // Which of them ends the id cannot be told.
+        (Some(_), Some(_)) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::count;
@@ -88,20 +83,12 @@ mod tests {
 
     #[test]
     fn failed_tests_are_named_where_the_runner_names_all_of_them() {
-        let cargo = "test a::one ... ok\ntest a::two ... FAILED\ntest three ... FAILED\n\
-            test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out";
-        let pytest = "FAILED tests/t.py::test_b[1] - assert 1 == 2\nERROR tests/u.py - boom\n\
+        let pytest = "FAILED tests/t.py::test_b[x - 1] - assert 1 == 2\nERROR tests/u.py - boom\n\
             1 failed, 3 passed, 1 error in 0.12s";
-        let go = "=== RUN   TestA\n    --- FAIL: TestA/x (0.00s)\n--- FAIL: TestA (0.00s)\n\
-            --- PASS: TestB (0.00s)\nFAIL";
-        let tap = "1..3\nok 1 - one\nnot ok 2 - two words\nnot ok 3 - later # TODO";
         let unittest = "FAIL: test_a (t.T.test_a)\n-----\nRan 2 tests in 0.001s\n\n\
             FAILED (failures=1)";
         let cases = [
-            (cargo, vec!["a::two", "three"]),
-            (pytest, vec!["tests/t.py::test_b[1]", "tests/u.py"]),
-            (go, vec!["TestA", "TestA/x"]),
-            (tap, vec!["two words"]),
+            (pytest, vec!["tests/t.py::test_b[x - 1]", "tests/u.py"]),
             (unittest, vec!["test_a (t.T.test_a)"]),
         ];
         for (output, want) in cases {
@@ -112,21 +99,44 @@ mod tests {
 
     #[test]
     fn names_that_do_not_account_for_every_failure_are_no_names() {
-        let result = "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured";
+        let result = "2 failed, 1 passed in 0.1s";
         let cases = [
             (
                 "one name for two failures",
-                format!("test a ... FAILED\n{result}"),
+                format!("FAILED t.py::a - x\n{result}"),
             ),
             (
                 "twice the same",
-                format!("test a ... FAILED\ntest a ... FAILED\n{result}"),
+                format!("FAILED t.py::a - x\nFAILED t.py::a - y\n{result}"),
             ),
             (
                 "a name too many",
-                format!("test a ... FAILED\ntest b ... FAILED\ntest c ... FAILED\n{result}"),
+                format!("FAILED t.py::a\nFAILED t.py::b\nFAILED t.py::c\n{result}"),
             ),
-            ("no name", "2 failed, 1 passed in 0.1s".to_owned()),
+            (
+                "an id that may end in two places",
+                format!("FAILED t.py::a[x] - 1] - assert\nFAILED t.py::b - x\n{result}"),
+            ),
+            (
+                "not all tests ran",
+                format!(
+                    "FAILED t.py::a\nFAILED t.py::b\n!!! stopping after 2 failures !!!\n{result}"
+                ),
+            ),
+            ("no name", result.to_owned()),
+            (
+                "names that two binaries may share",
+                "test a ... FAILED\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured"
+                    .to_owned(),
+            ),
+            (
+                "names that two packages may share",
+                "=== RUN   TestA\n--- FAIL: TestA (0.00s)\nFAIL".to_owned(),
+            ),
+            (
+                "names that two files may share",
+                "1..2\nok 1 - one\nnot ok 2 - two".to_owned(),
+            ),
             (
                 "a runner without names",
                 "Tests:       2 failed, 1 passed, 3 total".to_owned(),

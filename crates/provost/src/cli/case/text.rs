@@ -9,6 +9,7 @@ use provost_engine::chain::report::word;
 use serde::Serialize;
 
 use crate::answer::{Answer, Failure};
+use crate::approval_text::objective_lines;
 use crate::show::{headline, neutralise, one_line};
 
 /// The case: its verdict first, then each part, the whole, and the next command.
@@ -62,7 +63,10 @@ pub(super) fn asked(question: &CaseQuestion) -> String {
     let mut text = String::new();
     for row in &question.parts {
         let name = row.part.as_deref().unwrap_or("the whole");
-        text += &format!("  {name}: {}\n", headline(&row.objective, name.len() + 4));
+        text += &format!("  {name}\n");
+        for line in objective_lines(&row.objective) {
+            text += &format!("    | {line}\n");
+        }
         let mut lines = vec![
             ("writes", row.allow.join(", ")),
             ("accept", row.accept.join("; ")),

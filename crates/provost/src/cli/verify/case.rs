@@ -8,14 +8,14 @@ use std::path::Path;
 use provost_core::bundle::key::PublicKey;
 use provost_core::bundle::layout::LEDGER;
 use provost_core::code::Code;
-use provost_core::record::Head;
+use provost_core::record::{Head, Record};
 use provost_core::run;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 use provost_engine::bundle::sealed;
 use provost_engine::bundle::verify::{self, Pins, Report};
-use provost_engine::case::{Integration, Judging, State};
-use provost_engine::chain::{End, Standing};
+use provost_engine::case::{Fact, Integration, Judging, State};
+use provost_engine::chain::{self, End};
 use provost_host::bundle::Directory;
 
 use crate::answer::{Answer, Failure};
@@ -49,9 +49,13 @@ pub(super) fn answer(
         Ok(None) => return Ok(altered("the case never began").into()),
         Err(error) => return Ok(altered(&error.to_string()).into()),
     };
-    let runs = runs(&state);
-    for (name, end) in &runs {
-        if let Err(verdict) = compare(place, keys, &state, name, end) {
+    let id = records.first().map(|first| first.event.run_id.as_str());
+    if id != place.file_name().and_then(|name| name.to_str()) {
+        return Ok(altered("the directory has the name of another case").into());
+    }
+    let runs = runs(&records);
+    for end in &runs {
+        if let Err(verdict) = compare(place, keys, &state, end) {
             return Ok(verdict.into());
         }
     }
@@ -69,31 +73,25 @@ fn altered(reason: &str) -> Verdict {
     Verdict::deny(Code::EvidenceAltered, reason)
 }
 
-/// Every run that ended, with the part that it belongs to.
-fn runs(state: &State) -> Vec<(String, &End)> {
-    let parts = state.parts.iter().flat_map(|parts| &parts.nodes);
-    let parts = parts.filter_map(|(node, standing)| match standing {
-        Standing::Ended(end) => Some((node.clone(), end)),
-        _ => None,
-    });
-    let fixes = state.fixes.iter();
-    let fixes = fixes.filter_map(|fix| Some((fix.start.part.clone(), fix.end.as_ref()?)));
-    let whole = match &state.judging {
-        Some(Judging::Ended(end)) => Some((String::new(), end)),
-        _ => None,
+/// Every run that ended and was sealed, also those that a later one replaced.
+fn runs(records: &[Record]) -> Vec<End> {
+    let ended = |record: &Record| {
+        let of_case: Result<Fact, _> = record.event.untagged();
+        if let Ok(Fact::Judged { end } | Fact::FixEnded { end }) = of_case {
+            return Some(*end);
+        }
+        let of_part: Result<chain::Fact, _> = record.event.untagged();
+        match of_part {
+            Ok(chain::Fact::Ended { end, .. }) => Some(*end),
+            _ => None,
+        }
     };
-    let sealed = |(_, end): &(String, &End)| end.head.is_some();
-    parts.chain(fixes).chain(whole).filter(sealed).collect()
+    let runs = records.iter().filter_map(ended);
+    runs.filter(|end| end.head.is_some()).collect()
 }
 
-/// Compares one run with what the case says about it; the whole has no name.
-fn compare(
-    place: &Path,
-    keys: &[PublicKey],
-    state: &State,
-    name: &str,
-    end: &End,
-) -> Result<(), Verdict> {
+/// Compares one run with what the case says about it.
+fn compare(place: &Path, keys: &[PublicKey], state: &State, end: &End) -> Result<(), Verdict> {
     let run = &end.run_id;
     let beside = place.parent().unwrap_or(place).join(run);
     let missing = |_| {
@@ -115,7 +113,8 @@ fn compare(
             "{run} is not the run that the case names"
         )));
     }
-    if !name.is_empty() {
+    let is_whole = matches!(&state.judging, Some(Judging::Ended(whole)) if whole.run_id == *run);
+    if !is_whole {
         return Ok(());
     }
     let opened = run::State::fold(&records).map_err(|error| altered(&error.to_string()))?;
