@@ -160,7 +160,7 @@ fn a_command_of_the_user_says_that_a_run_has_ended() {
     let outcome = stage.ask(&run(&agent, &[]));
     assert_eq!(outcome.exit, 0, "{outcome:?}");
     let said = || std::fs::read_to_string(&told).unwrap_or_default();
-    provost_testkit::stage::until("the user is told", || !said().is_empty());
+    provost_testkit::stage::until("the command ran", || !said().is_empty());
     assert!(said().starts_with("now provost: accepted "), "{}", said());
     // It is the user's own file that names it, and never the repository.
     stage.write(file, "");

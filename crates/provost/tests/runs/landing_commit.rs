@@ -42,7 +42,7 @@ fn the_commit_is_the_users_and_names_its_run() {
         }
         assert_eq!(show(&stage, "%P"), base, "one parent");
 
-        // Landed again, it is the same commit, whoever lands it.
+        // Landed again, it is the same commit, also for another user.
         stage.git(&["reset", "-q", "--hard", &base]);
         stage.git(&["config", "user.name", "Another"]);
         stage.git(&["reflog", "expire", "--expire=now", "--all"]);
