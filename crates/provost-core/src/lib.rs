@@ -16,7 +16,6 @@ pub mod checkout;
 mod closed;
 pub mod code;
 pub mod contract;
-pub mod document;
 pub mod duration;
 pub mod exit;
 pub mod gate;
@@ -37,6 +36,7 @@ pub mod testfile;
 pub mod tier;
 pub mod verdict;
 
+pub use provost_document as document;
 pub use provost_evidence::{
     change, file_system_names, foreign_text, json, object, pack, path, record, secret, time, tree,
     user_secret, wording, words,

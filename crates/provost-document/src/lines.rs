@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::json::{DEEPEST, LARGEST};
 use granit_parser::{Event, Parser};
+use provost_evidence::json::{DEEPEST, LARGEST};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -63,7 +63,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::document::parse;
+    use crate::parse;
 
     #[test]
     fn what_is_written_reads_back_in_every_format() {

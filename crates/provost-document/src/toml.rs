@@ -3,7 +3,7 @@
 //! Dates and times become text, as they are written. `nan` and `inf` are refused, because JSON
 //! cannot hold them. TOML itself has no repeated keys, and no others than text.
 
-use crate::json::{self, DEEPEST, MOST, ReadError};
+use provost_evidence::json::{self, DEEPEST, MOST, ReadError};
 use serde_json::{Map, Number, Value};
 
 /// The largest document we read, in bytes. The parser holds many times the text in memory, and

@@ -7,14 +7,14 @@
 //!
 //! # Invariants
 //!
-//! - The limits of [`crate::json`] hold here as well, including what aliases multiply.
+//! - The limits of [`provost_evidence::json`] hold here as well, including what aliases multiply.
 //! - An empty document is `null`, as YAML says; a caller that wants a mapping refuses it.
 //! - Anchors and aliases mean a copy; an alias inside of its own anchor is refused.
 
 use std::collections::BTreeMap;
 
-use crate::json::{self, DEEPEST, LARGEST, MOST, ReadError};
 use granit_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+use provost_evidence::json::{self, DEEPEST, LARGEST, MOST, ReadError};
 use serde_json::{Map, Value};
 
 mod scalar;

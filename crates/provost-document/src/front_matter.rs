@@ -8,7 +8,7 @@
 use serde_json::Value;
 
 use super::yaml;
-use crate::json::{self, LARGEST, ReadError};
+use provost_evidence::json::{self, LARGEST, ReadError};
 
 /// Markdown, and the YAML in front of it.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,7 @@ pub mod toml;
 mod write;
 pub mod yaml;
 
-use crate::json::{self, ReadError};
+use provost_evidence::json::{self, ReadError};
 use serde_json::Value;
 
 pub use write::render;
