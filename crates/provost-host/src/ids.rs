@@ -50,6 +50,27 @@ pub fn trace_id() -> Result<String, NoRandomness> {
     Ok(hex(&random::<16>()?))
 }
 
+/// The variable with the trace that a caller continues, by W3C trace context.
+pub const TRACE_PARENT: &str = "TRACEPARENT";
+
+/// The trace id of a `traceparent`; `None` if the value is not valid, which is then ignored as the
+/// standard asks.
+pub fn trace_of(parent: &str) -> Option<String> {
+    let fields: Vec<&str> = parent.split('-').collect();
+    let [version, trace, span, flags, rest @ ..] = fields.as_slice() else {
+        return None;
+    };
+    let is_hex = |text: &str, length: usize| {
+        let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        text.len() == length && text.bytes().all(digit)
+    };
+    let is_set = |text: &str| text.bytes().any(|byte| byte != b'0');
+    let shaped = is_hex(version, 2) && is_hex(trace, 32) && is_hex(span, 16) && is_hex(flags, 2);
+    // Only a later version may have more fields.
+    let whole = *version != "ff" && (*version != "00" || rest.is_empty());
+    (shaped && whole && is_set(trace) && is_set(span)).then(|| (*trace).to_owned())
+}
+
 fn random<const LENGTH: usize>() -> Result<[u8; LENGTH], NoRandomness> {
     let mut bytes = [0; LENGTH];
     getrandom::fill(&mut bytes).map_err(NoRandomness)?;
@@ -75,6 +96,34 @@ mod tests {
         let (time, chance) = id.rsplit_once('_').unwrap();
         assert_eq!(time, "run_20251231_235959_999");
         assert_eq!(chance.len(), 12);
+    }
+
+    #[test]
+    fn a_trace_of_the_caller_is_taken_if_it_is_valid() {
+        let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+        let span = "00f067aa0ba902b7";
+        let taken = [
+            format!("00-{trace}-{span}-01"),
+            format!("cc-{trace}-{span}-00-later"),
+        ];
+        for parent in taken {
+            assert_eq!(trace_of(&parent).as_deref(), Some(trace), "{parent}");
+        }
+        let ignored = [
+            String::new(),
+            trace.to_owned(),
+            format!("ff-{trace}-{span}-01"),
+            format!("00-{trace}-{span}-01-more"),
+            format!("00-{}-{span}-01", trace.to_uppercase()),
+            format!("00-{}-{span}-01", "0".repeat(32)),
+            format!("00-{trace}-{}-01", "0".repeat(16)),
+            format!("00-{trace}-{span}-1"),
+            format!("0-{trace}-{span}-01"),
+            format!("00-{trace}x-{span}-01"),
+        ];
+        for parent in ignored {
+            assert_eq!(trace_of(&parent), None, "{parent}");
+        }
     }
 
     #[test]

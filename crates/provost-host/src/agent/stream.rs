@@ -139,7 +139,7 @@ impl AgentStream {
             Some(_) => LONGEST_TALK,
         };
         let stream = Self {
-            reader: reader.minding(&known.forbidden),
+            reader: reader.minding(&known.forbidden).watching_for(&known.shapes),
             stdin: writer,
             budget: claimed_budget(agent),
             stream: None,
@@ -353,6 +353,7 @@ mod tests {
             task_id: "task-0001".to_owned(),
             events: "events.jsonl".to_owned(),
             forbidden: Vec::new(),
+            shapes: Vec::new(),
             thread: None,
         };
         let known = Known::new([("API_KEY", VALUE)]);

@@ -18,7 +18,12 @@ const SECONDS: u64 = 60;
 impl Installed {
     /// The program's answer to `--version`, in a sandbox without network.
     pub fn version(&self, agent: &Adapted) -> Result<String, PortError> {
-        let scratch = Scratch::make(&std::env::temp_dir());
+        self.version_in(agent, &std::env::temp_dir())
+    }
+
+    /// The same, with files in a new directory below `place` while it answers.
+    pub(crate) fn version_in(&self, agent: &Adapted, place: &Path) -> Result<String, PortError> {
+        let scratch = Scratch::make(place);
         let scratch = scratch.map_err(|error| PortError::of(Code::HostFailed, error))?;
         let said = self.ask(agent, scratch.path());
         scratch.remove();

@@ -8,6 +8,7 @@ use provost_core::agent::Adapted;
 use provost_core::change::Node as Entry;
 use provost_core::code::Code;
 use provost_core::contract::document::Filesystem;
+use provost_core::contract::forbidden;
 use provost_core::net::credential::{Credential, DUMMY};
 use provost_core::path::{RawPath, RepoPath};
 pub(super) use provost_core::run::effect::TREE;
@@ -15,11 +16,12 @@ use provost_core::run::effect::{AgentEffect, NamedBy};
 use provost_core::tier::Tier;
 use provost_engine::ports::PortError;
 
-use super::{Machine, evidence, git};
+use super::{Machine, evidence, git, host};
 use crate::agent;
 use crate::cache;
 use crate::login::{self, Learned};
 use crate::proxy::Outlet;
+use crate::sandbox::refused_program::StubReports;
 use crate::sandbox::{HOME, Mount, Network, Profile, Toolchain, toolchain_mounts};
 use crate::workspace::{BuildCaches, Layers, Lowers};
 
@@ -141,10 +143,8 @@ impl Machine {
                 source: directory.join(evidence::COPIES),
                 target: EVIDENCE.into(),
             });
-            let variable = ("PROVOST_EVIDENCE", EVIDENCE);
-            profile
-                .env
-                .insert(variable.0.to_owned(), variable.1.to_owned());
+            let name = "PROVOST_EVIDENCE".to_owned();
+            profile.env.insert(name, EVIDENCE.to_owned());
         }
         profile.add(Mount::Writable {
             source: self.places.home.clone(),
@@ -177,7 +177,9 @@ impl Machine {
             profile.grant(agent.net.clone());
         }
         set_dummies(&mut profile, &agent.credentials);
-        Ok(profile)
+        let has_network = agent.loopback || !agent.net.is_empty();
+        let refused = forbidden::programs(&agent.contract, has_network);
+        refuse(&mut profile, &refused, &directory).map(|()| profile)
     }
 
     /// A sandbox with only a tree and the toolchain.
@@ -232,6 +234,24 @@ impl Machine {
         *last = Some((agent.tree.clone(), agent.walls.clone(), walled.clone()));
         Ok(walled)
     }
+}
+
+/// Keeps the programs `names` from running, and lets their stubs report below `directory`.
+///
+/// Tier `landlock` has no mounts and so no stubs; a contract that names programs is refused there.
+pub(super) fn refuse(
+    profile: &mut Profile,
+    names: &BTreeSet<String>,
+    directory: &Path,
+) -> Result<(), PortError> {
+    if profile.tier == Tier::Landlock {
+        return Ok(());
+    }
+    let pipe = directory.join("reports");
+    StubReports::make(&pipe).map_err(host("make the pipe of stubs"))?;
+    profile.report_to(pipe);
+    profile.refuse(names);
+    Ok(())
 }
 
 /// The same tree, read-only. An overlay stays as it is; a mount on top makes it read-only.

@@ -6,10 +6,11 @@ use std::fs;
 
 use provost_core::change::{Change, Node};
 use provost_core::code::Code;
-use provost_core::object::{Kind, Mode, Oid};
+use provost_core::json;
+use provost_core::object::{Kind, Mode, Oid, sha256};
 use provost_core::path::RawPath;
 use provost_core::run::effect::{AgentEffect, Base, Selftest};
-use provost_core::run::fact::{self, Probed, SandboxTest};
+use provost_core::run::fact::{self, AgentProgram, Probed, SandboxTest};
 use provost_core::run::judge::judge_programs;
 use provost_core::{pack, tree};
 use provost_engine::ports::PortError;
@@ -34,7 +35,11 @@ impl Machine {
     ) -> Result<SandboxTest, PortError> {
         // The acceptance commands get a tree of their own; for the test any directory will do.
         let workspace = self.mounted(&self.places.attempt(agent.attempt))?;
-        self.prove_both(order, Some(&self.agent_profile(agent)?), workspace)
+        let profile = self.agent_profile(agent)?;
+        Ok(SandboxTest {
+            program: Some(self.program(agent, &profile)),
+            ..self.prove_both(order, Some(&profile), workspace)?
+        })
     }
 
     /// The same for a run that starts no agent, on a checkout of the base.
@@ -89,11 +94,29 @@ impl Machine {
             limits: sandbox::means(),
             agent: agent.map(probed).unwrap_or_default(),
             acceptance: probed(acceptance),
+            program: None,
         })
     }
 }
 
 impl Machine {
+    /// The version of the agent's program, if it is a known one that answers, and a digest of the
+    /// variables that it starts with.
+    fn program(&self, agent: &AgentEffect, profile: &Profile) -> AgentProgram {
+        let known = agent.adaptation.as_ref().map(|known| &known.adapted);
+        // That it does not start is reported when it works.
+        let version = known.and_then(|known| {
+            let installed = crate::agent::find(known).ok()??;
+            installed.version_in(known, &self.places.run).ok()
+        });
+        let mut variables = profile.env.clone();
+        variables.retain(|_, value| *value != agent.run_id);
+        AgentProgram {
+            version,
+            environment: sha256(json::canonical(&serde_json::json!(variables)).as_bytes()),
+        }
+    }
+
     /// The self-test of the sandbox `profile`, new or recalled.
     fn test(&self, profile: &Profile) -> Result<Recalled, SandboxError> {
         let memory = (&*self.places.cache, &[&*self.places.cache][..]);

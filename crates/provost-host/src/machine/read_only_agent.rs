@@ -11,6 +11,7 @@ use std::path::Path;
 
 use provost_core::agent::provider::Login;
 use provost_core::code::Code;
+use provost_core::contract::forbidden;
 use provost_core::path::RawPath;
 use provost_core::review::{LOG, REVIEW_DIRECTORY, Worker};
 use provost_core::run::effect::{InputFile, ReadOnlyRun, Review};
@@ -18,7 +19,7 @@ use provost_core::run::fact::ReviewRun;
 use provost_engine::plan::PlannerHost;
 use provost_engine::ports::{PortError, Watch};
 
-use super::profile::{OUT, RESULT, TREE, programs, read_only, set_dummies};
+use super::profile::{OUT, RESULT, TREE, programs, read_only, refuse, set_dummies};
 use super::sandboxed_command::SandboxedCommand;
 use super::workspaces::Wanted;
 use super::{Machine, RESULT_LIMIT, git, host, uncaptured};
@@ -224,6 +225,9 @@ impl Machine {
             profile.grant(order.net.clone());
         }
         set_dummies(&mut profile, &order.credentials);
+        let has_network = order.loopback || !order.net.is_empty();
+        let refused = forbidden::default_programs(has_network);
+        refuse(&mut profile, &refused, directory)?;
         Ok(profile)
     }
 

@@ -1,6 +1,6 @@
 //! Runs one command in a sandbox, with its streams in the bundle, under the engine's watch.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,7 @@ use super::{host, write_birth, write_live};
 use crate::agent::{self, AgentControl, AgentStream};
 use crate::git::Repository;
 use crate::proxy::{Outlet, TokenMeter};
+use crate::sandbox::refused_program::StubReports;
 use crate::sandbox::{self, Command, How, LauncherProgram, Profile, Stdin, StreamFacts};
 use crate::spend::{self, SpendFiles};
 use crate::user_state::UserState;
@@ -53,6 +54,8 @@ pub(super) struct Ended {
     pub(super) stdout: Stream,
     pub(super) stderr: Stream,
     pub(super) network: Vec<Traffic>,
+    /// How often it tried to start each program that may not run.
+    pub(super) refused: BTreeMap<String, u64>,
     /// Its traffic with its model.
     pub(super) model: Option<ModelTraffic>,
 }
@@ -69,6 +72,7 @@ impl Ended {
             result,
             redacted,
             network: self.network,
+            refused: self.refused,
             claims: claims.map(Box::new),
             model: self.model.map(Box::new),
         }
@@ -145,11 +149,14 @@ impl SandboxedCommand<'_> {
         };
         let gauge = listener.gauge.clone();
         let passed = || gauge.as_ref().map(|gauge| self.scrubbed(gauge.passed()));
+        let mut reports =
+            StubReports::open(self.profile).map_err(host("open the pipe of stubs"))?;
         let began = Instant::now();
         let mut requested = Control::Continue;
         let mut control = AgentControl::Continue;
         let mut tick = |progress: sandbox::Progress| {
             control = listener.listen();
+            reports.iter_mut().for_each(StubReports::read);
             listener.write_traffic(self.directory);
             let stream = listener.stream.as_deref();
             let said = stream.map(|stream| stream.said(progress.stdout_bytes));
@@ -180,6 +187,8 @@ impl SandboxedCommand<'_> {
                 write_birth(self.directory, birth)
             })
             .and_then(|running| running.scrubbed(self.known).wait(&mut tick));
+        reports.iter_mut().for_each(StubReports::read);
+        let refused = reports.map_or_else(BTreeMap::new, StubReports::into_counts);
         match outcome {
             Ok(ended) => {
                 self.sync()?;
@@ -189,6 +198,7 @@ impl SandboxedCommand<'_> {
                     stdout: kept(&self.stdout, &ended.stdout),
                     stderr: kept(&self.stderr, &ended.stderr),
                     network: ended.network,
+                    refused,
                     // Every request has ended with the proxy.
                     model: passed(),
                 })
@@ -211,6 +221,7 @@ impl SandboxedCommand<'_> {
             stdout: said(&self.stdout, b""),
             stderr: said(&self.stderr, note.as_bytes()),
             network: Vec::new(),
+            refused: BTreeMap::new(),
             model: None,
         })
     }

@@ -1,15 +1,15 @@
 //! Reads the control files of a git directory: those that decide what git does.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read as _};
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use provost_core::object;
 use provost_core::path::RawPath;
-use rustix::fs::OFlags;
+use provost_fs::regular_file::{self, RegularFileError};
 use serde::{Deserialize, Serialize};
 
 use super::{Layout, SnapshotError};
@@ -153,29 +153,11 @@ fn look(path: &Path) -> Option<Control> {
 
 /// The bytes of the regular file at `path`, which must not be a link; `None` if it does not exist.
 pub(crate) fn read_file(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SnapshotError> {
-    let unreadable = |source| SnapshotError::Unreadable {
-        path: path.to_owned(),
-        source,
-    };
-    // Opening a fifo must not block until a writer appears.
-    let flags = OFlags::NOFOLLOW
-        .union(OFlags::NONBLOCK)
-        .bits()
-        .cast_signed();
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(error)),
-    };
-    if !file.metadata().map_err(unreadable)?.is_file() {
-        return Err(unreadable(io::Error::other("is not a regular file")));
-    }
-    let mut bytes = Vec::new();
-    file.take(limit + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
-    if bytes.len() as u64 > limit {
-        return Err(SnapshotError::TooMuch(path.to_owned()));
-    }
-    Ok(Some(bytes))
+    regular_file::read(path, limit).map_err(|error| match error {
+        RegularFileError::Unreadable(source) => SnapshotError::Unreadable {
+            path: path.to_owned(),
+            source,
+        },
+        RegularFileError::TooLarge { .. } => SnapshotError::TooMuch(path.to_owned()),
+    })
 }

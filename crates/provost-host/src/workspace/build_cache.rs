@@ -22,7 +22,7 @@ use super::directory_cache::{self, Collected, DirectoryCache, HeldDirectory, Wan
 use super::layer::{contents, take};
 use super::{WorkspaceError, make_private, remove, size, system};
 use crate::cache;
-use crate::snapshot::read_file;
+use provost_fs::regular_file::read as read_file;
 
 /// The manifest of an entry, beside its files.
 const ABOUT: &str = "about.json";

@@ -14,7 +14,7 @@ use super::{WorkspaceError, make_private, system};
 use crate::cache;
 use crate::git::Repository;
 use crate::git::index::{self, Entry};
-use crate::snapshot::read_file;
+use provost_fs::regular_file::read as read_file;
 
 /// The index, beside the files.
 const INDEX: &str = "index";

@@ -14,8 +14,8 @@ use provost_fs::stamp::Stamp;
 use rayon::prelude::*;
 use rustix::fs::{AtFlags, Stat};
 
-use crate::snapshot::read_file;
 use provost_fs::beneath::Beneath;
+use provost_fs::regular_file::read as read_file;
 
 /// The largest manifest that is read, in bytes.
 const LARGEST: u64 = 1 << 30;

@@ -58,7 +58,7 @@ pub use run::{Git, Version};
 pub use user_commit::{Signing, SigningError};
 pub use write::Person;
 
-pub(crate) use side_directory::config;
+pub use side_directory::config;
 
 use run::Place;
 use side_directory::SideGit;
@@ -140,9 +140,7 @@ fn words(oid: Option<&Oid>) -> &str {
 }
 
 /// Wraps an error of the system with what was tried.
-pub(crate) fn system<E: Into<std::io::Error>>(
-    what: impl Into<String>,
-) -> impl FnOnce(E) -> GitError {
+pub fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> GitError {
     move |error| GitError::System {
         what: what.into(),
         source: error.into(),

@@ -24,7 +24,7 @@ use provost_fs::atomic;
 
 use super::run::unexpected;
 use super::{GitError, Repository, loose_objects, system};
-use crate::process_owner;
+use provost_sandbox::process_owner;
 
 /// From this many objects on, git makes the index, on all cores.
 const MANY: u32 = 100;

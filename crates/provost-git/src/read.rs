@@ -122,7 +122,7 @@ impl Repository {
 
     /// Caches `files` as the content of the tree `root`. The caller must have listed it by trusted
     /// code.
-    pub(crate) fn remember(&self, root: &Oid, files: BTreeMap<RawPath, Node>) {
+    pub fn remember(&self, root: &Oid, files: BTreeMap<RawPath, Node>) {
         let trees = Trees::default();
         if let Ok(mut last) = self.last_tree.lock()
             && last.as_ref().is_none_or(|(known, _)| known != root)
@@ -132,7 +132,7 @@ impl Repository {
     }
 
     /// Reads the directories of one depth and returns those below.
-    pub(crate) fn read_level(
+    pub fn read_level(
         &self,
         batch: &mut Batch,
         read: &mut TreeRead,

@@ -28,7 +28,7 @@ use super::file_list_cache::{self, Watch};
 use super::run::Place;
 use super::status::Lines;
 use super::submodules;
-use crate::git::index::Entry;
+use crate::index::Entry;
 
 /// Runtime directory of Provost, which is not watched.
 const RUNTIME: &[u8] = b".provost/";

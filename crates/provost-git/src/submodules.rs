@@ -20,7 +20,7 @@ use provost_core::path::RawPath;
 
 use super::status::named;
 use super::{GitError, Repository};
-use crate::git::index::Entry;
+use crate::index::Entry;
 
 /// How deeply nested a submodule may be to be read.
 pub(super) const DEEPEST: usize = 8;

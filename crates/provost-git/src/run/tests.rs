@@ -1,7 +1,7 @@
 use std::time::Instant;
 
 use super::*;
-use crate::git::Repository;
+use crate::Repository;
 
 #[test]
 fn a_call_that_takes_too_long_is_killed_with_its_children() {

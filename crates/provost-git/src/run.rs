@@ -201,11 +201,7 @@ impl Git {
     }
 
     /// What git prints in `directory` as its user would run it, with the user's own settings.
-    pub(crate) fn as_user(
-        &self,
-        directory: &Path,
-        arguments: &[&str],
-    ) -> Result<Vec<u8>, GitError> {
+    pub fn as_user(&self, directory: &Path, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
         let mut command = Command::new(&self.program);
         command
             .args(arguments)

@@ -26,8 +26,8 @@ use super::file_list_cache::HERE;
 use super::run::{Place, failed, unexpected};
 use super::side_directory::SideGit;
 use super::{GitError, Repository, submodules, system};
-use crate::git::index;
-use crate::snapshot::read_file;
+use crate::index;
+use provost_fs::regular_file::read as read_file;
 
 /// The largest file whose content is hashed, in bytes; larger ones count as unreadable.
 const LARGEST: u64 = 256 << 20;

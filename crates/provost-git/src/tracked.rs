@@ -10,7 +10,7 @@ use provost_fs::stamp::{self, Stamp};
 use super::index;
 use super::run::Place;
 use super::{GitError, Repository};
-use crate::snapshot::read_file;
+use provost_fs::regular_file::read as read_file;
 
 impl Repository {
     /// A path that git tracks at or below `root`, which lies in the main checkout; `None` if there

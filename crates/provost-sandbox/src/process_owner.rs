@@ -13,7 +13,7 @@ use provost_core::lease::Owner;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-use provost_sandbox::process::{self, Status};
+use crate::process::{self, Status};
 
 /// Why this process cannot be identified.
 #[derive(Debug, thiserror::Error)]

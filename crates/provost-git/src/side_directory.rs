@@ -134,7 +134,7 @@ fn private(path: &Path) -> std::io::Result<()> {
 }
 
 /// The smallest configuration of a git directory, with `line` added to its `core` section.
-pub(crate) fn config(format: ObjectFormat, line: &str) -> String {
+pub fn config(format: ObjectFormat, line: &str) -> String {
     let (version, extension) = match format {
         ObjectFormat::Sha1 => (0, ""),
         ObjectFormat::Sha256 => (1, "[extensions]\n\tobjectFormat = sha256\n"),
