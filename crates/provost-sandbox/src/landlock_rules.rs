@@ -95,6 +95,11 @@ fn rules(profile: &Profile, abi: ABI) -> Result<RulesetCreated, Failure> {
             }
         }
     }
+    for mount in &profile.mounts {
+        if let Mount::Reports { .. } = mount {
+            rules = granted(rules, mount, AccessFs::WriteFile.into(), abi)?;
+        }
+    }
     let nodes = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
     let there = |mount: &&Mount| !lacks!(profile, Root) || mount.target().exists();
     let writables = profile.mounts.iter().filter(|mount| mount.is_writable());

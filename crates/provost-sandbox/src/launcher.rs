@@ -27,6 +27,7 @@ use super::messages::{self, Message, PASSED, Spec};
 use super::probe;
 use super::profile::{Profile, lacks};
 use super::reaper;
+use super::refused_program;
 use super::sys::{self, Fork};
 
 /// The first argument of a fork server.
@@ -54,6 +55,10 @@ pub fn main_if_launcher() {
     if first == PROBE {
         let argument = std::env::args().nth(2).unwrap_or_default();
         std::process::exit(probe::run(&argument));
+    }
+    if first == refused_program::REFUSED {
+        let program = std::env::args_os().nth(2).unwrap_or_default();
+        std::process::exit(refused_program::run(&program));
     }
 }
 

@@ -77,7 +77,9 @@ impl LimitWatch {
             | Mount::Protect { .. }
             | Mount::Scratch { .. }
             | Mount::File { .. }
-            | Mount::Symlink { .. } => None,
+            | Mount::Symlink { .. }
+            | Mount::Refused { .. }
+            | Mount::Reports { .. } => None,
         };
         let roots = profile.mounts.iter().filter_map(root).collect();
         Self {

@@ -93,6 +93,18 @@ pub enum Mount {
         /// Where it leads.
         to: PathBuf,
     },
+    /// A stub in place of a program that may not run: it says so, reports it and fails.
+    Refused {
+        /// In the sandbox.
+        target: PathBuf,
+    },
+    /// A named pipe of the host that can be written and, by its mode, not read.
+    Reports {
+        /// On the host.
+        source: PathBuf,
+        /// In the sandbox.
+        target: PathBuf,
+    },
 }
 
 impl Mount {
@@ -105,7 +117,9 @@ impl Mount {
             | Self::Protect { target }
             | Self::Scratch { target }
             | Self::File { target, .. }
-            | Self::Symlink { target, .. } => target,
+            | Self::Symlink { target, .. }
+            | Self::Refused { target }
+            | Self::Reports { target, .. } => target,
         }
     }
 
@@ -116,7 +130,9 @@ impl Mount {
             Self::ReadOnly { .. }
             | Self::Protect { .. }
             | Self::File { .. }
-            | Self::Symlink { .. } => false,
+            | Self::Symlink { .. }
+            | Self::Refused { .. }
+            | Self::Reports { .. } => false,
         }
     }
 
@@ -127,7 +143,11 @@ impl Mount {
             | Self::Writable { .. }
             | Self::Overlay { .. }
             | Self::Protect { .. } => true,
-            Self::Scratch { .. } | Self::File { .. } | Self::Symlink { .. } => false,
+            Self::Scratch { .. }
+            | Self::File { .. }
+            | Self::Symlink { .. }
+            | Self::Refused { .. }
+            | Self::Reports { .. } => false,
         }
     }
 }

@@ -23,6 +23,7 @@ use rustix::mount::{
 use super::error::Failure;
 use super::overlay;
 use super::profile::{Mount, Profile, lacks};
+use super::refused_program;
 use super::sys;
 
 /// The devices a sandbox has; none of them stores data.
@@ -148,10 +149,12 @@ impl Root {
             Owner::Sandbox
         };
         let (step, made) = match mount {
-            Mount::ReadOnly { source, .. } => {
+            // A pipe is written through a read-only mount too, and its mode cannot be changed.
+            Mount::ReadOnly { source, .. } | Mount::Reports { source, .. } => {
                 return self.bind(source, target, self.read_only, owner);
             }
             Mount::Writable { source, .. } => return self.bind(source, target, WRITABLE, owner),
+            Mount::Refused { .. } => ("refuse", self.refuse(target, owner)),
             Mount::Overlay {
                 lowers,
                 upper,
@@ -235,10 +238,31 @@ impl Root {
         self.place(&tree, target, owner)
     }
 
+    /// Puts the stub in place of the program at `target`, or of the link there.
+    fn refuse(&mut self, target: &Path, owner: Owner) -> Result<(), Errno> {
+        let stub = Path::new(refused_program::STUB);
+        let place = match self.open(stub) {
+            Err(Errno::NOENT) => {
+                self.file_of_mode(refused_program::CONTENT, stub, 0o755)?;
+                self.open(stub)?
+            }
+            opened => opened?,
+        };
+        let tree = clone_tree(place, Path::new(""))?;
+        sys::mount_attributes(tree.as_fd(), self.read_only, true)?;
+        self.place(&tree, target, owner)
+    }
+
     fn file(&mut self, content: &str, target: &Path) -> Result<(), Errno> {
+        self.file_of_mode(content, target, 0o644)
+    }
+
+    fn file_of_mode(&mut self, content: &str, target: &Path, mode: u32) -> Result<(), Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(mode);
         let above = self.directory(parent(target))?;
-        let file = rustix::fs::openat(above, name(target), flags, Mode::from_raw_mode(0o644))?;
+        let file = rustix::fs::openat(above, name(target), flags, mode)?;
+        rustix::fs::fchmod(&file, mode)?;
         let mut rest = content.as_bytes();
         while !rest.is_empty() {
             let written = rustix::io::write(&file, rest)?;

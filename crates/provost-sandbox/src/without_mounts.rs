@@ -92,7 +92,9 @@ impl Settled<'_> {
                 fs::write(&file, content).map_err(errno)?;
                 self.at(&file, target, Access::Read);
             }
-            Mount::Overlay { .. } => return Err(Errno::OPNOTSUPP),
+            Mount::Overlay { .. } | Mount::Refused { .. } | Mount::Reports { .. } => {
+                return Err(Errno::OPNOTSUPP);
+            }
             // A hole of this tier; the host's own links stay.
             Mount::Protect { .. } | Mount::Symlink { .. } => {}
         }

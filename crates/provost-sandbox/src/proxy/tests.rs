@@ -4,6 +4,7 @@ mod counted;
 mod echo;
 mod encrypted;
 mod gateway;
+mod interleaved;
 mod login;
 mod settled;
 

@@ -160,7 +160,8 @@ impl Outside {
             env: profile.env.clone(),
             writable: places(Mount::is_writable),
             read_only: places(|mount| {
-                !mount.is_writable() && !matches!(mount, Mount::Symlink { .. })
+                let other = matches!(mount, Mount::Symlink { .. } | Mount::Reports { .. });
+                !mount.is_writable() && !other
             }),
         })
     }

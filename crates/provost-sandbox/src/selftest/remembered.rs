@@ -71,7 +71,9 @@ pub fn shape(profile: &Profile, private: &[&Path]) -> Profile {
     };
     for mount in &mut shape.mounts {
         match mount {
-            Mount::ReadOnly { source, .. } | Mount::Writable { source, .. } => forget(source),
+            Mount::ReadOnly { source, .. }
+            | Mount::Writable { source, .. }
+            | Mount::Reports { source, .. } => forget(source),
             Mount::Overlay {
                 lowers,
                 upper,
@@ -83,7 +85,10 @@ pub fn shape(profile: &Profile, private: &[&Path]) -> Profile {
                 forget(work);
             }
             Mount::File { content, .. } => content.clear(),
-            Mount::Protect { .. } | Mount::Scratch { .. } | Mount::Symlink { .. } => {}
+            Mount::Protect { .. }
+            | Mount::Scratch { .. }
+            | Mount::Symlink { .. }
+            | Mount::Refused { .. } => {}
         }
     }
     shape.env.values_mut().for_each(String::clear);

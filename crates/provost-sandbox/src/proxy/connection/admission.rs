@@ -54,9 +54,9 @@ impl<'a> Connection<'a> {
     /// The body of a request to a model, without its chunks.
     fn read_body(&mut self, api: ModelApi, request: &Request) -> Result<Vec<u8>, Refusal> {
         let unreadable = |status, words: &str| Refusal::unreadable(api, status, words);
-        if request.encoding().is_some() {
-            let words = "the body of the request to the model is encoded, and cannot be read";
-            return Err(unreadable(415, words));
+        if let Some(why) = request.foreign_body() {
+            let words = format!("the body of the request to the model {why}, and cannot be read");
+            return Err(unreadable(415, &words));
         }
         if request.waits_to_continue() {
             self.client.send(CONTINUE);

@@ -156,6 +156,11 @@ impl BudgetAccount {
         open.fold(Amount::default(), |sum, amount| sum.plus(*amount))
     }
 
+    /// Whether all that was settled and is reserved is within the grant; overshoot may end that.
+    pub fn is_within(&self) -> bool {
+        self.grant.covers(self.settled.plus(self.reserved()))
+    }
+
     /// What providers reported beyond reservations.
     pub fn overshoot(&self) -> Amount {
         self.overshoot

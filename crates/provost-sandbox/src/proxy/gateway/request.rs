@@ -1,7 +1,8 @@
 //! Reads the requests of four APIs of model providers: what they ask for, offer and reach.
 //!
-//! Unknown fields pass. A known field of another type, or a field whose name differs from a known
-//! one only in case or underscores, makes the request unreadable: a server could read it otherwise.
+//! Unknown fields pass. A known field of another type, a field whose name differs from a known one
+//! only in case or underscores, or a name with other than ASCII characters, makes the request
+//! unreadable: a server could read it otherwise.
 
 mod conversation;
 
@@ -181,10 +182,10 @@ pub fn read(api: ModelApi, path: &str, body: &[u8]) -> Result<ModelRequest, Unre
     let document = json::read(body)?;
     let fields = document.as_object().ok_or(UnreadableRequest::NoObject)?;
     let spelled = spellings(api);
+    let plain_names: Vec<String> = spelled.iter().map(|name| plain(name)).collect();
     for (name, _) in fields.iter() {
-        let plain = plain(name);
-        let has_twin = spelled.iter().any(|known| self::plain(known) == plain);
-        if has_twin && !spelled.contains(&name) {
+        let has_twin = || !name.is_ascii() || plain_names.contains(&plain(name));
+        if !spelled.contains(&name) && has_twin() {
             return Err(UnreadableRequest::Twin(name.chars().take(64).collect()));
         }
     }

@@ -1,5 +1,6 @@
 //! Parses a request to a proxy strictly, and writes the request for the server.
 
+mod body_kind;
 mod logins;
 
 use provost_core::net::credential::Transport;
@@ -202,12 +203,6 @@ impl Request {
             fields: fields.with("Accept-Encoding", b"identity"),
             ..self.clone()
         }
-    }
-
-    /// The encoding of the body, if it has one.
-    pub fn encoding(&self) -> Option<&[u8]> {
-        let mut codings = self.fields.all("content-encoding");
-        codings.find(|coding| !coding.eq_ignore_ascii_case(b"identity"))
     }
 
     /// Whether the client sends its body only after an interim reply.

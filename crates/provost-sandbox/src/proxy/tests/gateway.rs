@@ -66,6 +66,28 @@ fn what_cannot_be_read_is_refused_in_the_form_of_the_api_and_reaches_no_model() 
             "415",
         ),
         (
+            post_with(&place, MESSAGES, "Content_Encoding: deflate\r\n", BODY),
+            "415",
+        ),
+        (
+            post_with(
+                &place,
+                MESSAGES,
+                "Content-Type: application/json; charset=utf-7\r\n",
+                BODY,
+            ),
+            "415",
+        ),
+        (
+            post_with(
+                &place,
+                MESSAGES,
+                "Content-Type: multipart/form-data\r\n",
+                BODY,
+            ),
+            "415",
+        ),
+        (
             post_with(&place, MESSAGES, "", "{\"model\":\"a\",\"model\":\"b\"}"),
             "400",
         ),
@@ -108,7 +130,9 @@ fn a_body_arrives_unchanged_however_the_client_sends_it() {
     let length = BODY.len();
     let old = format!("{address} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n{BODY}");
     let expecting = post_with(&place, MESSAGES, "Expect: 100-continue\r\n", BODY);
-    for request in [chunked, old, expecting] {
+    let typed = "content-type: Application/JSON; charset=\"UTF-8\"\r\n";
+    let typed = post_with(&place, MESSAGES, typed, BODY);
+    for request in [chunked, old, expecting, typed] {
         let reply = stage.ask(&request);
         let ok = reply.contains("HTTP/1.1 200") && reply.contains("output_tokens");
         assert!(ok, "{request}: {reply}");
@@ -134,7 +158,7 @@ fn a_body_arrives_unchanged_however_the_client_sends_it() {
     assert_eq!(reply.matches("HTTP/1.1 200").count(), 2, "{reply}");
     assert_eq!(reply.matches("HTTP/1.1 400").count(), 1, "{reply}");
     assert_eq!(kept.lock().unwrap().len(), 2);
-    assert_eq!(gauge.passed().requests, 5);
+    assert_eq!(gauge.passed().requests, 6);
 }
 
 #[test]

@@ -87,9 +87,7 @@ impl Drop for Turn<'_> {
             .add_row(&mut seen, RequestRow::Released { number });
         drop(seen);
         self.meter.write_rows();
-        if let (Some(book), Some(row)) = (&self.meter.book, self.row.take()) {
-            book.settle(&row, Amount::default(), false);
-        }
+        self.meter.give_back(self.row.take());
     }
 }
 
@@ -199,6 +197,13 @@ impl TokenMeter {
         let refused = match (row, fits) {
             (Ok(row), Ok(fits)) => {
                 made = seen.account.lowered(made, fits);
+                if !seen.account.is_within() {
+                    // Another request cost more than its reservation while the book was asked.
+                    seen.account.settle(&made, Amount::default());
+                    drop(seen);
+                    self.give_back(row);
+                    return Err(Denied::Reserved(request.api));
+                }
                 let row = self.begin(&mut seen, request, (made, left), row);
                 let bounded = !(seen.account.grant().is_open() && left.is_open());
                 drop(seen);
@@ -216,6 +221,13 @@ impl TokenMeter {
         };
         seen.account.settle(&made, Amount::default());
         Err(refused)
+    }
+
+    /// Frees what `row` of the book reserves.
+    fn give_back(&self, row: Option<SpendRow>) {
+        if let (Some(book), Some(row)) = (&self.book, row) {
+            book.settle(&row, Amount::default(), false);
+        }
     }
 
     /// Notes that the reservation is made, with what was left to the run and the day.

@@ -93,8 +93,9 @@ pub(super) fn refuse_twins(node: &Node<'_>) -> Result<(), UnreadableRequest> {
     };
     for (name, value) in fields.iter() {
         let is_usual = NESTED.contains(&name) || DATA.contains(&name);
-        // A name that is much longer is no twin of a short one.
-        if !is_usual && name.len() < 64 && PLAIN.contains(&plain(name)) {
+        // A name that is much longer is no twin of a short one; no API has names beyond ASCII.
+        let is_twin = || !name.is_ascii() || PLAIN.contains(&plain(name));
+        if !is_usual && name.len() < 64 && is_twin() {
             return Err(UnreadableRequest::Twin(name.to_owned()));
         }
         if !DATA.contains(&name) {

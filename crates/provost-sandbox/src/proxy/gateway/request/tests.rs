@@ -229,6 +229,12 @@ fn names_with_twins_are_refused_at_any_depth() {
             r#""messages":[{"content":[{"type":"image","\u017fource":{"type":"url","url":"u"}}]}]"#,
         ),
         (ModelApi::Messages, r#""thinking":{"budgetTokens":9}"#),
+        // A letter of full width, and a space without width.
+        (ModelApi::Messages, r#""\uff54ools":[{"name":"x"}]"#),
+        (
+            ModelApi::Messages,
+            r#""messages":[{"too\u200bls":[{"name":"x"}]}]"#,
+        ),
         (
             ModelApi::Content,
             r#""generationConfig":{"maxoutputtokens":9}"#,
