@@ -153,6 +153,8 @@ catalogue! {
     AgentReportedFailure = "AGENT_REPORTED_FAILURE" => No,
     /// The agent's structured result does not match its schema.
     OutputInvalid = "OUTPUT_INVALID" => No,
+    /// An agent did, or tried, what no agent or its contract may do.
+    ForbiddenAction = "FORBIDDEN_ACTION" => No,
     /// The run was cancelled.
     Cancelled = "CANCELLED" => No,
 
@@ -209,6 +211,8 @@ catalogue! {
     LeaseHeld = "LEASE_HELD" => NotNow,
     /// The lease expired or was taken while the run was active.
     LeaseLost = "LEASE_LOST" => NotNow,
+    /// A request to the control room has no session, token or origin that is accepted.
+    SessionRefused = "SESSION_REFUSED" => No,
     /// Another process drives this run.
     RunBusy = "RUN_BUSY" => NotNow,
     /// The run has ended already.

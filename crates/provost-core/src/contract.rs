@@ -10,10 +10,12 @@
 
 pub mod check;
 pub mod document;
+pub mod forbidden;
 pub mod limits;
 pub mod output;
 mod problem;
 pub mod role;
+mod shares;
 pub mod typed;
 
 use std::time::Duration;
@@ -72,6 +74,8 @@ pub struct Contract {
     pub scope: Scope,
     /// Where it may not write, even inside the scope.
     pub forbid: Scope,
+    /// Paths of the scope that other parts of the same division may change too.
+    pub shares: Scope,
     /// Kinds of change that are refused otherwise.
     pub permit: Permit,
     /// The acceptance commands; at least one must pass.
@@ -177,6 +181,7 @@ pub fn resolve(
     let contract = Contract {
         scope: paths("/allowed_paths", &document.allowed_paths, &mut problems),
         forbid: paths("/x_provost/forbid", &extension.forbid, &mut problems),
+        shares: shares::shared(&document, &mut problems),
         may_lose_tests: extension
             .permit
             .as_ref()
@@ -327,6 +332,7 @@ fn unsupported(document: &Document, problems: &mut Problems) {
         target: _,
         forbid: _,
         permit: _,
+        shares: _,
     } = extension;
     if let Some(tier) = tier {
         sandboxed(&tier, &net, loopback, problems);

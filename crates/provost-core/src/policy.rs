@@ -64,6 +64,8 @@ pub struct Policy {
     pub budget: SpendLimits,
     /// What a contract has that a person types, where no flag says otherwise.
     pub run: RunDefaults,
+    /// Whether the hooks of git refuse what is bound to no contract.
+    pub hooks_require: bool,
 }
 
 /// A policy as written in `provost.toml`.
@@ -84,6 +86,7 @@ pub struct Written {
     approve: WrittenApprove,
     budget: WrittenBudget,
     run: WrittenRun,
+    hooks: WrittenHooks,
 }
 
 /// What a user says for all repositories; nothing here is about a scope or a command.
@@ -143,6 +146,12 @@ struct WrittenServer {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+struct WrittenHooks {
+    require: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct WrittenReview {
     agent: Option<String>,
 }
@@ -182,11 +191,18 @@ pub struct Flaw(String);
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// Not TOML, or not of the fields that a policy has.
+    // No `#[from]`: the message has its words, so it is no cause beside it.
     #[error("provost.toml: {0}")]
-    Read(#[from] ReadError),
+    Read(ReadError),
     /// A value that breaks a rule.
     #[error("provost.toml: {0}")]
     Flaw(Flaw),
+}
+
+impl From<ReadError> for PolicyError {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
 }
 
 /// A problem of the file of a user; the reader of the file names it.
@@ -264,6 +280,7 @@ impl TryFrom<Written> for Policy {
             review: written.review.agent,
             workspace: written.workspace.kind,
             loopback_off: sandbox.loopback == Some(false),
+            hooks_require: written.hooks.require,
             cache: cache(&written.cache)?,
             prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,
             limits: limits(written.limits)?,

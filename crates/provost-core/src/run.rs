@@ -21,6 +21,7 @@ pub mod judge;
 pub mod keep_work;
 mod next;
 pub mod refs;
+pub mod search;
 pub mod spent;
 mod state;
 

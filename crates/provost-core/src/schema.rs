@@ -24,11 +24,12 @@ use serde_json::{Value, json};
 
 use crate::agent_registry::AgentRegistry;
 use crate::bundle::report::{
-    EvidenceBundle, EvidenceReport, OrchestratorEvent, ReexecReport, ReviewReport, RunManifest,
-    TaskResult, TestReport, WorkReport,
+    EvidenceBundle, EvidenceReport, NetworkUse, OrchestratorEvent, ReexecReport, ReviewReport,
+    RunManifest, RunMeta, TaskResult, TestReport, WorkReport,
 };
 use crate::contract::RESULT_SCHEMA_TEXT;
 use crate::contract::document::Document;
+use crate::run::fact::SandboxTest;
 
 /// A format, by the name of its schema.
 #[derive(Debug, Clone, Copy)]
@@ -53,10 +54,13 @@ pub const FORMATS: &[Format] = &[
     AGENT_TASK_RESULT,
     Format::of::<EvidenceBundle>("evidence_bundle.v1"),
     Format::of::<EvidenceReport>("evidence_report.v1"),
+    Format::of::<NetworkUse>("network_use.v1"),
     Format::of::<OrchestratorEvent>("orchestrator_event.v1"),
     Format::of::<ReexecReport>("reexec_report.v1"),
     REVIEW_REPORT,
     Format::of::<RunManifest>("run_manifest.v1"),
+    Format::of::<RunMeta>("run_meta.v1"),
+    Format::of::<SandboxTest>("sandbox_selftest.v1"),
     TASK_CONTRACT,
     Format::of::<TaskResult>("task_result.v1"),
     TEST_REPORT,

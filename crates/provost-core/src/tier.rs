@@ -23,7 +23,9 @@ words! {
 }
 
 /// Which processes a sandbox of tier `namespaces` sees in its `/proc`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Processes {
     #[default]

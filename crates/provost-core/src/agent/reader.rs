@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::Adapted;
 use super::adapter::{Breach, StreamParser};
 use super::event::{Event, Usage};
+use crate::contract::forbidden;
 
 /// The longest line that is read, in bytes; a longer one is counted and skipped.
 const LONGEST_LINE: usize = 4 << 20;
@@ -21,6 +22,8 @@ pub struct Reader {
     skipping: bool,
     /// The forbidden actions of the contract, in lower case.
     forbidden: Vec<String>,
+    /// Forms of commands that are counted.
+    shapes: Vec<String>,
     answer: Option<Value>,
     sum: Sum,
     complaint: Option<Complaint>,
@@ -50,6 +53,9 @@ pub struct Sum {
     /// How often a tool was used for each forbidden action.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub forbidden: BTreeMap<String, u64>,
+    /// How often a tool was used with each forbidden form of command.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shapes: BTreeMap<String, u64>,
     /// The program's name for the conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
@@ -79,6 +85,7 @@ impl Reader {
             line: Vec::new(),
             skipping: false,
             forbidden: Vec::new(),
+            shapes: Vec::new(),
             answer: None,
             sum: Sum::default(),
             complaint: None,
@@ -90,6 +97,13 @@ impl Reader {
     pub fn minding(mut self, actions: &[String]) -> Self {
         let words = actions.iter().map(|action| action.trim().to_lowercase());
         self.forbidden = words.filter(|action| !action.is_empty()).collect();
+        self
+    }
+
+    /// Counts tool uses with one of the forms `shapes`.
+    #[must_use]
+    pub fn watching_for(mut self, shapes: &[String]) -> Self {
+        self.shapes = shapes.to_vec();
         self
     }
 
@@ -210,6 +224,10 @@ impl Reader {
             Event::Final { ok: true, .. } => sum.end = Some(End::Done),
             Event::Final { ok: false, text } => sum.end = Some(End::GaveUp(text.clone())),
             Event::Tool { detail, .. } => {
+                let shapes = self.shapes.iter();
+                for shape in shapes.filter(|shape| forbidden::is_seen(shape, detail)) {
+                    *sum.shapes.entry(shape.clone()).or_default() += 1;
+                }
                 let detail = detail.to_lowercase();
                 let seen = self.forbidden.iter().filter(|it| detail.contains(*it));
                 for action in seen {

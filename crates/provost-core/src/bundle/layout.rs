@@ -108,6 +108,8 @@ pub const WORK_REPORT: &str = "reports/work_report.json";
 pub const REVIEW_REPORT: &str = "reports/review_report.json";
 pub const TEST_REPORT: &str = "reports/test_report.json";
 pub const EVIDENCE_REPORT: &str = "reports/evidence_report.json";
+/// What a search found.
+pub const EVIDENCE_BUNDLE: &str = "reports/evidence_bundle.json";
 
 /// Files in the directory of a run that its manifest cannot name: the manifest itself, the
 /// signature over it, the ledger after the seal, and the lock.
@@ -124,9 +126,9 @@ pub const LARGEST_FILE: u64 = 3 * MOST_CHANGED;
 /// The most bytes of the patches of all attempts but the last one, together; beyond that, those of
 /// the oldest attempts are left out.
 pub const MOST_EARLIER: u64 = LARGEST_FILE;
-/// The most bytes of all files of a bundle: the patch is stored four times, beside the patches of
-/// earlier attempts and all objects.
-pub const MOST_BYTES: u64 = 5 * LARGEST_FILE + MOST_EARLIER;
+/// The most bytes of all files of a bundle: the patch is stored up to five times, those of earlier
+/// attempts twice, beside all objects.
+pub const MOST_BYTES: u64 = 6 * LARGEST_FILE + 2 * MOST_EARLIER;
 
 /// The directory of files that are written after the seal, each named by a record of [`AFTER`].
 pub const LATER: &str = "after/";

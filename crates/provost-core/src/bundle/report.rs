@@ -7,6 +7,7 @@
 mod evidence_bundle;
 mod evidence_report;
 mod manifest;
+mod meta;
 mod orchestrator_event;
 mod reexec_report;
 mod review_report;
@@ -28,6 +29,7 @@ pub use evidence_report::{EvidenceReport, EvidenceStatus};
 pub use manifest::{
     Integrity, ManifestExtra, REQUIRED_HASHES, RunManifest, RunStatus, TaskEntry, TaskState,
 };
+pub use meta::{NetworkUse, RunMeta, ToolCalls};
 pub use orchestrator_event::{OrchestratorEvent, Step};
 pub use reexec_report::{Difference, ReexecReport, ReexecStatus};
 pub use review_report::{ReviewReport, ReviewVerdict, Reviewer, ReviewerRole, ScopeCheck};

@@ -284,6 +284,10 @@ pub struct Extension {
     /// Paths that may not be touched, even inside the scope.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forbid: Vec<String>,
+    /// Paths that other parts of the same division may change too; the parts run one after the
+    /// other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<String>,
     /// The tier of every sandbox: `namespaces`, or `landlock` where there are none.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,

@@ -5,6 +5,10 @@ use super::*;
 mod checked;
 mod roles;
 
+pub(super) fn document() -> Document {
+    parse(good().to_string().as_bytes()).unwrap()
+}
+
 fn good() -> Value {
     json!({
         "task_id": "task-0001",

@@ -67,11 +67,7 @@ impl Typed {
             owner_agent: agent(Role::Pm, agent_registry::OWNER),
             assigned_agent: agent(Role::Worker, agent_registry::WORKER),
             inputs: inputs(self.objective),
-            required_outputs: vec![RequiredOutput {
-                name: "patch".to_owned(),
-                r#type: OutputType::Patch,
-                acceptance: "every acceptance command passes".to_owned(),
-            }],
+            required_outputs: vec![patch()],
             allowed_paths: self.allow,
             forbidden_actions: Vec::new(),
             acceptance_tests: self.accept.into_iter().enumerate().map(test).collect(),
@@ -105,6 +101,7 @@ impl Typed {
             role_contract: None,
             x_provost: Some(Extension {
                 forbid: self.forbid,
+                shares: Vec::new(),
                 tier: self.tier.map(|tier| tier.name().to_owned()),
                 net: self.net.iter().map(ToString::to_string).collect(),
                 loopback: None,
@@ -115,6 +112,14 @@ impl Typed {
                 limits: (!self.limits.is_empty()).then_some(self.limits),
             }),
         }
+    }
+}
+
+fn patch() -> RequiredOutput {
+    RequiredOutput {
+        name: "patch".to_owned(),
+        r#type: OutputType::Patch,
+        acceptance: "every acceptance command passes".to_owned(),
     }
 }
 

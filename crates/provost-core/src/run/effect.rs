@@ -228,6 +228,8 @@ pub struct Adaptation {
     pub events: String,
     /// The forbidden actions of the contract.
     pub forbidden: Vec<String>,
+    /// The forms of commands that its tools may not be used with.
+    pub shapes: Vec<String>,
     /// The conversation to continue, if the program can.
     pub thread: Option<String>,
 }

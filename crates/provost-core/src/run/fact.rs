@@ -26,10 +26,10 @@ use std::collections::BTreeMap;
 
 pub use agent_claims::AgentClaims;
 use serde::{Deserialize, Serialize};
-pub use tested::{Probe, Probed, SandboxTest};
+pub use tested::{AgentProgram, Probe, Probed, SandboxTest};
 pub use violation::{Program, RefusedRequest, Stopped, Violation};
 pub use withheld::Withheld;
-pub use work::{EarlierVerdict, ExistingWork, Revision};
+pub use work::{EarlierRound, EarlierVerdict, ExistingWork, Revision};
 
 use super::{Gate, Step};
 use crate::agent::Adapted;
@@ -161,6 +161,10 @@ pub enum Fact {
 
 /// The start of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a field of its own in the ledger"
+)]
 pub struct Opened {
     /// The contract, as written.
     pub contract: Document,
@@ -219,6 +223,9 @@ pub struct Opened {
     /// The weakest sandbox that the policy at the base accepts.
     #[serde(default, skip_serializing_if = "Tier::is_strongest")]
     pub least_tier: Tier,
+    /// Whether programs that the contract forbids are kept from running; earlier versions did not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refuses_programs: bool,
     /// How the contract exceeds what the policy at the base permits without approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub widenings: Vec<Widening>,

@@ -4,6 +4,7 @@
 
 mod acceptance;
 mod consent;
+mod forbidden;
 mod output;
 mod program;
 mod read_only_agent;
@@ -114,6 +115,9 @@ impl Opened {
             return None;
         }
         // It has no mounts and no network of its own.
+        if let Some(lack) = self.unrefusable() {
+            return Some(lack);
+        }
         if !self.prepare.is_empty() {
             let lack = "cannot hold what the `[[prepare]]` steps of provost.toml make: take tier \
                         `namespaces`";
@@ -147,7 +151,7 @@ impl State {
         match gate {
             Gate::Policy => self.judge_policy(),
             Gate::Sandbox => self.judge_sandbox(contract.tier),
-            Gate::Agent => judge_agent(self.agent.as_ref(), &self.opened, &contract.limits),
+            Gate::Agent => self.judge_agent(contract),
             Gate::Output => self.judge_output(contract),
             Gate::Diff => self.judge_diff(contract),
             Gate::Review => self.judge_review(),

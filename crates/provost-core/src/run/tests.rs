@@ -100,6 +100,7 @@ fn opened() -> Fact {
         artifacts: std::collections::BTreeMap::new(),
         references: None,
         least_tier: Tier::default(),
+        refuses_programs: true,
         widenings: Vec::new(),
         parent: None,
         work: None,
@@ -254,6 +255,7 @@ fn a_sandbox_that_was_half_tested_does_not_hold() {
         limits: BTreeMap::new(),
         agent: probed(agent),
         acceptance: probed(acceptance),
+        program: None,
     };
     let seen = |mut test: SandboxTest, processes| {
         for attempt in &mut test.agent.attempts {

@@ -22,14 +22,17 @@ fn read<T: DeserializeOwned + Serialize + PartialEq>(value: &Value) -> Result<Va
     Ok(rendered)
 }
 
-const READERS: [(&str, Reader); 11] = [
+const READERS: [(&str, Reader); 14] = [
     ("agent_registry.v1", read::<AgentRegistry>),
     ("evidence_bundle.v1", read::<EvidenceBundle>),
     ("evidence_report.v1", read::<EvidenceReport>),
+    ("network_use.v1", read::<NetworkUse>),
     ("orchestrator_event.v1", read::<OrchestratorEvent>),
     ("reexec_report.v1", read::<ReexecReport>),
     ("review_report.v1", read::<ReviewReport>),
     ("run_manifest.v1", read::<RunManifest>),
+    ("run_meta.v1", read::<RunMeta>),
+    ("sandbox_selftest.v1", read::<SandboxTest>),
     ("task_contract.v1", read::<Document>),
     ("task_result.v1", read::<TaskResult>),
     ("test_report.v1", read::<TestReport>),

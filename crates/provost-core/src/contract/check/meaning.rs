@@ -6,7 +6,7 @@ use crate::approval;
 use crate::code::Code;
 use crate::contract::document::{Agent, Document, Filesystem, Network, Shell};
 use crate::contract::output::Output;
-use crate::contract::{self, Problems, bounds, paths, permit, tests};
+use crate::contract::{self, Problems, bounds, paths, permit, shares, tests};
 use crate::path::is_segment;
 use crate::scope;
 
@@ -73,6 +73,7 @@ fn scopes(document: &Document, findings: &mut Findings) {
     paths("/allowed_paths", &document.allowed_paths, &mut problems);
     let extension = document.x_provost.clone().unwrap_or_default();
     paths("/x_provost/forbid", &extension.forbid, &mut problems);
+    shares::shared(document, &mut problems);
     permit(&extension.permit.unwrap_or_default(), &mut problems);
     for problem in problems.0 {
         findings.add(Code::ScopeInvalid, problem.path, problem.problem);

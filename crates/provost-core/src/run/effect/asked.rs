@@ -13,6 +13,7 @@ use crate::agent::launch::{self, Answer};
 use crate::change::Change;
 use crate::contract::Contract;
 use crate::contract::document::RollbackStrategy;
+use crate::contract::forbidden;
 use crate::contract::limits::{Asked, Limits};
 use crate::object::Oid;
 use crate::review;
@@ -70,7 +71,7 @@ impl State {
                 let mut order = self.accept(Side::Candidate, tree, self.candidate_logs())?;
                 // An attempt that changed nothing leaves a tree that was tested already.
                 let past = self.past.iter().filter_map(|past| past.tests.as_ref());
-                order.evidence = past.cloned().collect();
+                order.evidence.extend(past.cloned());
                 Effect::Accept(order)
             }
             Step::OldTests => {
@@ -105,6 +106,7 @@ impl State {
     pub fn accept_again(&self, tree: Oid) -> Result<Accept, NoEffect> {
         let mut order = self.accept(Side::Candidate, tree, self.candidate_logs())?;
         order.cache.start = AskedStart::Cold("a repeated round is cold");
+        order.evidence.clear();
         Ok(order)
     }
 
@@ -221,6 +223,7 @@ impl State {
             task_id: task.to_owned(),
             events: file("events", "jsonl"),
             forbidden: contract.document.forbidden_actions.clone(),
+            shapes: forbidden::shapes(&contract.document),
             thread: self.thread().map(str::to_owned),
         });
         let mut net = contract.net.clone();
@@ -325,6 +328,7 @@ impl State {
             task_id: self.task_id().to_owned(),
             events: file("events.jsonl"),
             forbidden: Vec::new(),
+            shapes: forbidden::shapes(&contract.document),
             thread: None,
         });
         // A known program needs its model and no other endpoint; a command may need any.
@@ -385,7 +389,7 @@ impl State {
             time_limit: contract.time_limit,
             limits: contract.limits,
             logs,
-            evidence: Vec::new(),
+            evidence: self.opened.earlier_rounds(side),
         })
     }
 

@@ -1,5 +1,7 @@
 //! The result of one attempt of the agent.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{AgentClaims, Ending, Stream};
@@ -21,6 +23,9 @@ pub struct AgentRun {
     /// Its network requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub network: Vec<Traffic>,
+    /// How often it tried to start each program that may not run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub refused: BTreeMap<String, u64>,
     /// What it reported while it worked, if it is a known program.
     #[serde(rename = "told", default, skip_serializing_if = "Option::is_none")]
     pub claims: Option<Box<AgentClaims>>,
@@ -45,6 +50,20 @@ impl AgentRun {
     /// What it claims to have spent.
     pub fn claimed(&self) -> Option<&Usage> {
         self.claims.as_ref().map(|claims| &claims.sum.usage)
+    }
+
+    /// How often its tools were seen used with each forbidden form of command.
+    pub fn shapes(&self) -> Option<&BTreeMap<String, u64>> {
+        let claims = self.claims.as_ref()?;
+        Some(&claims.sum.shapes)
+    }
+
+    /// What it used and may not use, with how often: programs and forms of commands.
+    pub fn forbidden(&self) -> BTreeMap<String, u64> {
+        let shapes = self.shapes().into_iter().flatten();
+        let all = self.refused.iter().chain(shapes);
+        all.map(|(action, count)| (action.clone(), *count))
+            .collect()
     }
 
     /// Why its model did not work.

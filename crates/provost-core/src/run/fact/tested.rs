@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bundle::report::Nullable;
 use crate::tier::Processes;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SandboxTest {
     pub tier: String,
     /// Which processes are visible inside.
@@ -42,10 +44,24 @@ pub struct SandboxTest {
     /// The probes of the acceptance commands' sandbox.
     #[serde(default)]
     pub acceptance: Probed,
+    /// The agent that the sandbox is for; absent if none is started, and in records from before it
+    /// was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<AgentProgram>,
+}
+
+/// What an agent is started with, so that two runs can be compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentProgram {
+    /// What the program answered to `--version`; absent for a command, which is not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// SHA-256 of the variables of its sandbox as canonical JSON, without the id of the run.
+    pub environment: String,
 }
 
 /// The probes of one sandbox.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probed {
     /// SHA-256 of the profile without the parts that differ from run to run and restrict nothing.
     pub shape: String,
@@ -55,7 +71,7 @@ pub struct Probed {
 }
 
 /// One attempt to get out of a sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
     pub name: String,
     /// The restrictions that should stop it.
@@ -64,6 +80,8 @@ pub struct Probe {
     /// Whether they stopped it.
     pub held: bool,
     /// The error of the kernel, if it refused.
+    #[schemars(with = "Nullable<i32>")]
+    #[serde(default)]
     pub errno: Option<i32>,
 }
 

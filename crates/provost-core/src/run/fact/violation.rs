@@ -1,8 +1,10 @@
 //! Policy violations: found by a gate, or stopped by a sandbox while its program ran.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Fact, Judgement};
+use super::{AgentRun, Fact, Judgement};
 use crate::code::Code;
 use crate::net::traffic::Traffic;
 
@@ -26,6 +28,12 @@ pub struct Stopped {
     /// How many further requests were refused that have no row.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub further: u64,
+    /// Programs that may not run, and how often they were started.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub programs: BTreeMap<String, u64>,
+    /// Forbidden forms of commands that its tools were seen used with; nothing stopped those.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shapes: BTreeMap<String, u64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -64,6 +72,8 @@ impl Stopped {
             program,
             network: Vec::new(),
             further: 0,
+            programs: BTreeMap::new(),
+            shapes: BTreeMap::new(),
         };
         for line in traffic.filter(|line| !line.allow) {
             if stopped.network.len() == MOST_ROWS {
@@ -78,7 +88,28 @@ impl Stopped {
                 count: line.count,
             });
         }
-        (!stopped.network.is_empty()).then_some(stopped)
+        stopped.is_anything().then_some(stopped)
+    }
+
+    /// What was refused to an agent or a reviewer, or seen of its tools, if anything.
+    fn of_run(program: Program, run: &AgentRun) -> Option<Self> {
+        let stopped = Self::of(program, run.network.iter());
+        let stopped = Self {
+            programs: run.refused.clone(),
+            shapes: run.shapes().cloned().unwrap_or_default(),
+            ..stopped.unwrap_or(Self {
+                program,
+                network: Vec::new(),
+                further: 0,
+                programs: BTreeMap::new(),
+                shapes: BTreeMap::new(),
+            })
+        };
+        stopped.is_anything().then_some(stopped)
+    }
+
+    fn is_anything(&self) -> bool {
+        !(self.network.is_empty() && self.programs.is_empty() && self.shapes.is_empty())
     }
 
     pub fn requests(&self) -> u64 {
@@ -93,8 +124,8 @@ impl Fact {
     /// It is recorded before that end, so that no crash between the two can lose it.
     pub fn stopped(&self) -> Option<Stopped> {
         match self {
-            Self::AgentEnded(run) => Stopped::of(Program::Agent, run.network.iter()),
-            Self::Reviewed(reviewed) => Stopped::of(Program::Reviewer, reviewed.run.network.iter()),
+            Self::AgentEnded(run) => Stopped::of_run(Program::Agent, run),
+            Self::Reviewed(reviewed) => Stopped::of_run(Program::Reviewer, &reviewed.run),
             Self::Prepared { layers } => {
                 let made = layers.iter().filter_map(|layer| layer.made.as_ref());
                 Stopped::of(Program::Prepare, made.flat_map(|made| &made.network))
@@ -148,5 +179,14 @@ mod tests {
         assert_eq!(written["program"], "reviewer");
         let read: Violation = crate::json::from_value(written).unwrap();
         assert_eq!(read, Violation::Sandbox(stopped));
+    }
+
+    #[test]
+    fn an_old_event_has_no_programs_and_is_written_as_it_was() {
+        let refused = [line(1, false)];
+        let stopped = Stopped::of(Program::Agent, refused.iter()).unwrap();
+        let written = serde_json::to_value(&stopped).unwrap();
+        let fields: Vec<&String> = written.as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["network", "program"]);
     }
 }

@@ -3,9 +3,11 @@
 use provost_evidence::statement::LedgerHead;
 use serde::{Deserialize, Serialize};
 
+use super::{Opened, Side, TestRun};
 use crate::change::Finding;
 use crate::code::Code;
 use crate::object::Oid;
+use crate::run::State;
 use crate::wording::counted;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +24,21 @@ pub struct ExistingWork {
     /// What the workspace of the agent held and the tree cannot represent; it still counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// Rounds that other runs of the same case made on exactly this tree; one of the same commands
+    /// in the same sandbox is not repeated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<EarlierRound>,
+}
+
+/// A round of acceptance commands that another run made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierRound {
+    pub run_id: String,
+    /// The end of its sealed ledger.
+    pub ledger_head: String,
+    /// As that ledger has it; its logs were copied.
+    pub round: TestRun,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +58,25 @@ pub struct EarlierVerdict {
     pub sealed_head: LedgerHead,
     pub code: Code,
     pub reason: String,
+}
+
+impl Opened {
+    /// What other runs of the same case found on the tree of the candidate.
+    pub fn earlier_rounds(&self, side: Side) -> Vec<TestRun> {
+        let work = self.work.as_ref().filter(|_| side == Side::Candidate);
+        let rounds = work.into_iter().flat_map(|work| &work.rounds);
+        rounds.map(|it| it.round.clone()).collect()
+    }
+}
+
+impl State {
+    /// The run whose round `run` is, if the commands did not run for this one.
+    pub fn reused_from(&self, run: &TestRun) -> Option<&str> {
+        let work = self.opened.work.as_ref().filter(|_| run.cached)?;
+        let mut rounds = work.rounds.iter();
+        let same = rounds.find(|it| it.round.commands == run.commands && it.round.tree == run.tree);
+        same.map(|it| it.run_id.as_str())
+    }
 }
 
 impl ExistingWork {

@@ -13,8 +13,8 @@ use crate::code::Code;
 use crate::contract::output::Output;
 use crate::contract::{Contract, ResultRule};
 use crate::foreign_text::first_line;
-use crate::run::State;
 use crate::run::fact::ResultFile;
+use crate::run::{State, search};
 use crate::schema::read::{Unfit, read};
 use crate::verdict::Verdict;
 
@@ -101,8 +101,21 @@ impl State {
                 let verdict = invalid(format!("the agent's result {unfit}"));
                 unfit.details().into_iter().fold(verdict, Verdict::with)
             }
-            Ok(word) => word.judge(),
+            Ok(word) => self
+                .judge_findings(contract)
+                .unwrap_or_else(|| word.judge()),
         }
+    }
+
+    /// The refusal of the findings of a search that are not what they should be.
+    fn judge_findings(&self, contract: &Contract) -> Option<Verdict> {
+        let result = &self.agent.as_ref()?.result;
+        let unfit = search::findings(&contract.document, result)?.err()?;
+        let reason = format!(
+            "the agent's result has no search at `{}`: {unfit}",
+            search::PLACE
+        );
+        Some(Verdict::deny(Code::OutputInvalid, reason))
     }
 
     /// What the result `text` says, if it has the form that its role asks for.

@@ -67,8 +67,12 @@ impl Opened {
         }
         if let Some(place) = searches(document)
             && !document.mcp_tool_set.iter().any(|name| name == SEARCH)
+            && !reaches(document)
         {
-            let problem = format!("is for a search, and `{GIVEN}` names no server `{SEARCH}`");
+            let problem = format!(
+                "is for a search, and neither `{GIVEN}` names a server `{SEARCH}` nor \
+                 `/x_provost/net` a place to look"
+            );
             add(Code::SearchUnavailable, place.to_owned(), problem);
         }
         problems
@@ -87,6 +91,12 @@ fn lack(agent: Option<&Adapted>, name: &str) -> Option<String> {
         return None;
     }
     Some("is no server under `[mcp]` in provost.toml of the base commit".to_owned())
+}
+
+/// Whether the contract names places that its agent may reach through the proxy.
+fn reaches(document: &Document) -> bool {
+    let extension = document.x_provost.as_ref();
+    extension.is_some_and(|extension| !extension.net.is_empty())
 }
 
 /// Where a contract says that it is for a search.

@@ -72,6 +72,7 @@ fn sandbox_test() -> Vec<Fact> {
         limits: BTreeMap::new(),
         agent: probed(),
         acceptance: probed(),
+        program: None,
     };
     vec![started(Step::Selftest), Fact::Tested(test)]
 }

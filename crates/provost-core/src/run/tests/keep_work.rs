@@ -123,6 +123,7 @@ fn existing() -> Fact {
             reason: "`x` is outside the scope".to_owned(),
         }],
         findings: Vec::new(),
+        rounds: Vec::new(),
     });
     opened.contract.timeout_retry.max_retries = 3;
     opened.contract_sha256 = contract::digest(&opened.contract).unwrap();
@@ -153,6 +154,7 @@ fn tested() -> Vec<Fact> {
             cached: false,
             attempts: vec![attempt(true)],
         },
+        program: None,
     };
     vec![started(Step::Selftest), Fact::Tested(test)]
 }

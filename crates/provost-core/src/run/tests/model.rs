@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agent::event::Usage;
-use crate::agent::reader::Sum;
+use crate::agent::reader::{End, Sum};
 use crate::agent::{Adapted, Adapter};
 use crate::net::model_traffic::{ModelTraffic, ModelTrouble};
 use crate::run::fact::AgentClaims;
@@ -15,6 +15,7 @@ pub(super) fn agent(ending: Ending, result: ResultFile) -> Vec<Fact> {
         stderr: stream(),
         result,
         redacted: 0,
+        refused: std::collections::BTreeMap::new(),
         network: Vec::new(),
         claims: None,
         model: None,
@@ -148,4 +149,33 @@ fn attempts_are_added_up_and_no_claim_is_added_twice() {
         let live = state.spent(Some(&counted(1, 1))).unwrap();
         assert_eq!(live.usage.tokens(), 12, "{adapter}");
     }
+}
+
+#[test]
+fn a_form_of_command_refuses_only_where_the_contract_lists_it() {
+    let judged = |listed: &[&str], seen: &[&str]| {
+        let mut state = state(&[]);
+        state.opened.adapted = Some(adapted("claude", None));
+        let mut run = run(
+            Ending::Exited(0),
+            ModelTraffic::default(),
+            Usage::default(),
+            "t",
+        );
+        let sum = &mut run.claims.as_mut().unwrap().sum;
+        sum.end = Some(End::Done);
+        sum.shapes = seen.iter().map(|shape| ((*shape).to_owned(), 1)).collect();
+        state.agent = Some(run);
+        let listed = listed.iter().map(|action| (*action).to_owned());
+        state.contract.as_mut().unwrap().document.forbidden_actions = listed.collect();
+        let verdict = state.judge(Gate::Agent);
+        (verdict.allow, verdict.code)
+    };
+    assert_eq!(judged(&[], &["rm -rf"]), (true, Code::Ok));
+    assert_eq!(judged(&["git push"], &["rm -rf"]), (true, Code::Ok));
+    assert_eq!(judged(&["rm -rf"], &[]), (true, Code::Ok));
+    assert_eq!(
+        judged(&["rm  -rf"], &["rm -rf"]),
+        (false, Code::ForbiddenAction)
+    );
 }

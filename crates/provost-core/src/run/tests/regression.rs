@@ -167,6 +167,7 @@ fn the_base_runs_twice_only_where_that_can_excuse_something() {
             limits: BTreeMap::new(),
             agent: Probed::default(),
             acceptance: Probed::default(),
+            program: None,
         });
         state.next()
     };

@@ -34,6 +34,7 @@ pub(super) fn review(
             stderr: stream(),
             result,
             redacted: 0,
+            refused: std::collections::BTreeMap::new(),
             network: Vec::new(),
             claims: None,
             model: None,

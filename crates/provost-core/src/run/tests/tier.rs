@@ -37,7 +37,7 @@ fn judged(tier: Tier, change: fn(&mut Opened)) -> Verdict {
 #[test]
 fn what_a_tier_cannot_hold_is_refused_by_the_policy_gate() {
     type Case<'a> = (&'a str, fn(&mut Opened), &'a str);
-    let cases: [Case<'_>; 4] = [
+    let cases: [Case<'_>; 6] = [
         ("nothing special", |_| {}, ""),
         (
             "steps",
@@ -48,6 +48,19 @@ fn what_a_tier_cannot_hold_is_refused_by_the_policy_gate() {
             "an overlay",
             |opened| opened.workspace = WorkspaceChoice::Overlay,
             "kind `overlay`",
+        ),
+        (
+            "a program",
+            |opened| opened.contract.forbidden_actions = vec!["docker".to_owned()],
+            "`docker` of `forbidden_actions`",
+        ),
+        (
+            "a program, by a version that stopped none",
+            |opened| {
+                opened.contract.forbidden_actions = vec!["docker".to_owned()];
+                opened.refuses_programs = false;
+            },
+            "",
         ),
         (
             "a model",
