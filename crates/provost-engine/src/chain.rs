@@ -10,6 +10,7 @@
 mod check;
 pub mod document;
 pub mod grant;
+mod narrow;
 mod next;
 pub mod report;
 mod state;

@@ -125,6 +125,7 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
     let mut state = fold(ports.ledger)?;
     if state.finished.is_none() {
         restore_contract(ports.bundle, &state.opened)?;
+        seal::begin(ports, &state)?;
     }
     loop {
         notice(ports, &mut state)?;

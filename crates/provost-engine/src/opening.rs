@@ -132,7 +132,6 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     } else {
         widenings(origin, &document, (&policy, &base_tree), &named)?
     };
-    let answer = Answer::of(&document);
     let own = OwnLogins {
         typed: &request.credentials,
         found: &request.logins,
@@ -140,7 +139,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     let tools = &document.mcp_tool_set;
     let resolved = match &request.work {
         Some(_) => agent::ResolvedAgent::none(),
-        None => agent::resolve(&request.agent, (&policy, own), answer, tools)?,
+        None => agent::resolve(&request.agent, (&policy, own), Answer::of(&document), tools)?,
     };
     let review = request
         .review
@@ -176,6 +175,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         artifacts,
         references: Some(references),
         least_tier: policy.least_tier,
+        refuses_programs: true,
         widenings,
         parent: None,
         work: request.work,

@@ -18,6 +18,7 @@ mod log;
 mod logs;
 mod missing;
 mod question;
+mod role_model;
 mod run;
 mod short_id;
 mod spent;
@@ -38,6 +39,7 @@ pub use log::describe;
 pub use logs::{LogFile, RemovedSecrets, SecretsView};
 pub use missing::may_lack;
 pub use question::QuestionView;
+pub use role_model::WorkflowCaseModel;
 pub use run::{
     ChangeKind, ChangedFile, EarlierAttemptView, GateView, ReviewView, RunView, SandboxView,
     Surroundings, changed_tests, is_approved, short_branch,

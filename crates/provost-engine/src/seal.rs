@@ -4,23 +4,29 @@
 //! signed statement is about every byte of the bundle. All of it is computed from the ledger:
 //! sealing again after a crash writes the same bytes.
 
-use std::collections::BTreeMap;
+mod agent_files;
 
-use crate::bundle::attempts::{self, Attempt};
+pub(crate) use agent_files::thread;
+
+use crate::bundle::attempts::{self, Attempt, result_patch};
 use crate::bundle::compose::{ComposeError, Composer, Files};
+use provost_core::agent::Adapter;
 use provost_core::bundle::layout::{
-    ATTESTATION, BASELINE, BESIDE, CHANGED, CHANGED_COPY, EVIDENCE_REPORT, LARGEST_FILE, MANIFEST,
-    META, MOST_EARLIER, PACK, PATCH, PATCH_COPY, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT, TRACE,
-    WORKED_IN,
+    ATTESTATION, BASELINE, BESIDE, BundleFormat, CHANGED, CHANGED_COPY, EVIDENCE_REPORT,
+    LARGEST_FILE, MANIFEST, META, MOST_EARLIER, PACK, PATCH, PATCH_COPY, TEST_COMMANDS,
+    TEST_ERRORS, TEST_OUTPUT, TRACE, WORKED_IN,
 };
+use provost_core::bundle::report::{NetworkUse, RunMeta, ToolCalls};
 use provost_core::code::Code;
 use provost_core::gate::command::line;
 use provost_core::json::{self, canonical};
 use provost_core::net::traffic::Traffic;
 use provost_core::record::Head;
 use provost_core::run::State;
-use provost_core::run::fact::{Capture, SandboxTest, Side};
-use serde::Serialize;
+use provost_core::run::fact::{Capture, Side};
+use provost_core::verdict::Verdict;
+
+use serde_json::{Map, Value};
 
 use crate::drive::{self, Ports};
 use crate::ports::{Bundle, Host, PortError};
@@ -39,6 +45,23 @@ pub(crate) fn seal(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError
     ports.registry.pin(&state.names.run_id, &head)?;
     let envelope = ports.signer.sign(statement.as_bytes())?;
     ports.bundle.put(ATTESTATION, &envelope)
+}
+
+/// Writes the manifest of a run that has begun, unless there is one, with the files that it has to
+/// name: empty ones for the change, and reports that say that nothing was judged yet.
+pub(crate) fn begin(ports: &mut Ports<'_>, state: &State) -> Result<(), PortError> {
+    if state.finished.is_some() || ports.bundle.get(MANIFEST)?.is_some() {
+        return Ok(());
+    }
+    let empty = |name: &str| (name.to_owned(), Vec::new());
+    ports.bundle.put_all(&[empty(PATCH), empty(CHANGED)])?;
+    let verdict = Verdict::deny(Code::RunUnfinished, "the run has not ended yet");
+    let files = files(ports.bundle)?;
+    let reports = Composer::unfinished(state, &verdict, &files).judges();
+    ports.bundle.put_all(&reports.map_err(bug)?)?;
+    let files = self::files(ports.bundle)?;
+    let manifest = Composer::unfinished(state, &verdict, &files).manifest();
+    ports.bundle.put(MANIFEST, &manifest.map_err(bug)?)
 }
 
 /// The files of a bundle that only the machine can make.
@@ -168,10 +191,16 @@ fn evidence(
     }
     put(PATCH, made.patch.clone());
     put(PATCH_COPY, made.patch.clone());
-    let result = format!("results/{}/patch.diff", state.names.task_id);
-    put(&result, made.patch.clone());
+    put(&result_patch(&state.names.task_id), made.patch.clone());
     for (name, patch) in &made.patches {
         put(name, patch.clone());
+    }
+    let attempts = attempts::earlier(state).into_iter();
+    for fix in attempts.chain(attempts::last(state)) {
+        let made = made.patches.iter().find(|(name, _)| *name == fix.patch());
+        if let Some((_, patch)) = made.filter(|_| fix.task_id != state.names.task_id) {
+            put(&result_patch(fix.task_id), patch.clone());
+        }
     }
     put(CHANGED_COPY, names.clone());
     put(CHANGED, names);
@@ -179,14 +208,8 @@ fn evidence(
     put(TRACE, line(&state.names.trace_id));
     let format = state.opened.format;
     let bug = |error| PortError::of(Code::Bug, error);
-    let meta = RunMeta {
-        provost: &state.opened.version,
-        agent: &state.opened.agent,
-        sandbox: BTreeMap::from([(format.sandbox(), state.tested.as_ref())]),
-        resumed: state.resumed,
-        attempts: state.attempt,
-    };
-    put(META, json::pretty(&meta).map_err(bug)?.into_bytes());
+    let meta = json::pretty(&meta(state)?).map_err(bug)?;
+    put(META, meta.into_bytes());
     if let Some(test) = &state.tested {
         let test = serde_json::to_vec_pretty(test).map_err(bug)?;
         put(format.selftest(), test);
@@ -196,8 +219,11 @@ fn evidence(
     if !agents.is_empty()
         && let Some(grants) = granted(state)
     {
-        let requests = agents.iter().flat_map(|agent| &agent.network).collect();
-        let network = NetworkUse { grants, requests };
+        let requests = agents.iter().flat_map(|agent| &agent.network);
+        let network = NetworkUse {
+            grants: grants.to_vec(),
+            requests: requests.map(as_object).collect::<Result<_, _>>()?,
+        };
         put(
             format.network(),
             json::pretty(&network).map_err(bug)?.into_bytes(),
@@ -207,26 +233,46 @@ fn evidence(
         put(WORKED_IN, line(path));
     }
     files.extend(test_logs(bundle, state)?);
+    files.extend(agent_files::files(bundle, state)?);
     Ok(files)
 }
 
-/// How a run was carried out.
-#[derive(Serialize)]
-struct RunMeta<'a> {
-    provost: &'a str,
-    agent: &'a [String],
-    /// Its self-test, by the word of the bundle's format.
-    #[serde(flatten)]
-    sandbox: BTreeMap<&'static str, Option<&'a SandboxTest>>,
-    resumed: u32,
-    attempts: u32,
+/// How the run was carried out.
+fn meta(state: &State) -> Result<RunMeta, PortError> {
+    let opened = &state.opened;
+    let known = opened.adapted.as_ref();
+    let program = state.tested.as_ref().and_then(|test| test.program.as_ref());
+    let environment = program.map(|program| program.environment.clone().try_into());
+    let environment = environment.transpose();
+    let of_format = |format| state.tested.clone().filter(|_| opened.format == format);
+    Ok(RunMeta {
+        provost: opened.version.clone(),
+        agent: opened.agent.clone(),
+        adapter: known
+            .map_or(Adapter::COMMAND, |known| known.adapter)
+            .name()
+            .to_owned(),
+        program_version: program.and_then(|program| program.version.clone()),
+        model: known.and_then(|known| known.model.clone()),
+        environment_sha256: environment.map_err(|error| PortError::of(Code::Bug, error))?,
+        tool_calls: match (&opened.work, known) {
+            (Some(_), _) => ToolCalls::None,
+            (None, Some(_)) => ToolCalls::Reported,
+            (None, None) => ToolCalls::NotObservable,
+        },
+        sandbox: of_format(BundleFormat::Two),
+        r#box: of_format(BundleFormat::One),
+        resumed: state.resumed,
+        attempts: state.attempt,
+    })
 }
 
-/// The endpoints that a contract grants, and the requests of its agents.
-#[derive(Serialize)]
-struct NetworkUse<'a> {
-    grants: &'a [String],
-    requests: Vec<&'a Traffic>,
+fn as_object(traffic: &Traffic) -> Result<Map<String, Value>, PortError> {
+    match serde_json::to_value(traffic) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Err(PortError::new(Code::Bug, "traffic is no object")),
+        Err(error) => Err(PortError::of(Code::Bug, error)),
+    }
 }
 
 /// The endpoints that the contract grants, if any.

@@ -130,7 +130,7 @@ fn what_cannot_begin_is_refused_with_what_to_do() {
         request
     };
     let command = |text: &str| request(typed(), RequestedAgent::Typed(text.to_owned()));
-    let cases = [
+    let cases = vec![
         (
             "no such base",
             request(from("gone"), mine()),

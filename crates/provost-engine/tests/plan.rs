@@ -72,6 +72,7 @@ mod tests {
                         stderr: stream(&order.stderr),
                         result: ResultFile::Text(answer.to_string()),
                         redacted: 0,
+                        refused: std::collections::BTreeMap::new(),
                         network: Vec::new(),
                         claims: None,
                         model: None,
@@ -100,7 +101,7 @@ mod tests {
         };
         let part = |id: &str, needs: &[&str]| {
             json!({ "id": id, "objective": "do it", "allow": [format!("app/{id}")],
-                "accept": ["pytest -q"], "drops": [], "net": [], "minutes": 5, "needs": needs })
+                "accept": ["pytest -q"], "drops": [], "net": [], "minutes": 5, "needs": needs, "shares": [], "tools": [] })
         };
         match task {
             "plan" => (

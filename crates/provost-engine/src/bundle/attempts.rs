@@ -27,6 +27,16 @@ pub fn patch(task_id: &str, attempt: u32) -> String {
     format!("{PATCHES}{task_id}.{attempt}.diff")
 }
 
+/// The file of a bundle with the result of one task.
+pub fn result_file(task_id: &str) -> String {
+    format!("results/{task_id}/result.json")
+}
+
+/// The file of a bundle with the patch of one task.
+pub fn result_patch(task_id: &str) -> String {
+    format!("results/{task_id}/patch.diff")
+}
+
 /// The refused attempts before the last one that left changes, oldest first.
 pub fn earlier(state: &State) -> Vec<Attempt<'_>> {
     let attempts = state.past.iter().filter_map(|past| {

@@ -7,9 +7,12 @@
 mod binding;
 mod commands;
 mod facts;
+mod fixes;
 mod manifest;
 mod review;
+mod search;
 
+pub(crate) use binding::summary as role_binding;
 pub(in crate::bundle) use review::Said;
 
 use std::collections::BTreeMap;
@@ -19,13 +22,14 @@ use serde_json::Map;
 
 use facts::{AgentMetrics, EarlierFacts, TestFacts, WorkMetrics, open};
 
+use super::attempts::result_file;
 use super::statement::{
     Acceptance, LedgerHead, RunPredicate, RunStatement, SandboxFacts, SealedVerdict,
 };
 use super::verify::presence::{REQUIRED, expected_of};
 use provost_core::bundle::layout::{
-    CONTRACT, EVIDENCE_REPORT, MANIFEST, PACK, PATCH, REVIEW_REPORT, TASK_RESULT, TEST_REPORT,
-    WORK_REPORT,
+    CONTRACT, EVIDENCE_BUNDLE, EVIDENCE_REPORT, MANIFEST, PACK, PATCH, REVIEW_REPORT, TASK_RESULT,
+    TEST_REPORT, WORK_REPORT,
 };
 use provost_core::bundle::report::{
     ArtifactRef, BadShape, EvidenceFiles, EvidenceReport, EvidenceStatus, Failure, GateResult,
@@ -77,16 +81,36 @@ impl<'a> Composer<'a> {
         })
     }
 
+    /// A run that has not ended: `verdict` says so.
+    pub(crate) fn unfinished(state: &'a State, verdict: &'a Verdict, files: &'a Files) -> Self {
+        Self {
+            state,
+            verdict,
+            files,
+        }
+    }
+
     /// The reports, by name; the files they refer to exist already.
     pub fn reports(&self) -> Result<Vec<(String, Vec<u8>)>, ComposeError> {
         let task = &self.state.names.task_id;
         let result = render(&self.task_result()?)?;
+        let mut reports = self.judges()?;
+        reports.extend([
+            (WORK_REPORT.into(), render(&self.work_report()?)?),
+            (result_file(task), result.clone()),
+            (TASK_RESULT.into(), result),
+        ]);
+        reports.extend(self.fix_results()?);
+        let search = self.evidence_bundle()?;
+        reports.extend(search.map(|bytes| (EVIDENCE_BUNDLE.into(), bytes)));
+        Ok(reports)
+    }
+
+    /// The reports that every run has from its start.
+    pub(crate) fn judges(&self) -> Result<Vec<(String, Vec<u8>)>, ComposeError> {
         Ok(vec![
             (REVIEW_REPORT.into(), render(&self.review_report()?)?),
             (TEST_REPORT.into(), render(&self.test_report()?)?),
-            (WORK_REPORT.into(), render(&self.work_report()?)?),
-            (format!("results/{task}/result.json"), result.clone()),
-            (TASK_RESULT.into(), result),
         ])
     }
 
@@ -189,7 +213,7 @@ impl<'a> Composer<'a> {
             producer: Producer {
                 role: ProducerRole::Orchestrator,
                 agent_id: "provost".into(),
-                codex_thread_id: None,
+                codex_thread_id: self.codex_thread(&self.state.names.task_id),
             },
             status,
             started_at: time(&self.state.began)?,

@@ -280,6 +280,18 @@ impl State {
         changes
     }
 
+    /// Whether `commit` is the result of a part or of a fix.
+    pub fn has_result(&self, commit: &Oid) -> bool {
+        let parts = self.parts.iter().flat_map(|parts| parts.nodes.values());
+        let parts = parts.filter_map(|standing| match standing {
+            Standing::Ended(end) => end.commit.as_ref(),
+            _ => None,
+        });
+        let fixes = self.fixes.iter().filter_map(|fix| fix.end.as_ref());
+        let mut all = parts.chain(fixes.filter_map(|end| end.commit.as_ref()));
+        all.any(|it| it == commit)
+    }
+
     /// Whether `run_id` is a run of this case: a part, a fix or the one that judges the whole.
     pub fn has_run(&self, run_id: &str) -> bool {
         self.runs().iter().any(|(_, run)| *run == run_id)

@@ -55,9 +55,12 @@ pub fn check(document: &Document, rules: &Rules<'_>) -> Result<Chain, Vec<Proble
     let mut problems = Problems::default();
     problems.shape(document);
     let places = problems.names(document);
-    let needs = problems.needs(document, &places);
-    let order = problems.order(document, &needs);
+    let mut needs = problems.needs(document, &places);
     let contracts = problems.contracts(document, rules);
+    if let Some(contracts) = &contracts {
+        one_after_the_other(contracts, &mut needs);
+    }
+    let order = problems.order(document, &needs);
     match &document.parent {
         Some(parent) => {
             problems.whole(parent, rules);
@@ -238,6 +241,19 @@ impl Problems {
             }
         }
         (contracts.len() == document.nodes.len()).then_some(contracts)
+    }
+}
+
+/// Makes each node need the earlier ones that it declares to share a path with, unless one of the
+/// two starts from the other anyway: it continues their files, and no merge has to choose.
+fn one_after_the_other(contracts: &[Contract], needs: &mut [Vec<usize>]) {
+    for at in 0..contracts.len() {
+        for earlier in 0..at {
+            let shares = contracts[at].shares.overlaps(&contracts[earlier].shares);
+            if shares && !reaches(needs, at, earlier) && !reaches(needs, earlier, at) {
+                needs[at].push(earlier);
+            }
+        }
     }
 }
 

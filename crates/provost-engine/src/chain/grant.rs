@@ -6,7 +6,7 @@
 use provost_core::code::Code;
 use provost_core::contract::check::Rules;
 use provost_core::contract::document::{AcceptMode, Document as Written, Permissions};
-use provost_core::contract::{self, Contract, Problem};
+use provost_core::contract::{self, Contract, Problem, Test};
 use provost_core::gate::diff::Permit;
 use provost_core::package::{
     self, Authority, Budget, Handoff, Id, Limits, Package, Place, Refusal, Request, Set,
@@ -15,15 +15,18 @@ use provost_core::package::{
 use provost_core::path::RepoPath;
 use provost_core::scope::Scope;
 
+use super::narrow::command_of;
 use crate::chain::document::{Document, Node};
 
-/// What an agent under `contract` may do, as far as packages have an axis for it.
-pub fn authority(contract: &Contract) -> Authority {
+/// What an agent under `contract` may do, as far as packages have an axis for it. A command that is
+/// narrower than one of `whole` counts as that one.
+fn authority(contract: &Contract, whole: &Contract) -> Authority {
     let ids = |texts: Vec<String>| -> Set<Id> {
         let ids = texts.into_iter().filter_map(|text| Id::try_from(text).ok());
         ids.collect()
     };
-    let tests = contract.tests.iter().map(|test| test.text.clone());
+    let named = |test: &Test| command_of(test, whole).unwrap_or(test).text.clone();
+    let tests = contract.tests.iter().map(named);
     let entries = contract.scope.entries().iter();
     Authority {
         read: [Place::everything()].into_iter().collect(),
@@ -46,7 +49,7 @@ pub fn parent(contract: &Contract, children: usize) -> Result<Package, Refusal> 
         agent: id(&contract.document.task_id)?,
         parent: None,
         exercise: Authority::default(),
-        delegate: authority(contract),
+        delegate: authority(contract, contract),
         budget: Budget {
             levels: 1,
             children: u32::try_from(children).unwrap_or(u32::MAX),
@@ -56,14 +59,14 @@ pub fn parent(contract: &Contract, children: usize) -> Result<Package, Refusal> 
     })
 }
 
-/// The package of an agent under `child`, derived from that of its parent.
-pub fn derive(parent: &Package, child: &Contract) -> Result<Package, Refusal> {
+/// The package of an agent under `child`, derived from that of an agent under `whole`.
+pub fn derive(parent: &Package, child: &Contract, whole: &Contract) -> Result<Package, Refusal> {
     let derived = package::derive(&Request {
         parent_fingerprint: parent.fingerprint(),
         parent: parent.clone(),
         child_agent_id: id(&child.document.task_id)?,
         tools: ToolPolicy::NoTools {},
-        ask: authority(child),
+        ask: authority(child, whole),
         delegate: Authority::default(),
         children: 0,
         guards: Set::default(),
@@ -124,7 +127,7 @@ fn excess(
     whole: &Contract,
 ) -> Vec<Problem> {
     let beyond = |words: String| problem(place, Code::PackageExceedsGrant, words);
-    let mut found: Vec<Problem> = match derive(package, child) {
+    let mut found: Vec<Problem> = match derive(package, child, whole) {
         Ok(derived) => match &node.package {
             Some(written) if *written != derived => {
                 let words = "is not the package that follows from the parent and this contract";
@@ -251,10 +254,7 @@ fn permits(child: &Permit, whole: &Permit, found: &mut Vec<String>) {
 
 /// Commands of the parent that a node leaves out without listing them in `drops`.
 fn dropped(place: &str, node: &Node, child: &Contract, whole: &Contract) -> Vec<Problem> {
-    let has = |text: &str| {
-        let mut tests = child.tests.iter();
-        tests.any(|test| test.text == text && test.must_pass)
-    };
+    let has = |text: &str| has_command([child], whole, text);
     let said = |text: &str| {
         let mut drops = node.drops.iter();
         drops.any(|one| one.cmd == text && !one.reason.trim().is_empty())
@@ -272,12 +272,21 @@ fn dropped(place: &str, node: &Node, child: &Contract, whole: &Contract) -> Vec<
         .collect()
 }
 
+/// Whether one of `children` has the command `text` of `whole`, or a narrower one.
+fn has_command<'a>(
+    children: impl IntoIterator<Item = &'a Contract>,
+    whole: &Contract,
+    text: &str,
+) -> bool {
+    let mut tests = children.into_iter().flat_map(|child| &child.tests);
+    tests.any(|test| {
+        test.must_pass && command_of(test, whole).is_some_and(|command| command.text == text)
+    })
+}
+
 /// Commands of the parent that every node leaves out.
 fn left_out_by_all(children: &[(usize, Contract)], whole: &Contract) -> Vec<Problem> {
-    let has = |text: &str| {
-        let mut tests = children.iter().flat_map(|(_, child)| &child.tests);
-        tests.any(|test| test.text == text && test.must_pass)
-    };
+    let has = |text: &str| has_command(children.iter().map(|(_, child)| child), whole, text);
     let wanted = whole.tests.iter().filter(|test| test.must_pass);
     wanted
         .filter(|test| !has(&test.text))
@@ -288,20 +297,37 @@ fn left_out_by_all(children: &[(usize, Contract)], whole: &Contract) -> Vec<Prob
         .collect()
 }
 
-/// Nodes of one parent that share a path.
+/// Nodes of one parent that share a path without declaring it.
 fn overlaps(children: &[(usize, Contract)]) -> Vec<Problem> {
     let mut found = Vec::new();
     for (number, (at, child)) in children.iter().enumerate() {
         for (earlier, other) in &children[..number] {
             for path in child.scope.entries() {
-                if Scope::of(vec![path.clone()]).overlaps(&other.scope) {
-                    let words = format!("write: `{path}` overlaps the scope of /nodes/{earlier}");
-                    found.push(problem(format!("/nodes/{at}"), Code::ChainInvalid, words));
+                if !undeclared(path, child, other) {
+                    continue;
                 }
+                let words = format!(
+                    "write: `{path}` overlaps the scope of /nodes/{earlier}; what both may write \
+                     has to be in `x_provost.shares` of both"
+                );
+                found.push(problem(format!("/nodes/{at}"), Code::ChainInvalid, words));
             }
         }
     }
     found
+}
+
+/// Whether `other` may write at `path` of `child`, and not both say so.
+fn undeclared(path: &RepoPath, child: &Contract, other: &Contract) -> bool {
+    let here = Scope::of(vec![path.clone()]);
+    other.scope.entries().iter().any(|theirs| {
+        let there = Scope::of(vec![theirs.clone()]);
+        let common = if here.covers(theirs) { theirs } else { path };
+        let is_common = here.covers(common) && there.covers(common);
+        let shared = child.shares.covers(common) && other.shares.covers(common);
+        // Two spellings that some file systems take for one path have no common entry.
+        here.overlaps(&there) && !(is_common && shared)
+    })
 }
 
 /// The paths of the parent that no child has: entries as they are written, and of `files` those

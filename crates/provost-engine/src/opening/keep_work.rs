@@ -99,6 +99,7 @@ pub fn keep_work(
         revision: earlier.and_then(|work| work.revision.clone()),
         judged,
         findings: captured.findings.clone(),
+        rounds: Vec::new(),
     });
     Ok(opened)
 }

@@ -125,6 +125,7 @@ impl Asked {
             task_id: self.plan_id.clone(),
             events: layout::EVENTS.to_owned(),
             forbidden: Vec::new(),
+            shapes: Vec::new(),
             thread: None,
         });
         // A known program needs its model and nothing else; a command may need anything.

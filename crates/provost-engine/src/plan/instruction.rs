@@ -50,7 +50,8 @@ const PLAN: &str = "\n\n# What you do\n\n\
 const SPLIT: &str = "\n# What you do\n\n\
     Divide the contract into smaller ones for agents that work at the same time, each in a private \
     checkout. None may have more than the contract: its paths, its commands, its places of the \
-    network, its limits. No two may share a path.\n\n\
+    network, its limits. Give each the least it needs. Two that have to change one path name it in \
+    `shares`, and work one after the other; any other common path is refused.\n\n\
     # What you answer\n\nOne JSON object with exactly these fields:\n\n\
     - `verdict`: `PLAN`, or `BLOCKED` if the contract cannot be divided\n\
     - `summary`: how you divided it, or why you are blocked\n\
@@ -58,9 +59,13 @@ const SPLIT: &str = "\n# What you do\n\n\
     \x20 - `id`: a short name of letters, digits and `-`\n\
     \x20 - `objective`: the instruction for the agent, complete in itself\n\
     \x20 - `allow`: its paths, inside those of the contract; a directory covers everything below it\n\
-    \x20 - `accept`: its commands, each exactly as the contract has it\n\
+    \x20 - `shares`: the paths of these that another child may change too; usually none\n\
+    \x20 - `accept`: its commands, each as the contract has it, or with paths added at its end that \
+    choose some of the tests (`pytest -q tests/unit`); the whole is judged by the commands of the \
+    contract in any case\n\
     \x20 - `drops`: a list of objects with `cmd` and `reason`: the commands of the contract that \
     this one leaves out, and why; some other child has to have each of them\n\
     \x20 - `net`: its places of the network, of those of the contract\n\
+    \x20 - `tools`: the MCP servers that it needs, of those of the contract; usually none\n\
     \x20 - `minutes`: after how many minutes it is ended, not more than the contract has\n\
     \x20 - `needs`: the ids of the children whose results it starts from; usually none\n";

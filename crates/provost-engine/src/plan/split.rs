@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use provost_core::agent::adapter::mcp::NONE;
 use provost_core::code::Code;
 use provost_core::contract::check::Rules;
 use provost_core::contract::document::{Document as Written, Network};
@@ -35,12 +36,16 @@ pub(super) struct Child {
     pub(super) objective: String,
     /// Where it may write.
     pub(super) allow: Vec<String>,
+    /// The paths of these that other parts may write too.
+    pub(super) shares: Vec<String>,
     /// Its acceptance commands.
     pub(super) accept: Vec<String>,
     /// The commands of the contract that it leaves out.
     pub(super) drops: Vec<Dropped>,
     /// The network endpoints that it needs.
     pub(super) net: Vec<String>,
+    /// The MCP servers that it needs.
+    pub(super) tools: Vec<String>,
     /// When the agent is ended, in minutes.
     pub(super) minutes: u64,
     /// The parts whose results it starts from.
@@ -98,10 +103,12 @@ fn packages(document: &mut Document, chain: &Chain, rules: &Rules<'_>) {
     let parent = document.parent.clone();
     let whole = parent
         .and_then(|parent| provost_core::contract::resolve(parent, rules.policy, rules.trust).ok());
-    let whole = whole.and_then(|whole| grant::parent(&whole, chain.nodes.len()).ok());
     let Some(whole) = whole else { return };
+    let Ok(package) = grant::parent(&whole, chain.nodes.len()) else {
+        return;
+    };
     for (node, checked) in document.nodes.iter_mut().zip(&chain.nodes) {
-        node.package = grant::derive(&whole, &checked.contract).ok();
+        node.package = grant::derive(&package, &checked.contract, &whole).ok();
     }
 }
 
@@ -134,9 +141,11 @@ fn node(asked: &Asked, parent: &Written, child: Child) -> Node {
     } else {
         Network::Allow
     };
+    tools(&mut contract, child.tools);
     let scope = Scope::parse(&contract.allowed_paths).unwrap_or_default();
     let mut extra = contract.x_provost.take().unwrap_or_default();
     extra.net = child.net;
+    extra.shares = child.shares;
     extra.author = Some(asked.author());
     extra.permit = extra
         .permit
@@ -150,6 +159,17 @@ fn node(asked: &Asked, parent: &Written, child: Child) -> Node {
         contract_file: None,
         drops: child.drops,
         package: None,
+    }
+}
+
+/// Gives the part the servers `asked` and no others; one that the whole lacks is refused later.
+fn tools(contract: &mut Written, asked: Vec<String>) {
+    let permitted = &mut contract.tool_permissions.mcp_tools;
+    permitted.retain(|tool| asked.contains(tool));
+    if !permitted.is_empty() || !asked.is_empty() {
+        contract.mcp_tool_set = asked;
+    } else if !contract.mcp_tool_set.is_empty() {
+        contract.mcp_tool_set = vec![NONE.to_owned()];
     }
 }
 
@@ -209,7 +229,7 @@ pub(super) mod tests {
     fn child(id: &str, allow: &[&str], change: impl FnOnce(&mut Value)) -> Value {
         let mut value = json!({ "id": id, "objective": "a part", "allow": allow,
             "accept": ["pytest -q", "cargo test"], "drops": [], "net": [], "minutes": 20,
-            "needs": [] });
+            "needs": [], "shares": [], "tools": [] });
         change(&mut value);
         value
     }
@@ -328,5 +348,76 @@ pub(super) mod tests {
             assert_eq!(verdict.exit(), Exit::No, "{verdict:?}");
         }
         assert_eq!(divided(&[]).unwrap_err().exit(), Exit::No);
+    }
+
+    #[test]
+    fn parts_that_declare_a_common_path_are_put_in_order() {
+        let shares = |it: &mut Value| it["shares"] = json!(["lib/a/x"]);
+        let (document, chain) = divided(&[
+            child("a", &["lib/a"], shares),
+            child("b", &["lib/b"], |_| ()),
+            child("c", &["lib/a/x"], shares),
+        ])
+        .unwrap();
+        assert_eq!(
+            chain.nodes[2].needs,
+            [0],
+            "the later one starts from the earlier"
+        );
+        assert!(chain.nodes[1].needs.is_empty());
+        assert!(
+            document.nodes[2].needs.is_empty(),
+            "as the planner wrote it"
+        );
+        // An order that the planner chose stays.
+        let (_, chain) = divided(&[
+            child("a", &["lib/a"], |it| {
+                it["shares"] = json!(["lib/a"]);
+                it["needs"] = json!(["c"]);
+            }),
+            child("c", &["lib/a/x"], shares),
+        ])
+        .unwrap();
+        assert_eq!(chain.order, [1, 0]);
+        assert!(chain.nodes[1].needs.is_empty());
+        let outside = |it: &mut Value| it["shares"] = json!(["lib/b"]);
+        let verdict = divided(&[child("a", &["lib/a"], outside)]).unwrap_err();
+        assert!(
+            verdict.reason.contains("allowed_paths"),
+            "{}",
+            verdict.reason
+        );
+        // One that declares more than both write covers nothing else.
+        let verdict = divided(&[
+            child("a", &["lib/a"], |it| it["shares"] = json!(["lib/a/y"])),
+            child("c", &["lib/a/x"], shares),
+        ]);
+        assert_eq!(verdict.unwrap_err().code, Code::ChainInvalid);
+    }
+
+    #[test]
+    fn a_narrower_command_is_a_command_of_the_whole() {
+        let narrow = |it: &mut Value| it["accept"] = json!(["pytest -q tests/a", "cargo test"]);
+        let (document, _) = divided(&[child("a", &["lib/a"], narrow)]).unwrap();
+        let package = serde_json::to_value(&document.nodes[0].package).unwrap();
+        assert!(package.to_string().contains("\"pytest -q\""), "{package}");
+        let other = |it: &mut Value| it["accept"] = json!(["pytest -q --co", "cargo test"]);
+        let verdict = divided(&[child("a", &["lib/a"], other)]).unwrap_err();
+        assert_eq!(
+            verdict.code,
+            Code::PackageExceedsGrant,
+            "{}",
+            verdict.reason
+        );
+    }
+
+    #[test]
+    fn a_part_has_the_tools_that_it_names() {
+        let (document, _) = divided(&[child("a", &["lib/a"], |_| ())]).unwrap();
+        let contract = document.nodes[0].contract.as_ref().unwrap();
+        assert_eq!(contract.mcp_tool_set, ["none"]);
+        let more = |it: &mut Value| it["tools"] = json!(["search"]);
+        let verdict = divided(&[child("a", &["lib/a"], more)]).unwrap_err();
+        assert!(verdict.reason.contains("search"), "{}", verdict.reason);
     }
 }

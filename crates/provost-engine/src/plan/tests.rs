@@ -39,7 +39,7 @@ fn all() -> [Taken; 2] {
         valid: json!({ "verdict": "PLAN", "summary": "s", "children": [{
             "id": "a", "objective": "a part", "allow": ["lib/a"],
             "accept": ["pytest -q", "cargo test"], "drops": [], "net": [], "minutes": 20,
-            "needs": [] }] }),
+            "needs": [], "shares": [], "tools": [] }] }),
         takes: divided,
     };
     [plan, division]

@@ -111,8 +111,20 @@ fn name(value: &impl serde::Serialize) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The requests that a sandbox refused, with the first place.
+/// What a sandbox refused: programs and forms of commands first, then requests.
 fn refused(stopped: &Stopped) -> String {
+    let actions = stopped.programs.keys().chain(stopped.shapes.keys());
+    let actions: Vec<String> = actions.map(|action| format!("`{action}`")).collect();
+    let requests = refused_requests(stopped);
+    match (actions.is_empty(), stopped.network.is_empty()) {
+        (true, _) => requests,
+        (false, true) => format!("{}: used {}", name(&stopped.program), actions.join(", ")),
+        (false, false) => format!("{requests}; used {}", actions.join(", ")),
+    }
+}
+
+/// The requests that a sandbox refused, with the first place.
+fn refused_requests(stopped: &Stopped) -> String {
     let first = stopped.network.first();
     let place = first.map_or("-", |row| row.target.as_str());
     let count = usize::try_from(stopped.requests()).unwrap_or(usize::MAX);

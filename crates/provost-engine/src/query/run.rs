@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use crate::bundle::after::Landing;
 use crate::bundle::attempts;
+use crate::bundle::compose::role_binding;
 use crate::dependencies::{Advice, ProjectFiles};
 use crate::why;
 use provost_core::agent::event::Usage;
 use provost_core::approval::Approval;
-use provost_core::bundle::report::ReviewVerdict;
+use provost_core::bundle::report::{ReviewVerdict, RoleBinding};
 use provost_core::code::Code;
 use provost_core::contract::Contract;
 use provost_core::exit::Exit;
@@ -20,7 +21,7 @@ use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::review::Remark;
 use provost_core::run::cross_tests::ChangedTests;
-use provost_core::run::fact::{Capture, ExistingWork, Layered, Left, Salvage, Side};
+use provost_core::run::fact::{AgentRun, Capture, ExistingWork, Layered, Left, Salvage, Side};
 use provost_core::run::fix::EarlierAttempt;
 use provost_core::run::spent::Spent;
 use provost_core::run::{Gate, State};
@@ -101,6 +102,8 @@ pub struct RunView {
     /// Whether this user began it on this machine.
     pub own: bool,
     pub objective: String,
+    /// How the role of the contract is bound; only for reading.
+    pub role_binding_read_model: RoleBinding,
     /// The run that this one retries.
     pub parent: Option<String>,
     /// The work that it judged without an agent, with every earlier refusal of it.
@@ -132,6 +135,9 @@ pub struct RunView {
     pub tests_changed: Option<ChangedTests>,
     /// The prepared layers, of the candidate if they differ from those of the base.
     pub layers: Vec<Layered>,
+    /// Forbidden programs and forms of commands that the last agent used, with their counts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub forbidden: BTreeMap<String, u64>,
     /// The requests of the last agent, refused ones too.
     pub network: Vec<Traffic>,
     pub lines: Option<Vec<ChangedLines>>,
@@ -288,6 +294,7 @@ impl RunView {
             status: RunStatus::of(state, around.stage),
             own: !around.foreign,
             objective: state.opened.contract.inputs.spec.clone(),
+            role_binding_read_model: role_binding(state),
             parent: state.opened.parent.clone(),
             work: state.opened.work.clone(),
             approval: state.approval.clone(),
@@ -307,6 +314,10 @@ impl RunView {
             tests: TestsView::of(state),
             tests_changed: changed_tests(state),
             layers: layers(state),
+            forbidden: state
+                .agent
+                .as_ref()
+                .map_or_else(BTreeMap::new, AgentRun::forbidden),
             network: state
                 .agent
                 .as_ref()

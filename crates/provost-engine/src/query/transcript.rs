@@ -46,7 +46,7 @@ pub struct TranscriptSource {
 }
 
 impl TranscriptSource {
-    fn of(attempt: u32, worker: Worker, run: &AgentRun) -> Self {
+    pub(crate) fn of(attempt: u32, worker: Worker, run: &AgentRun) -> Self {
         Self {
             attempt,
             worker,

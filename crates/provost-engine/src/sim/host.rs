@@ -216,6 +216,7 @@ impl Host for SimHost {
             limits: BTreeMap::new(),
             agent: order.agent.as_ref().map(|_| probed()).unwrap_or_default(),
             acceptance: probed(),
+            program: None,
         })
     }
 
@@ -263,6 +264,7 @@ impl Host for SimHost {
                 stderr: Self::stream(),
                 result: result.clone(),
                 redacted: 0,
+                refused: std::collections::BTreeMap::new(),
                 network: Vec::new(),
                 claims: None,
                 model: None,
@@ -353,6 +355,7 @@ impl Host for SimHost {
                 stderr: Self::stream(),
                 result,
                 redacted: 0,
+                refused: std::collections::BTreeMap::new(),
                 network: Vec::new(),
                 claims: None,
                 model: None,

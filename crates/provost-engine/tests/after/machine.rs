@@ -279,6 +279,7 @@ impl Target for SimTarget {
                     stderr: self.stream(look.stderr.clone()),
                     result: ResultFile::Text(report.to_string()),
                     redacted: 0,
+                    refused: std::collections::BTreeMap::new(),
                     network: Vec::new(),
                     claims: None,
                     model: None,

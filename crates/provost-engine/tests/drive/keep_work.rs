@@ -19,6 +19,7 @@ fn judging(path: &str, power: Power) -> Machine {
         revision: None,
         judged: Vec::new(),
         findings: Vec::new(),
+        rounds: Vec::new(),
     });
     machine.retries = 2;
     machine

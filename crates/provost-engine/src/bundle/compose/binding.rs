@@ -13,7 +13,7 @@ use provost_core::object::sha256;
 use provost_core::run::State;
 
 /// How the role was bound to the agent that ran.
-pub(super) fn summary(state: &State) -> RoleBinding {
+pub(crate) fn summary(state: &State) -> RoleBinding {
     let opened = &state.opened;
     let view = opened.contract.role_contract.as_ref();
     let reference = |found: Option<&Option<String>>| found.cloned().flatten();
@@ -114,10 +114,13 @@ files! {
     "agent_task_result"
     "evidence_bundle"
     "evidence_report"
+    "network_use"
     "orchestrator_event"
     "reexec_report"
     "review_report"
     "run_manifest"
+    "run_meta"
+    "sandbox_selftest"
     "task_contract"
     "task_result"
     "test_report"

@@ -135,6 +135,10 @@ pub(super) struct TestFacts<'a> {
 struct RanFacts<'a> {
     tests: Vec<CommandTally<'a>>,
     times: Vec<CommandTime<'a>>,
+    /// The run of the same case whose round on the same tree counts; these commands did not run
+    /// again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reused_from: Option<&'a str>,
     /// Whether they started on build caches, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     cache: Option<&'a CacheUse>,
@@ -183,7 +187,7 @@ struct BaseCommand<'a> {
 impl<'a> TestFacts<'a> {
     /// The facts about the commands on the candidate and on the base.
     pub(super) fn of(
-        state: &State,
+        state: &'a State,
         run: Option<&'a TestRun>,
         base: Option<&'a TestRun>,
         tests: &[Test],
@@ -193,7 +197,7 @@ impl<'a> TestFacts<'a> {
             base: BaseFacts::of(base),
         };
         Self {
-            ran: run.map(|run| RanFacts::of(run, tests)),
+            ran: run.map(|run| RanFacts::of(state, run, tests)),
             tests_changed: state.changed_tests(),
             compared: base.zip(run).map(compared),
             two_sided: state.cross_tests(),
@@ -202,7 +206,7 @@ impl<'a> TestFacts<'a> {
 }
 
 impl<'a> RanFacts<'a> {
-    fn of(run: &'a TestRun, tests: &[Test]) -> Self {
+    fn of(state: &'a State, run: &'a TestRun, tests: &[Test]) -> Self {
         let tally = |ran: &'a CommandRun| CommandTally {
             name: &ran.name,
             tests: ran.tally.as_ref(),
@@ -217,6 +221,7 @@ impl<'a> RanFacts<'a> {
         Self {
             tests: run.commands.iter().map(tally).collect(),
             times: run.commands.iter().map(time).collect(),
+            reused_from: state.reused_from(run),
             cache: run.cache.as_deref(),
             optional_red: red.into_iter().map(|ran| ran.name.as_str()).collect(),
         }

@@ -4,13 +4,19 @@ use std::collections::BTreeMap;
 
 use super::facts::{ManifestFacts, open};
 use super::{ComposeError, Composer, binding, render, time};
+use crate::bundle::attempts::result_file;
+use crate::seal::thread;
 use provost_core::agent::Adapter;
 use provost_core::agent::adapter::Start;
 use provost_core::bundle::layout::{CONTRACT, REVIEW_REPORT, TASK_RESULT, TEST_REPORT};
 use provost_core::bundle::report::{
-    BadShape, Integrity, ManifestExtra, Repo, RunManifest, RunStatus, Runner, Sha256, TaskEntry,
-    TaskState, Trace, Versions,
+    BadShape, Integrity, ManifestExtra, Model, Repo, RunManifest, RunStatus, Runner, Sha256,
+    TaskEntry, TaskState, Trace, Versions,
 };
+use provost_core::contract::role::RunnerKind;
+
+/// The note of a manifest from the start of a run.
+const BEGUN: &str = "written when the run began; `events.jsonl` has grown since";
 
 /// The request text; the format cannot express an empty one.
 fn request(spec: &str) -> String {
@@ -24,21 +30,22 @@ impl Composer<'_> {
     /// The manifest, once all files that it names exist.
     pub fn manifest(&self) -> Result<Vec<u8>, ComposeError> {
         let state = self.state;
-        let status = if self.verdict.allow {
-            RunStatus::Success
-        } else {
-            RunStatus::Failure
+        let ended = state.finished.is_some();
+        let status = match (ended, self.verdict.allow) {
+            (false, _) => RunStatus::Running,
+            (true, true) => RunStatus::Success,
+            (true, false) => RunStatus::Failure,
         };
         let known = state.opened.adapted.as_ref();
         let adapter = known.map_or(Adapter::COMMAND, |known| known.adapter);
         render(&RunManifest {
             run_id: state.names.run_id.clone(),
             created_at: time(&state.began)?,
-            finished_at: Some(time(&state.latest)?),
+            finished_at: ended.then(|| time(&state.latest)).transpose()?,
             status,
             task_id: Some(state.names.task_id.clone()),
-            failure_reason: self.failure_reason(),
-            notes: None,
+            failure_reason: self.failure_reason().filter(|_| ended),
+            notes: (!ended).then(|| BEGUN.to_owned()),
             user_request: request(&state.opened.contract.inputs.spec),
             trace_id: state.names.trace_id.clone(),
             diagnostic: None,
@@ -51,7 +58,7 @@ impl Composer<'_> {
             policy_pack: state.opened.contract.policy_pack,
             repo: self.repo(),
             versions: self.versions(),
-            model: None,
+            model: self.model(),
             role_binding_summary: Some(binding::summary(state)),
             tasks: self.tasks()?,
             artifacts: Vec::new(),
@@ -65,6 +72,32 @@ impl Composer<'_> {
             observability: None,
             x_provost: Some(self.extra()?),
         })
+    }
+
+    /// The model that the agent was started with, if it was named.
+    fn model(&self) -> Option<Model> {
+        let id = self.state.opened.adapted.as_ref()?.model.clone()?;
+        Some(Model {
+            id: Some(id),
+            temperature: None,
+            top_p: None,
+            seed: None,
+            notes: None,
+        })
+    }
+
+    fn codex_version(&self) -> Option<String> {
+        let known = self.state.opened.adapted.as_ref()?;
+        let program = self.state.tested.as_ref()?.program.as_ref()?;
+        let version = program.version.clone()?;
+        (known.adapter.runner() == Some(RunnerKind::Codex)).then_some(version)
+    }
+
+    /// The thread of Codex on the task `task_id`.
+    pub(super) fn codex_thread(&self, task_id: &str) -> Option<String> {
+        let known = self.state.opened.adapted.as_ref()?;
+        let thread = thread(self.state, task_id)?;
+        (known.adapter.runner() == Some(RunnerKind::Codex)).then(|| thread.to_owned())
     }
 
     fn hashes(&self) -> Result<BTreeMap<String, Sha256>, BadShape> {
@@ -89,7 +122,7 @@ impl Composer<'_> {
         Versions {
             contracts_schema: "v1".into(),
             orchestrator: self.state.opened.version.clone(),
-            codex_cli: None,
+            codex_cli: self.codex_version(),
             agents_sdk: None,
             python: None,
             node: None,
@@ -110,7 +143,8 @@ impl Composer<'_> {
                 task_id: task_id.to_owned(),
                 contract: self.file(&format!("tasks/{task_id}/contract.json"))?,
                 status,
-                result: None,
+                thread_id: thread(state, task_id).map(str::to_owned),
+                result: self.file(&result_file(task_id)).ok(),
                 review_report: None,
                 test_report: None,
                 ..tasks[0].clone()
@@ -121,19 +155,21 @@ impl Composer<'_> {
 
     fn task(&self) -> Result<TaskEntry, ComposeError> {
         let assigned = &self.state.opened.contract.assigned_agent;
-        let status = if self.verdict.allow {
-            TaskState::Success
-        } else {
-            TaskState::Failed
+        let ended = self.state.finished.is_some();
+        let status = match (ended, self.verdict.allow) {
+            (false, _) => TaskState::Running,
+            (true, true) => TaskState::Success,
+            (true, false) => TaskState::Failed,
         };
+        let result = ended.then(|| self.file(TASK_RESULT)).transpose()?;
         Ok(TaskEntry {
             task_id: self.state.names.task_id.clone(),
             role: assigned.role,
             contract: self.file(CONTRACT)?,
             status,
             assigned_agent_id: Some(assigned.agent_id.clone()),
-            thread_id: None,
-            result: Some(self.file(TASK_RESULT)?),
+            thread_id: thread(self.state, &self.state.names.task_id).map(str::to_owned),
+            result,
             review_report: Some(self.file(REVIEW_REPORT)?),
             test_report: Some(self.file(TEST_REPORT)?),
         })

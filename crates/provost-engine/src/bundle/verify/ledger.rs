@@ -6,11 +6,18 @@ use super::FINAL_EVENT;
 use super::read::{ATTESTATION, Bundle, LEDGER, MANIFEST};
 use super::report::State;
 use crate::bundle::statement::LedgerHead;
+use provost_core::bundle::report::RunStatus;
 use provost_core::record::{Head, Record};
 
 /// The state of the run.
 pub(super) fn state(bundle: &Bundle<'_>) -> State {
-    let sealed = [ATTESTATION, MANIFEST].map(|name| bundle.file(name).is_some());
+    let manifest = bundle.manifest.as_ref();
+    // A run has a manifest from its start, which seals nothing.
+    let begun = manifest.is_some_and(|manifest| manifest.status == RunStatus::Running);
+    let sealed = [
+        bundle.file(ATTESTATION).is_some(),
+        bundle.file(MANIFEST).is_some() && !begun,
+    ];
     let Some(chain) = &bundle.ledger else {
         // A broken chain is a finding; the files of the run show how far it came.
         return match (sealed, bundle.file(LEDGER)) {

@@ -70,6 +70,7 @@ fn a_scope_shrinks_to_what_was_touched_and_unused_permissions_go() {
         stderr: stream(0),
         result: ResultFile::Absent,
         redacted: 0,
+        refused: std::collections::BTreeMap::new(),
         network: vec![Traffic {
             target: "b.example:443".to_owned(),
             method: "CONNECT".to_owned(),
