@@ -1,0 +1,64 @@
+//! Commands of people: forms whose origin and token the guard has checked.
+
+use axum::Extension;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use provost_core::code::Code;
+use provost_engine::ports::PortError;
+
+use crate::guard::CheckedForm;
+use crate::pages;
+use crate::room::RoomCommand;
+use crate::server::App;
+
+pub(crate) async fn carry_out(
+    State(app): State<App>,
+    Path((repository, run, name)): Path<(String, String, String)>,
+    Extension(form): Extension<CheckedForm>,
+) -> Response {
+    let command = match parse(&name, &form) {
+        Ok(command) => command,
+        Err(error) => return pages::failed(&error),
+    };
+    let target = match command {
+        RoomCommand::Retry { .. } | RoomCommand::KeepWork => "/runs".to_owned(),
+        _ => format!("/r/{repository}/{run}"),
+    };
+    let done = app
+        .ask(move |room| room.carry_out(&repository, &run, &command))
+        .await;
+    match done {
+        // A page that is loaded again must not send the form again.
+        Ok(_) => (StatusCode::SEE_OTHER, [(header::LOCATION, target)]).into_response(),
+        Err(error) => pages::failed(&error),
+    }
+}
+
+fn parse(name: &str, form: &CheckedForm) -> Result<RoomCommand, PortError> {
+    let field = |name: &str| form.0.get(name).map(|it| it.trim().to_owned());
+    let text = |name: &str| field(name).unwrap_or_default();
+    let digest = || {
+        let digest = field("digest").filter(|it| !it.is_empty());
+        digest.ok_or_else(|| {
+            PortError::new(Code::UsageError, "the form does not name what it answers")
+        })
+    };
+    Ok(match name {
+        "approve" => RoomCommand::Approve { digest: digest()? },
+        "reject" => RoomCommand::Reject {
+            digest: digest()?,
+            reason: text("reason"),
+        },
+        "cancel" => RoomCommand::Cancel {
+            reason: text("reason"),
+        },
+        "retry" => RoomCommand::Retry {
+            words: field("words").filter(|it| !it.is_empty()),
+        },
+        "keep-work" => RoomCommand::KeepWork,
+        "land" => RoomCommand::Land,
+        "resume" => RoomCommand::Resume,
+        _ => return Err(PortError::new(Code::NotFound, "there is no such command")),
+    })
+}

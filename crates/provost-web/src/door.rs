@@ -1,0 +1,117 @@
+//! Decides who comes in: one-time codes, sessions and the one host name.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use provost_core::code::Code;
+use provost_core::object::sha256;
+use provost_engine::ports::PortError;
+
+/// How long a link can be followed.
+const CODE_LASTS: Duration = Duration::from_mins(1);
+
+/// How long a session lasts.
+const SESSION_LASTS: Duration = Duration::from_hours(12);
+
+/// The sessions of one server, in memory: they end with it.
+pub(crate) struct Door {
+    /// `<16 hex>.localhost`, with the port if there is one.
+    host: String,
+    code: Mutex<Option<(String, Instant)>>,
+    /// By the digest of the cookie, so that a lookup compares digests only.
+    sessions: Mutex<BTreeMap<String, Visitor>>,
+}
+
+/// Who has a session.
+#[derive(Debug, Clone)]
+pub(crate) struct Visitor {
+    until: Instant,
+    /// Has to be in every form that this session sends.
+    pub(crate) form_token: String,
+}
+
+impl Door {
+    /// A door for a server at `port`; a socket has none.
+    pub(crate) fn new(port: Option<u16>) -> Result<Self, PortError> {
+        let name = random_hex(8)? + ".localhost";
+        Ok(Self {
+            host: port.map_or(name.clone(), |port| format!("{name}:{port}")),
+            code: Mutex::default(),
+            sessions: Mutex::default(),
+        })
+    }
+
+    /// The only value of `Host` that is answered.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The only value of `Origin` that may send a form.
+    pub(crate) fn origin(&self) -> String {
+        format!("http://{}", self.host)
+    }
+
+    /// A link that opens one session, within a minute.
+    pub(crate) fn link(&self) -> Result<String, PortError> {
+        let code = random_hex(16)?;
+        *lock(&self.code) = Some((sha256(code.as_bytes()), Instant::now() + CODE_LASTS));
+        Ok(format!("{}/?code={code}", self.origin()))
+    }
+
+    /// The cookie of a new session, if `code` is the one of the link and was not used before.
+    pub(crate) fn redeem(&self, code: &str) -> Result<Option<String>, PortError> {
+        let mut known = lock(&self.code);
+        let digest = sha256(code.as_bytes());
+        let good = matches!(&*known, Some((want, until))
+            if *want == digest && Instant::now() < *until);
+        if !good {
+            return Ok(None);
+        }
+        *known = None;
+        let cookie = random_hex(32)?;
+        let visitor = Visitor {
+            until: Instant::now() + SESSION_LASTS,
+            form_token: random_hex(16)?,
+        };
+        lock(&self.sessions).insert(sha256(cookie.as_bytes()), visitor);
+        Ok(Some(cookie))
+    }
+
+    /// The session that `cookie` names.
+    pub(crate) fn visitor(&self, cookie: &str) -> Option<Visitor> {
+        let sessions = lock(&self.sessions);
+        let visitor = sessions.get(&sha256(cookie.as_bytes()))?;
+        (Instant::now() < visitor.until).then(|| visitor.clone())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn expire(&self) {
+        let past = Instant::now();
+        if let Some((_, until)) = &mut *lock(&self.code) {
+            *until = past;
+        }
+        for visitor in lock(&self.sessions).values_mut() {
+            visitor.until = past;
+        }
+    }
+}
+
+impl Visitor {
+    pub(crate) fn accepts(&self, form_token: &str) -> bool {
+        sha256(form_token.as_bytes()) == sha256(self.form_token.as_bytes())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic ends the program, so that no other thread sees what it left.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Random bytes, as hexadecimal digits.
+pub(crate) fn random_hex(bytes: usize) -> Result<String, PortError> {
+    let mut random = vec![0; bytes];
+    getrandom::fill(&mut random)
+        .map_err(|error| PortError::new(Code::HostFailed, format!("no random numbers: {error}")))?;
+    Ok(provost_core::object::hex(&random))
+}

@@ -1,0 +1,435 @@
+//! One test for each hole through which servers on localhost were broken into.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use provost_core::code::Code;
+use provost_engine::ports::PortError;
+use tower_service::Service as _;
+
+use crate::room::{
+    ControlRoom, EvidenceView, RepositoryRow, RoomCommand, RoomRow, RunPage, TranscriptPage,
+};
+use crate::server::{App, router};
+use crate::token::{TokenRow, new_token};
+
+const HOSTILE: &str = "<script>alert(1)</script>\u{1b}[2J\u{202e}evil";
+
+/// A room without runs, whose repository has a name that an attacker chose.
+#[derive(Default)]
+struct EmptyRoom {
+    tokens: Vec<TokenRow>,
+    done: Mutex<Vec<RoomCommand>>,
+}
+
+fn none<T>() -> Result<T, PortError> {
+    Err(PortError::new(Code::NotFound, HOSTILE))
+}
+
+impl ControlRoom for EmptyRoom {
+    fn repositories(&self) -> Vec<RepositoryRow> {
+        vec![RepositoryRow {
+            id: "0123456789abcdef".to_owned(),
+            name: HOSTILE.to_owned(),
+            path: "/repo".to_owned(),
+            problem: None,
+        }]
+    }
+
+    fn rows(&self, _: &str, _: usize, _: usize) -> Result<Vec<RoomRow>, PortError> {
+        Ok(Vec::new())
+    }
+
+    fn run(&self, _: &str, _: &str) -> Result<RunPage, PortError> {
+        none()
+    }
+
+    fn remedy(&self, _: &str, _: &str) -> Option<String> {
+        None
+    }
+
+    fn transcript(
+        &self,
+        _: &str,
+        _: &str,
+        _: usize,
+        _: usize,
+    ) -> Result<TranscriptPage, PortError> {
+        none()
+    }
+
+    fn patch(&self, _: &str, _: &str) -> Result<Vec<u8>, PortError> {
+        none()
+    }
+
+    fn evidence(&self, _: &str, _: &str) -> Result<EvidenceView, PortError> {
+        none()
+    }
+
+    fn file(&self, _: &str, _: &str, _: &str) -> Result<Vec<u8>, PortError> {
+        none()
+    }
+
+    fn carry_out(&self, _: &str, _: &str, command: &RoomCommand) -> Result<String, PortError> {
+        self.done.lock().unwrap().push(command.clone());
+        Ok("done".to_owned())
+    }
+
+    fn stamp(&self) -> u64 {
+        0
+    }
+
+    fn now(&self) -> i64 {
+        1_000_000
+    }
+
+    fn tokens(&self) -> Result<Vec<TokenRow>, PortError> {
+        Ok(self.tokens.clone())
+    }
+}
+
+struct Site {
+    app: App,
+    room: Arc<EmptyRoom>,
+    router: Router,
+    runtime: tokio::runtime::Runtime,
+}
+
+struct Answered {
+    status: StatusCode,
+    headers: HeaderMap,
+    text: String,
+}
+
+impl Site {
+    fn new(tokens: Vec<TokenRow>) -> Self {
+        let room = Arc::new(EmptyRoom {
+            tokens,
+            ..EmptyRoom::default()
+        });
+        let app = App::new(Arc::clone(&room) as Arc<dyn ControlRoom>, Some(4321)).unwrap();
+        let router = router(app.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        Self {
+            app,
+            room,
+            router,
+            runtime: runtime.unwrap(),
+        }
+    }
+
+    fn ask(&mut self, request: Request<Body>) -> Answered {
+        let router = &mut self.router;
+        self.runtime.block_on(async {
+            let response = router.call(request).await.unwrap();
+            let (parts, body) = response.into_parts();
+            let bytes = to_bytes(body, 1 << 20).await.unwrap();
+            Answered {
+                status: parts.status,
+                headers: parts.headers,
+                text: String::from_utf8(bytes.to_vec()).unwrap(),
+            }
+        })
+    }
+
+    /// A GET with the right host and these headers.
+    fn get(&mut self, path: &str, headers: &[(&str, &str)]) -> Answered {
+        let host = self.app.door.host().to_owned();
+        let mut request = Request::get(path).header(header::HOST, host);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.ask(request.body(Body::empty()).unwrap())
+    }
+
+    /// The cookie of a new session.
+    fn enter(&mut self) -> String {
+        let link = self.app.door.link().unwrap();
+        let (_, path) = link.split_once(":4321").unwrap();
+        let answer = self.get(path, &[]);
+        assert_eq!(answer.status, StatusCode::SEE_OTHER);
+        let cookie = answer.headers[header::SET_COOKIE].to_str().unwrap();
+        cookie.split(';').next().unwrap().to_owned()
+    }
+
+    /// Sends the form that cancels a run.
+    fn post(&mut self, cookie: &str, origin: Option<&str>, site: Option<&str>, body: &str) -> u16 {
+        let host = self.app.door.host().to_owned();
+        let mut request = Request::post("/r/0123456789abcdef/run_1/cancel")
+            .header(header::HOST, host)
+            .header(header::COOKIE, cookie);
+        if let Some(origin) = origin {
+            request = request.header(header::ORIGIN, origin);
+        }
+        if let Some(site) = site {
+            request = request.header("sec-fetch-site", site);
+        }
+        let answer = self.ask(request.body(Body::from(body.to_owned())).unwrap());
+        answer.status.as_u16()
+    }
+
+    fn form(&self, cookie: &str) -> String {
+        let cookie = cookie.split_once('=').unwrap().1;
+        let token = self.app.door.visitor(cookie).unwrap().form_token;
+        format!("form_token={token}&reason=enough")
+    }
+
+    fn done(&self) -> usize {
+        self.room.done.lock().unwrap().len()
+    }
+}
+
+const ROUTES: [&str; 10] = [
+    "/",
+    "/runs",
+    "/live",
+    "/assets/app.js",
+    "/health",
+    "/r/0123456789abcdef/run_1",
+    "/r/0123456789abcdef/run_1/evidence",
+    "/r/0123456789abcdef/run_1/file?name=events.jsonl",
+    "/api/v1/repositories",
+    "/api/v1/runs/0123456789abcdef",
+];
+
+#[test]
+fn nothing_is_answered_without_a_session_and_no_refusal_names_a_secret() {
+    let mut site = Site::new(Vec::new());
+    let link = site.app.door.link().unwrap();
+    let code = link.split_once("code=").unwrap().1.to_owned();
+    for path in ROUTES {
+        for headers in [&[][..], &[("cookie", "provost_session=guess")]] {
+            let answer = site.get(path, headers);
+            assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{path}");
+            assert!(!answer.text.contains(&code), "{path}");
+            assert!(!answer.headers.contains_key(header::SET_COOKIE), "{path}");
+        }
+    }
+}
+
+#[test]
+fn no_answer_permits_another_origin() {
+    let mut site = Site::new(Vec::new());
+    let cookie = site.enter();
+    for path in ["/", "/runs", "/api/v1/repositories", "/nowhere"] {
+        let asked = [
+            ("cookie", cookie.as_str()),
+            ("origin", "http://evil.example"),
+        ];
+        let answer = site.get(path, &asked);
+        let mut names = answer.headers.keys();
+        assert!(
+            !names.any(|name| name.as_str().starts_with("access-control")),
+            "{path}"
+        );
+        let policy = answer.headers["content-security-policy"].to_str().unwrap();
+        for part in [
+            "default-src 'none'",
+            "script-src 'self';",
+            "frame-ancestors 'none'",
+        ] {
+            assert!(policy.contains(part), "{path}: {policy}");
+        }
+        assert!(!policy.contains("unsafe"), "{path}: {policy}");
+        assert_eq!(
+            answer.headers["x-content-type-options"], "nosniff",
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn a_name_that_was_rebound_is_not_answered() {
+    let mut site = Site::new(Vec::new());
+    let cookie = site.enter();
+    let own = site.app.door.host().to_owned();
+    for host in [
+        "127.0.0.1:4321",
+        "localhost:4321",
+        "evil.example:4321",
+        "",
+        &own[..16],
+    ] {
+        let request = Request::get("/")
+            .header(header::HOST, host)
+            .header(header::COOKIE, &cookie);
+        let answer = site.ask(request.body(Body::empty()).unwrap());
+        assert_eq!(answer.status, StatusCode::MISDIRECTED_REQUEST, "{host}");
+    }
+    let absent = Request::get("/").header(header::COOKIE, &cookie);
+    let answer = site.ask(absent.body(Body::empty()).unwrap());
+    assert_eq!(answer.status, StatusCode::MISDIRECTED_REQUEST, "no host");
+    assert_eq!(site.get("/", &[("cookie", &cookie)]).status, StatusCode::OK);
+}
+
+#[test]
+fn a_code_opens_one_session_within_a_minute() {
+    let mut site = Site::new(Vec::new());
+    let link = site.app.door.link().unwrap();
+    let (_, path) = link.split_once(":4321").unwrap();
+    let first = site.get(path, &[]);
+    assert_eq!(first.status, StatusCode::SEE_OTHER);
+    assert_eq!(first.headers[header::LOCATION], "/");
+    assert_eq!(first.headers[header::REFERRER_POLICY], "no-referrer");
+    let cookie = first.headers[header::SET_COOKIE].to_str().unwrap();
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+    assert!(!cookie.contains("Domain"), "{cookie}");
+    assert_eq!(
+        site.get(path, &[]).status,
+        StatusCode::UNAUTHORIZED,
+        "a second use"
+    );
+    let late = site.app.door.link().unwrap();
+    let (_, path) = late.split_once(":4321").unwrap();
+    site.app.door.expire();
+    assert_eq!(
+        site.get(path, &[]).status,
+        StatusCode::UNAUTHORIZED,
+        "too late"
+    );
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let answer = site.get("/", &[("cookie", &cookie)]);
+    assert_eq!(
+        answer.status,
+        StatusCode::UNAUTHORIZED,
+        "a session that is over"
+    );
+}
+
+#[test]
+fn a_form_of_another_page_changes_nothing() {
+    let mut site = Site::new(Vec::new());
+    let cookie = site.enter();
+    let own = site.app.door.origin();
+    let form = site.form(&cookie);
+    let same = Some("same-origin");
+    let cases = [
+        ("no origin", None, same, form.clone()),
+        (
+            "another origin",
+            Some("http://evil.example"),
+            same,
+            form.clone(),
+        ),
+        ("the null origin", Some("null"), same, form.clone()),
+        (
+            "another port",
+            Some("http://127.0.0.1:4321"),
+            same,
+            form.clone(),
+        ),
+        (
+            "cross-site",
+            Some(own.as_str()),
+            Some("cross-site"),
+            form.clone(),
+        ),
+        ("no token", Some(own.as_str()), same, "reason=x".to_owned()),
+        (
+            "a wrong token",
+            Some(own.as_str()),
+            same,
+            "form_token=x".to_owned(),
+        ),
+    ];
+    for (name, origin, fetched, body) in cases {
+        assert_eq!(site.post(&cookie, origin, fetched, &body), 403, "{name}");
+        assert_eq!(site.done(), 0, "{name}");
+    }
+    let other = site.enter();
+    let mixed = site.form(&other);
+    assert_eq!(
+        site.post(&cookie, Some(&own), same, &mixed),
+        403,
+        "another session's token"
+    );
+    assert_eq!(site.post("", Some(&own), same, &form), 401, "no session");
+    assert_eq!(site.done(), 0);
+    assert_eq!(site.post(&cookie, Some(&own), same, &form), 303);
+    let reason = "enough".to_owned();
+    let done = site.room.done.lock().unwrap().clone();
+    assert_eq!(done, [RoomCommand::Cancel { reason }]);
+}
+
+#[test]
+fn a_get_changes_nothing_and_no_connection_is_upgraded() {
+    let mut site = Site::new(Vec::new());
+    let cookie = site.enter();
+    let answer = site.get("/r/0123456789abcdef/run_1/cancel", &[("cookie", &cookie)]);
+    assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
+    let upgrade = [
+        ("cookie", cookie.as_str()),
+        ("connection", "upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+    ];
+    assert_ne!(
+        site.get("/live2", &upgrade).status,
+        StatusCode::SWITCHING_PROTOCOLS
+    );
+    assert_eq!(site.done(), 0);
+}
+
+#[test]
+fn the_api_takes_tokens_and_never_the_cookie() {
+    let good = new_token("good", 0, 2_000_000).unwrap();
+    let over = new_token("over", 0, 1_000_000).unwrap();
+    assert!(
+        !serde_json::to_string(&good.row)
+            .unwrap()
+            .contains(&good.token)
+    );
+    let mut site = Site::new(vec![good.row.clone(), over.row.clone()]);
+    let cookie = site.enter();
+    let path = "/api/v1/repositories";
+    let bearer = format!("Bearer {}", good.token);
+    assert_eq!(
+        site.get(path, &[("authorization", &bearer)]).status,
+        StatusCode::OK
+    );
+    assert_eq!(
+        site.get("/", &[("authorization", &bearer)]).status,
+        StatusCode::UNAUTHORIZED
+    );
+    let digest = format!("Bearer {}", good.row.sha256);
+    let late = format!("Bearer {}", over.token);
+    for (name, headers) in [
+        ("the cookie", ("cookie", cookie.as_str())),
+        (
+            "what is kept of a token",
+            ("authorization", digest.as_str()),
+        ),
+        ("a token that is over", ("authorization", late.as_str())),
+        ("an empty one", ("authorization", "Bearer ")),
+    ] {
+        let answer = site.get(path, &[headers]);
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{name}");
+        assert_eq!(
+            answer.headers[header::CONTENT_TYPE],
+            "application/problem+json",
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn text_of_others_is_neutralised_and_escaped() {
+    let mut site = Site::new(Vec::new());
+    let cookie = site.enter();
+    for path in ["/runs", "/r/0123456789abcdef/run_1"] {
+        let answer = site.get(path, &[("cookie", &cookie)]);
+        assert!(
+            answer.text.contains("&lt;script&gt;alert(1)"),
+            "{path}: {}",
+            answer.text
+        );
+        for raw in ["<script>alert", "\u{1b}", "\u{202e}"] {
+            assert!(!answer.text.contains(raw), "{path}: {raw:?}");
+        }
+    }
+}

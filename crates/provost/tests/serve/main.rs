@@ -1,0 +1,148 @@
+//! The control room of the real program: by hand-written HTTP, and in the real Chromium.
+
+#![expect(clippy::unwrap_used, reason = "what goes wrong here is a failed test")]
+
+mod browser;
+mod chromium;
+mod server;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+
+use provost_testkit::stage::{Stage, until};
+use serde_json::{Value, json};
+
+use crate::server::Server;
+
+/// A stage with a run that waits for approval, and the id of the run.
+fn waiting() -> Option<(Stage, String)> {
+    let stage = Stage::with_sandbox()?;
+    stage.commit(&[("provost.toml", "[commands]\nallow = [\"sh check.sh\"]\n")]);
+    let mut contract: Value = serde_json::from_str(include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/examples/contract-minimal.json"
+    )))
+    .unwrap();
+    contract["allowed_paths"] = json!(["src"]);
+    contract["acceptance_tests"] =
+        json!([{ "name": "check", "cmd": "sh check.sh", "must_pass": true }]);
+    stage.write("contract.json", &contract.to_string());
+    let file = stage.path("contract.json").display().to_string();
+    let agent = stage.agent("echo good > src/a.txt; echo '<b>done</b>'");
+    let outcome = stage.ask(&["run", "-f", &file, "--agent-cmd", &agent, "--json"]);
+    assert_eq!(outcome.exit, 3, "{outcome:?}");
+    let run = outcome.text("run_id").to_owned();
+    Some((stage, run))
+}
+
+/// The value of the first field `name` on a page.
+fn field<'a>(page: &'a str, name: &str) -> &'a str {
+    let (_, rest) = page
+        .split_once(&format!("name=\"{name}\" value=\""))
+        .unwrap();
+    rest.split_once('"').unwrap().0
+}
+
+#[test]
+fn an_approval_on_a_page_lets_a_waiting_run_go_on() {
+    let Some((stage, run)) = waiting() else {
+        return;
+    };
+    let server = Server::start(&stage);
+    let cookie = server.enter();
+    let inbox = server.get("/", &cookie);
+    assert_eq!(inbox.status, 200, "{inbox:?}");
+    for part in ["waits for your approval", "/allowed_paths/0", "(1) Inbox"] {
+        assert!(inbox.body.contains(part), "{part}: {}", inbox.body);
+    }
+    let (_, path) = inbox.body.split_once("action=\"").unwrap();
+    let path = path.split_once('"').unwrap().0;
+    assert!(path.ends_with(&format!("{run}/approve")), "{path}");
+    let token = field(&inbox.body, "form_token");
+    let digest = field(&inbox.body, "digest");
+
+    let wrong = format!("form_token={token}&digest={}", "0".repeat(64));
+    assert_ne!(
+        server.post(path, &cookie, &wrong).status,
+        303,
+        "another question"
+    );
+    let form = format!("form_token={token}&digest={digest}");
+    assert_eq!(server.post(path, &cookie, &form).status, 303);
+    until(&format!("{run} is accepted"), || {
+        let shown = stage.ask(&["show", &run, "--json"]);
+        shown.json["status"] == "SUCCESS"
+    });
+    let shown = stage.ask(&["show", &run, "--json"]);
+    let by = shown.json["approval"]["by"]["user"].as_str().unwrap();
+    assert!(by.ends_with("(serve-session)"), "{by}");
+
+    evidence(&stage, &server, &cookie, path.trim_end_matches("/approve"));
+    let page = server.get(path.trim_end_matches("/approve"), &cookie);
+    assert!(
+        page.body.contains("&lt;b&gt;done&lt;/b&gt;"),
+        "{}",
+        page.body
+    );
+    let land = path.replace("/approve", "/land");
+    let form = format!("form_token={token}");
+    assert_eq!(server.post(&land, &cookie, &form).status, 303);
+    until("it landed", || {
+        stage.git(&["show", "main:src/a.txt"]).contains("good")
+    });
+}
+
+/// Files are given by a name from the manifest only.
+fn evidence(stage: &Stage, server: &Server, cookie: &str, at: &str) {
+    let page = server.get(&format!("{at}/evidence"), cookie);
+    assert!(page.body.contains("the evidence holds"), "{}", page.body);
+    let file = |name: &str| server.get(&format!("{at}/file?name={name}"), cookie).status;
+    assert_eq!(file("attestation.dsse.json"), 200);
+    assert_eq!(file("events.jsonl"), 200);
+    stage.write("repo/.provost/runs/secret", "xyzzy");
+    for name in ["driver.lock", "../secret", "..%2Fsecret", "/etc/passwd", ""] {
+        assert_eq!(file(name), 404, "{name}");
+    }
+    let (above, _) = at.rsplit_once('/').unwrap();
+    for run in ["..", "run_..", "%2E%2E", "last", "run_%2F..%2F.."] {
+        assert_eq!(
+            server.get(&format!("{above}/{run}"), cookie).status,
+            404,
+            "{run}"
+        );
+    }
+}
+
+#[test]
+fn a_token_reads_and_the_socket_is_for_its_owner_alone() {
+    let stage = Stage::new();
+    let made = stage.ask(&["serve", "token", "new", "ci", "--for", "1h", "--json"]);
+    assert_eq!(made.exit, 0, "{made:?}");
+    let token = made.text("token").to_owned();
+    let listed = stage.ask(&["serve", "token", "list", "--json"]);
+    assert!(!listed.out().contains(&token), "{listed:?}");
+
+    let server = Server::start(&stage);
+    let answer = server.api("/api/v1/repositories", &token);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let all: Value = serde_json::from_str(&answer.body).unwrap();
+    let id = all[0]["id"].as_str().unwrap();
+    let runs = server.api(&format!("/api/v1/runs/{id}"), &token);
+    assert_eq!(runs.status, 200, "{runs:?}");
+    let absent = server.api(&format!("/api/v1/runs/{id}/run_none"), &token);
+    assert_eq!(absent.status, 404, "{absent:?}");
+    assert!(absent.body.contains("NOT_FOUND"), "{absent:?}");
+    assert_eq!(stage.ask(&["serve", "token", "revoke", "ci"]).exit, 0);
+    assert_eq!(server.api("/api/v1/repositories", &token).status, 401);
+
+    let mut child = server::spawn(&stage, &["serve", "--json"]);
+    let at = server::announced(&mut child);
+    let socket = std::path::Path::new(at["place"].as_str().unwrap()).to_owned();
+    let permissions = socket.metadata().unwrap().permissions();
+    assert_eq!(permissions.mode() & 0o777, 0o600);
+    let second = stage.ask(&["serve", "--json"]);
+    assert_eq!((second.exit, second.code()), (3, "RUN_BUSY"), "{second:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    std::thread::sleep(Duration::from_millis(10));
+}

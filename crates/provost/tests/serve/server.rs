@@ -1,0 +1,106 @@
+//! A server of a stage, and requests to it.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use provost_testkit::stage::Stage;
+use serde_json::Value;
+
+/// A server on a port, which ends with the test.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) link: String,
+    /// The value of `Host`.
+    pub(crate) host: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+pub(crate) fn spawn(stage: &Stage, words: &[&str]) -> Child {
+    let mut command = stage.provost(words);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// What a server prints once it answers.
+pub(crate) fn announced(child: &mut Child) -> Value {
+    let mut line = String::new();
+    let out = child.stdout.take().unwrap();
+    BufReader::new(out).read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+impl Server {
+    pub(crate) fn start(stage: &Stage) -> Self {
+        let mut child = spawn(stage, &["serve", "--tcp", "--json"]);
+        let at = announced(&mut child);
+        let link = at["link"].as_str().unwrap().to_owned();
+        let host = link.trim_start_matches("http://");
+        let host = host.split('/').next().unwrap().to_owned();
+        Self { child, link, host }
+    }
+
+    fn ask(&self, request: &str) -> Response {
+        let port = self.host.rsplit(':').next().unwrap();
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_mins(1)))
+            .unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        Response {
+            status: head[9..12].parse().unwrap(),
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
+    }
+
+    fn request(&self, line: &str, headers: &str, body: &str) -> Response {
+        let host = &self.host;
+        self.ask(&format!(
+            "{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\
+             Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    }
+
+    /// The cookie of a session.
+    pub(crate) fn enter(&self) -> String {
+        let path = self.link.split_once(&self.host).unwrap().1;
+        let answer = self.request(&format!("GET {path}"), "", "");
+        assert_eq!(answer.status, 303, "{answer:?}");
+        let (_, cookie) = answer.head.split_once("set-cookie: ").unwrap();
+        cookie.split(';').next().unwrap().to_owned()
+    }
+
+    pub(crate) fn get(&self, path: &str, cookie: &str) -> Response {
+        self.request(&format!("GET {path}"), &format!("Cookie: {cookie}\r\n"), "")
+    }
+
+    pub(crate) fn api(&self, path: &str, token: &str) -> Response {
+        let bearer = format!("Authorization: Bearer {token}\r\n");
+        self.request(&format!("GET {path}"), &bearer, "")
+    }
+
+    pub(crate) fn post(&self, path: &str, cookie: &str, form: &str) -> Response {
+        let headers = format!("Cookie: {cookie}\r\nOrigin: http://{}\r\n", self.host);
+        self.request(&format!("POST {path}"), &headers, form)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
