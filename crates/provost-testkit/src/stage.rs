@@ -307,7 +307,11 @@ impl Stage {
             .flatten()
         {
             for log in fs::read_dir(task.unwrap().path()).unwrap() {
-                text += &String::from_utf8_lossy(&fs::read(log.unwrap().path()).unwrap());
+                let log = log.unwrap().path();
+                // The transcript repeats what was printed.
+                if log.extension().is_some_and(|kind| kind != "md") {
+                    text += &String::from_utf8_lossy(&fs::read(log).unwrap());
+                }
             }
         }
         text

@@ -41,6 +41,8 @@ mod runs;
 mod salvage;
 mod sandbox;
 mod schema;
+#[cfg(feature = "serve")]
+mod serve;
 mod shell;
 mod snapshot;
 mod spend;
@@ -185,6 +187,9 @@ enum Command {
     /// Manage hooks that hold commits, pushes and agents' edits to what was agreed.
     #[command(subcommand)]
     Hook(hook::Hook),
+    /// Show and command your runs in a browser, on this machine only.
+    #[cfg(feature = "serve")]
+    Serve(serve::Serve),
     /// Manage the key that seals your runs, and the keys you trust.
     #[command(subcommand)]
     Key(key::Key),
@@ -303,6 +308,8 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Convert(convert) => convert::run(&convert, reader),
         Command::Schema(schema) => schema::run(&schema),
         Command::Explain(explain) => explain::run(&explain),
+        #[cfg(feature = "serve")]
+        Command::Serve(serve) => serve::run(&serve, reader),
         Command::Snapshot(snapshot) => snapshot::run(&snapshot),
         Command::Contract(contract) => contract::run(&contract),
         Command::Hook(hook) => hook::run(&hook),

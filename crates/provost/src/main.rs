@@ -31,6 +31,7 @@ mod show;
 mod stores;
 mod text_width;
 mod times;
+mod trace;
 mod traffic;
 mod user_consent;
 

@@ -36,7 +36,7 @@ struct Known {
 /// Refuses to land a run that is a part, unless its chain accepted exactly this result.
 pub(crate) fn require_accepted(place: &Places, run: &State) -> Result<(), Failure> {
     let Some(part) = part_of(place, run)? else {
-        return Ok(());
+        return refuse_taken(place, run);
     };
     let (run_id, id) = (&run.names.run_id, &part.chain);
     if is_case(id) {
@@ -60,6 +60,33 @@ pub(crate) fn require_accepted(place: &Places, run: &State) -> Result<(), Failur
     };
     let reason = format!("it is a part of {id}, which {why}");
     Err(Failure::new(Code::ChainNotAccepted, reason).hint(continued(place, id, known.as_ref())))
+}
+
+/// Refuses to land work that was judged by itself and is the result of a part, while the case of
+/// that part may still land the whole.
+fn refuse_taken(place: &Places, run: &State) -> Result<(), Failure> {
+    let revision = run.opened.work.as_ref().and_then(|it| it.revision.as_ref());
+    let Some(revision) = revision else {
+        return Ok(());
+    };
+    for id in place.cases()? {
+        // A case that cannot be read lands nothing, and withholds nothing.
+        let Ok(state) = case_state(place, &id) else {
+            continue;
+        };
+        let refused = state.finished.as_ref().is_some_and(|it| !it.allow);
+        if state.landed.is_some() || refused || !state.has_result(&revision.commit) {
+            continue;
+        }
+        let reason = format!(
+            "commit {} is the result of a part of {id}, which lands as a whole",
+            revision.commit.short()
+        );
+        return Err(Failure::new(Code::ChainNotAccepted, reason).hint(format!(
+            "provost show {id}; `provost cancel {id}` gives its parts free"
+        )));
+    }
+    Ok(())
 }
 
 /// Why `run` does not land alone: it is a part whose chain was not accepted with it.

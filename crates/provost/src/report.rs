@@ -98,6 +98,9 @@ fn text(view: &RunView) -> String {
         Some(verdict) if verdict.allow => format!("accepted: {run}\n"),
         Some(verdict) => refusal_text::head(view, verdict),
     };
+    for (action, count) in &view.forbidden {
+        text += &format!("  forbidden `{}` was used ({count} ×)\n", one_line(action));
+    }
     for row in finished.into_iter().flat_map(findings) {
         text += &format!("  {}\n", one_line(&row));
     }

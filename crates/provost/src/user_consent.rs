@@ -288,7 +288,7 @@ fn of_file(place: &Places, bytes: &[u8]) -> Wanted {
 }
 
 /// Whether the person at the terminal says yes; false without a terminal.
-fn asked(question: &str) -> bool {
+pub(crate) fn asked(question: &str) -> bool {
     let answer = answer(&format!("{question} [y/N]"));
     answer.is_some_and(|answer| matches!(answer.as_str(), "y" | "Y" | "yes"))
 }

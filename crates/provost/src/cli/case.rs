@@ -1,5 +1,6 @@
 //! `provost case`: one request becomes a plan, parts, runs, and one judged result.
 
+mod landing;
 mod runner;
 mod text;
 
@@ -19,20 +20,21 @@ use provost_core::time;
 use provost_engine::case::{self, CaseAnswer, CaseOpened, CaseReport, Ports, State, Task};
 use provost_engine::opening::{self, Origin as _, OwnLogins, RequestedAgent};
 use provost_engine::ports::{Bundle, Ledger, PortError};
-use provost_engine::query::{self, RunArchive as _};
+use provost_engine::query::{self, RunArchive as _, WorkflowCaseModel};
 use provost_host::cancel_request::CancelRequest;
 use provost_host::origin::GitOrigin;
 use provost_host::{clock, ids, login};
+use serde::Serialize;
 
 use super::chain::part_runner;
 use super::resume::{Go, take_over};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::parts;
 use crate::places::Places;
-use crate::progress::ProgressObserver;
 use crate::session::{self, KeySigner, SystemClock, lock};
 use crate::show::Reader;
 use crate::stores::{self, DriverGuard, Expected};
+pub(super) use landing::land;
 use runner::CaseThreads;
 
 /// Have a request planned, divided, done, judged as a whole and ready to land.
@@ -109,6 +111,12 @@ pub(super) struct Case {
 enum CaseCommand {
     /// List all cases, newest first.
     List,
+    /// Show a case: its parts, the whole, and the next command.
+    Show {
+        /// The case: its id, or a part of it.
+        #[arg(value_name = "CASE")]
+        case: String,
+    },
 }
 
 /// A case that this process drives.
@@ -188,9 +196,15 @@ impl OpenCase {
 }
 
 pub(super) fn run(case: &Case, reader: Reader) -> Outcome {
+    match &case.command {
+        Some(CaseCommand::List) => return list(),
+        Some(CaseCommand::Show { case }) => return show_named(case),
+        None => {}
+    }
     let Some(request) = &case.request else {
         return list();
     };
+    refuse_command_name(request)?;
     let place = Places::find()?;
     let origin = GitOrigin(&place.repo);
     let base_commit = origin.resolve(&case.base)?;
@@ -221,7 +235,7 @@ pub(super) fn run(case: &Case, reader: Reader) -> Outcome {
     let opened = CaseOpened {
         request: request.clone(),
         base_commit,
-        trace_id: ids::trace_id()?,
+        trace_id: crate::trace::trace_id()?,
         planner,
         agent,
         review,
@@ -239,6 +253,31 @@ pub(super) fn run(case: &Case, reader: Reader) -> Outcome {
         case::drive(ports, task, state)
     })?;
     Ok(answer(&open, &state))
+}
+
+/// The commands that take the id of a case.
+const OF_CASES: [&str; 11] = [
+    "show", "log", "diff", "why", "cancel", "approve", "reject", "land", "verify", "resume",
+    "retry",
+];
+
+/// Refuses a request that is only the name of a command: no planner should be asked to do `land`.
+fn refuse_command_name(request: &str) -> Result<(), Failure> {
+    let word = request.trim();
+    if !OF_CASES.contains(&word) {
+        return Ok(());
+    }
+    let reason = format!("`{word}` is a command, and no request");
+    Err(Failure::new(Code::UsageError, reason).hint(format!("provost {word} CASE")))
+}
+
+fn show_named(name: &str) -> Outcome {
+    let place = Places::look()?;
+    if let Some(id) = place.find_case(name)? {
+        return show(&place, &id);
+    }
+    let reason = format!("no case is called `{name}`");
+    Err(Failure::new(Code::NotFound, reason).hint("provost case list"))
 }
 
 /// The agent that the user typed or named.
@@ -284,7 +323,16 @@ pub(super) fn open_cases(place: &Places) -> String {
 pub(super) fn show(place: &Places, id: &str) -> Outcome {
     let state = parts::case_state(place, id)?;
     let report = CaseReport::of(id, &state);
-    Ok(Answer::data(&report, text::case(&report)))
+    let model = CaseModel {
+        workflow_case_read_model: WorkflowCaseModel::of(place, &report),
+    };
+    Ok(Answer::data(&report, text::case(&report)).with(model))
+}
+
+/// What a case adds for readers of roles.
+#[derive(Serialize)]
+struct CaseModel {
+    workflow_case_read_model: WorkflowCaseModel,
 }
 
 /// Continues the case `id` after its driver died, a question was answered, or the machine failed.
@@ -370,32 +418,6 @@ pub(super) fn reply(id: &str, reply: &Reply<'_>, reader: Reader) -> Outcome {
     let approved = report.question.map(text::asked).unwrap_or_default();
     let text = format!("approved: {id}\n{approved}next: provost resume {id}\n");
     Ok(Answer::data(&report, text))
-}
-
-/// Lands the whole of the case `id` by one commit.
-pub(super) fn land(id: &str, reader: Reader) -> Outcome {
-    let place = Places::find()?;
-    let mut open = OpenCase::open(&place, id)?;
-    let mut state = open.state()?;
-    let Some(run_id) = state.accepted().map(|end| end.run_id.clone()) else {
-        let reason = match &state.finished {
-            Some(verdict) => format!("{id} was refused: {}", verdict.reason),
-            None => format!("{id} has not finished"),
-        };
-        return Err(Failure::new(Code::NotAccepted, reason).hint(format!("provost show {id}")));
-    };
-    let mut observer = ProgressObserver::new(reader == Reader::Program);
-    let landed = session::land(place, &run_id, &[], &mut observer);
-    observer.clear();
-    let landing = landed?.landing;
-    let opened = state.opened.clone();
-    let place = (landing.target.clone(), landing.commit.clone());
-    open.with_ports(&opened, (1, reader), |ports, task| {
-        case::landed(ports, task, &mut state, place)
-    })?;
-    let branch = landing.target.trim_start_matches("refs/heads/");
-    let text = format!("landed: {branch} is at {} ({id})\n", landing.commit.short());
-    Ok(Answer::data(CaseReport::of(id, &state), text))
 }
 
 /// Cancels the case `id` and its active runs, whichever process drives them.

@@ -1,6 +1,7 @@
 //! `provost chain`: runs several contracts as ordinary runs, in parallel, with one report.
 
 mod combined;
+mod earlier_rounds;
 pub(super) mod part_runner;
 
 use std::path::{Path, PathBuf};

@@ -29,6 +29,8 @@ const PAGES: &[(&str, &str)] = &[
     ("agents", page!("agents")),
     ("review", page!("review")),
     ("approvals", page!("approvals")),
+    #[cfg(feature = "serve")]
+    ("serve", page!("serve")),
     ("case", page!("case")),
     ("plan", page!("plan")),
     ("chain", page!("chain")),
@@ -47,12 +49,12 @@ pub(super) struct Explain {
     /// A code, or the name of a page; without one, all codes and pages are listed. The pages: what
     /// sandboxes are made of, sandboxes in containers, every field of a contract file, how the
     /// network is granted, how dependencies are prepared, what runs take by default, which agents
-    /// are known, how results are reviewed, what needs an approval, how a request
+    /// are known, how results are reviewed, what needs an approval, what the control room shows, how a request
     /// becomes one result, how contracts are planned and split, how chains of them are run, how a board is kept, what packages are, how work is
     /// judged again, what can be asked of a finished run, how source code is measured, how agents share a checkout.
     #[arg(
         value_name = "CODE|sandbox|containers|contract|network|prepare|defaults|agents|review|\
-                      approvals|case|plan|chain|board|packages|packet|judge|replay|structure|\
+                      approvals|serve|case|plan|chain|board|packages|packet|judge|replay|structure|\
                       change-control"
     )]
     code: Option<String>,

@@ -9,13 +9,19 @@ use crate::answer::{Answered, Failure, Outcome};
 /// A heading and the commands below it.
 type Group = (&'static str, &'static [&'static str]);
 
-const DAILY: Group = (
-    "Every day",
-    &[
-        "init", "doctor", "demo", "run", "judge", "status", "show", "why", "diff", "log", "land",
-        "retry", "approve", "reject", "cancel", "verify", "hook", "change", "agent",
-    ],
-);
+const DAILY: Group = ("Every day", EACH_DAY);
+
+#[cfg(feature = "serve")]
+const EACH_DAY: &[&str] = &[
+    "init", "doctor", "demo", "run", "judge", "status", "show", "why", "diff", "log", "land",
+    "retry", "approve", "reject", "cancel", "verify", "serve", "hook", "change", "agent",
+];
+
+#[cfg(not(feature = "serve"))]
+const EACH_DAY: &[&str] = &[
+    "init", "doctor", "demo", "run", "judge", "status", "show", "why", "diff", "log", "land",
+    "retry", "approve", "reject", "cancel", "verify", "hook", "change", "agent",
+];
 
 /// What `provost --help` shows.
 pub(super) const EVERY_DAY: &[Group] = &[DAILY];

@@ -3,6 +3,7 @@
 mod after_call;
 pub(crate) mod agent_hooks;
 mod git_hooks;
+pub(super) mod install;
 mod settings;
 
 use std::io;
@@ -17,7 +18,7 @@ use provost_engine::binding::{Binding, Bindings, Bound, BoundContract, HookStop}
 use provost_engine::opening::Origin as _;
 use provost_engine::ports::PortError;
 use provost_engine::query::short_branch;
-use provost_host::hooks::{self, Asks, GitHook, HOOKS, Standing, bindings};
+use provost_host::hooks::{self, GitHook, HOOKS, Standing, bindings};
 use provost_host::origin::GitOrigin;
 use serde_json::json;
 
@@ -161,7 +162,7 @@ pub(super) fn run(hook: &Hook) -> Outcome {
             };
             settings::install(&place, *program, whom)
         }
-        Hook::Install(install) => self::install(&place, install),
+        Hook::Install(install) => install::run(&place, install),
         Hook::Uninstall(Uninstall {
             program: Some(program),
             user,
@@ -209,79 +210,6 @@ fn broken(error: &io::Error, path: &Path) -> Failure {
     Failure::of(Code::HookBroken, error).about(path)
 }
 
-fn install(place: &Places, install: &Install) -> Outcome {
-    let directory = directory(place)?;
-    let program = std::env::current_exe().and_then(|path| path.canonicalize());
-    let program = program.map_err(|error| Failure::of(Code::HostFailed, &error))?;
-    let require = install.require || (!install.no_require && requires(&directory)?);
-    same_root(place, &directory)?;
-    let asks = Asks {
-        program: &program,
-        repository: place.repo.common_dir(),
-        root: &place.root,
-        words: if require { &["--require"] } else { &[] },
-    };
-    for name in HOOKS {
-        hooks::install(&directory, name, &asks)
-            .map_err(|error| broken(&error, &directory.join(name)))?;
-    }
-    let mut text = format!(
-        "installed {} in {}\n",
-        HOOKS.join(", "),
-        directory.display()
-    );
-    text += unbound_line(require);
-    let all = read(place)?;
-    if all.bindings.is_empty() {
-        text += "next: provost hook bind CONTRACT\n";
-    } else {
-        // Bindings of an earlier build now name their checkouts by their git directories.
-        write(place, &all)?;
-    }
-    let json = json!({ "directory": directory, "hooks": HOOKS, "require": require });
-    Ok(Answer::data(json, text))
-}
-
-/// Refuses another runtime root than the one that the installed hooks read: a binding there would
-/// have no effect.
-fn same_root(place: &Places, directory: &Path) -> Result<(), Failure> {
-    for name in HOOKS {
-        let found = hooks::root(directory, name, place.repo.common_dir());
-        let found = found.map_err(|error| broken(&error, &directory.join(name)))?;
-        if let Some(root) = found.filter(|root| *root != place.root) {
-            let reason = format!(
-                "the hooks of this repository read bindings from `{}`, not from `{}`",
-                root.display(),
-                place.root.display()
-            );
-            return Err(Failure::new(Code::HookBroken, reason).hint(format!(
-                "set PROVOST_ROOT='{}', or remove the hooks first: provost hook uninstall",
-                root.display()
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Whether our installed hook refuses what is bound to no contract.
-fn requires(directory: &Path) -> Result<bool, Failure> {
-    for name in HOOKS {
-        let found = hooks::requires(directory, name);
-        if found.map_err(|error| broken(&error, &directory.join(name)))? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-fn unbound_line(require: bool) -> &'static str {
-    if require {
-        "what is bound to no contract is refused (--require)\n"
-    } else {
-        "what is bound to no contract passes (--require refuses it)\n"
-    }
-}
-
 fn uninstall(place: &Places) -> Outcome {
     let directory = directory(place)?;
     let mut gone = Vec::new();
@@ -303,7 +231,7 @@ fn uninstall(place: &Places) -> Outcome {
 
 fn status(place: &Places) -> Outcome {
     let directory = directory(place)?;
-    same_root(place, &directory)?;
+    install::same_root(place, &directory)?;
     let mut text = format!("hooks in {}\n", directory.display());
     let mut rows = Vec::new();
     for name in HOOKS {
@@ -317,8 +245,8 @@ fn status(place: &Places) -> Outcome {
         text += &format!("  {name:21} {word}\n");
         rows.push(json!({ "hook": name, "standing": word }));
     }
-    let require = requires(&directory)?;
-    text += unbound_line(require);
+    let require = install::requires(&directory)?;
+    text += install::unbound_line(require);
     let (words, agents) = settings::standing(place)?;
     text += &words;
     let all = read(place)?.bindings;
@@ -360,7 +288,7 @@ fn bound(place: &Places, branch: Option<&str>) -> Result<Bound, Failure> {
 
 fn bind(place: &Places, bind: &Bind) -> Outcome {
     let directory = directory(place)?;
-    same_root(place, &directory)?;
+    install::same_root(place, &directory)?;
     let path = bind.contract.canonicalize();
     let path =
         path.map_err(|error| Failure::of(Code::InputUnreadable, &error).about(&bind.contract))?;
@@ -423,7 +351,7 @@ fn exists(place: &Places, to: &Bound) -> Result<(), Failure> {
 }
 
 fn unbind(place: &Places, unbind: &Unbind) -> Outcome {
-    same_root(place, &directory(place)?)?;
+    install::same_root(place, &directory(place)?)?;
     let mut all = read(place)?;
     let (to, git_dir) = if let Some(path) = &unbind.checkout {
         (Bound::Checkout(path.clone()), None)

@@ -31,6 +31,7 @@ use provost_host::project::{self, Project, dependencies};
 use provost_host::user_file;
 use serde::Serialize;
 
+use super::hook::install::{self, InstalledHooks};
 use crate::answer::{Answered, Failure, Outcome};
 use crate::input;
 use crate::places::Places;
@@ -71,6 +72,9 @@ struct Setup {
     #[serde(skip_serializing_if = "Option::is_none")]
     suggested: Option<String>,
     tried: Trial,
+    /// The hooks of git, if they were installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hooks: Option<InstalledHooks>,
     next: Vec<String>,
 }
 
@@ -96,6 +100,11 @@ pub(super) struct Init {
     /// Do not try the test command.
     #[arg(long, conflicts_with = "trust")]
     no_try: bool,
+
+    /// Install the hooks of git, which hold commits and pushes to the contract that is bound; on a
+    /// terminal you are asked.
+    #[arg(long, conflicts_with = "trust")]
+    hooks: bool,
 }
 
 pub(super) fn run(init: &Init, reader: Reader) -> Outcome {
@@ -163,6 +172,7 @@ fn make(init: &Init, reader: Reader) -> Outcome {
         None => Trial::not("the policy is not committed, or cannot be used"),
         Some(policy) => tried(&place, policy, reader),
     };
+    let hooks = hooks(&place, init, reader)?;
     // What failed just now would not judge a first run.
     let fails = matches!(tried, Trial::Failed { .. });
     let accept = if fails { &[][..] } else { &project.accept };
@@ -175,8 +185,17 @@ fn make(init: &Init, reader: Reader) -> Outcome {
         agent: written.and_then(|policy| policy.run.agent),
         suggested,
         tried,
+        hooks,
     };
     Ok(setup.into())
+}
+
+/// Installs the hooks of git, if the user wants them and they are not there.
+fn hooks(place: &Places, init: &Init, reader: Reader) -> Result<Option<InstalledHooks>, Failure> {
+    let question = "Install git hooks that hold commits and pushes to the contract you bind?";
+    let wanted = init.hooks
+        || reader == Reader::Person && !install::are_there(place) && user_consent::asked(question);
+    wanted.then(|| install::for_repository(place)).transpose()
 }
 
 /// The policy `text` that was written; the user who has it written agrees to it.
@@ -392,6 +411,9 @@ impl Answered for Setup {
         rows("project", &self.project.words());
         rows("prepares", &self.prepares);
         rows("tried", &self.tried.lines());
+        if let Some(hooks) = &self.hooks {
+            rows("hooks", &[hooks.words()]);
+        }
         if let Some(lines) = &self.suggested {
             text += "provost.toml has no [run]; with these lines `provost run 'Fix …'` needs no flag:\n";
             text += &neutralise(lines);

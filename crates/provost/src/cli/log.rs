@@ -1,6 +1,6 @@
 //! `provost log`: prints the events of one run, or follows them.
 
-mod transcript;
+pub(super) mod transcript;
 
 use std::io::{self, Write as _};
 use std::thread;

@@ -114,7 +114,7 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
     let names = Names {
         run_id: ids::run_id(clock::now_millis())?,
         task_id: opened.contract.task_id.clone(),
-        trace_id: ids::trace_id()?,
+        trace_id: crate::trace::trace_id()?,
     };
     let observer = ProgressObserver::new(reader == Reader::Program);
     start::report_interrupted(&place, &observer)?;

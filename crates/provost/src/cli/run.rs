@@ -216,7 +216,7 @@ pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
     let names = Names {
         run_id,
         task_id: opened.contract.task_id.clone(),
-        trace_id: ids::trace_id()?,
+        trace_id: crate::trace::trace_id()?,
     };
     let observer = ProgressObserver::new(reader == Reader::Program);
     start::report_interrupted(&place, &observer)?;

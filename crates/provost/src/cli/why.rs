@@ -47,20 +47,8 @@ pub(super) fn run(asked: &Asked) -> Outcome {
         Some(id) => case::run_of(&place, &id)?,
         None => place.find_run(&asked.which.run)?,
     };
-    let records = place.records(&run_id)?;
-    let why = Why::of(&records).map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
-    let folded = query::state(&place, &run_id)?;
-    let opened = &folded.opened;
-    let source = contract_lines(&place, &run_id, opened.contract_source.as_ref());
-    let own = query::is_own(&place, &run_id);
-    let bundle = place.run(&run_id);
-    let project = query::project(&place, &folded);
-    let view = WhyView::of(why, &source, opened.typed, own);
-    let mut view = view.with_missing(&folded, &RunDirectory(&bundle), &project);
-    if own && query::stage(&place, &run_id) == Stage::Sealed && folded.kept_work().is_ok() {
-        let widening = view.widening.as_deref().filter(|it| !it.is_empty());
-        view.permit_with = widening.and_then(|it| permit::words(&run_id, it));
-    }
+    let view = view(&place, &run_id)?;
+    let own = view.own;
     let mut answer = Answer::data(&view, text(&view));
     if !own {
         answer.text +=
@@ -74,6 +62,25 @@ pub(super) fn run(asked: &Asked) -> Outcome {
         }
     }
     Ok(answer)
+}
+
+/// Why the run `run_id` was refused, with the command that permits the same work if there is one.
+pub(super) fn view(place: &Places, run_id: &str) -> Result<WhyView, Failure> {
+    let records = place.records(run_id)?;
+    let why = Why::of(&records).map_err(|error| Failure::of(Code::EvidenceAltered, &error))?;
+    let folded = query::state(place, run_id)?;
+    let opened = &folded.opened;
+    let source = contract_lines(place, run_id, opened.contract_source.as_ref());
+    let own = query::is_own(place, run_id);
+    let bundle = place.run(run_id);
+    let project = query::project(place, &folded);
+    let view = WhyView::of(why, &source, opened.typed, own);
+    let mut view = view.with_missing(&folded, &RunDirectory(&bundle), &project);
+    if own && query::stage(place, run_id) == Stage::Sealed && folded.kept_work().is_ok() {
+        let widening = view.widening.as_deref().filter(|it| !it.is_empty());
+        view.permit_with = widening.and_then(|it| permit::words(run_id, it));
+    }
+    Ok(view)
 }
 
 /// The lines of the contract file in the bundle of `run_id`; a missing one has none.

@@ -1,7 +1,8 @@
 //! A ledger and a bundle that crash the driver at any of their calls, for the crash tests.
 //!
 //! This module is compiled only with the feature `failpoints`. The variable `FAILPOINTS` names the
-//! moment: `before-record`, `after-record` or `after-file`, and how many calls succeed before.
+//! moment: `before-record`, `after-record`, `after-case-record` or
+//! `after-file`, and how many calls succeed before.
 
 use std::path::Path;
 
@@ -40,7 +41,11 @@ impl Ledger for CrashingLedger {
 
     fn append(&mut self, event: Event) -> Result<(), PortError> {
         fail::fail_point!("before-record", |_| die());
+        let of_case = ["CASE_", "NODE_"].map(|prefix| event.event_type.starts_with(prefix));
         self.0.append(event)?;
+        if of_case.contains(&true) {
+            fail::fail_point!("after-case-record", |_| die());
+        }
         fail::fail_point!("after-record", |_| die());
         Ok(())
     }

@@ -180,3 +180,15 @@ fn a_command_of_the_user_says_that_a_run_has_ended() {
     assert_eq!(refused.exit, 2, "{refused:?}");
     assert_eq!(said().lines().count(), 1, "{}", said());
 }
+
+#[test]
+fn a_misspelt_policy_names_its_problem_once() {
+    let Some(stage) = stage() else { return };
+    let agent = stage.agent("echo good > src/a.txt");
+    let words = "unknown field `week_tokens`";
+    stage.commit(&[("provost.toml", "[budget]\nweek_tokens = 1\n")]);
+    let refused = stage.ask(&run(&agent, &[]));
+    assert_eq!(refused.exit, 2, "{refused:?}");
+    assert_eq!(refused.stderr.matches(words).count(), 1, "{refused:?}");
+    assert!(!refused.stderr.contains("because"), "{refused:?}");
+}

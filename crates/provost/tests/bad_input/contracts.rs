@@ -22,6 +22,7 @@ fn whole() -> Value {
     contract["required_outputs"] = json!([]);
     contract["x_provost"]["permit"] = json!({});
     contract["x_provost"]["forbid"] = json!(["src/old"]);
+    contract["x_provost"]["shares"] = json!(["src/new"]);
     contract
 }
 
@@ -299,6 +300,11 @@ fn values() -> Vec<(&'static str, Value, (i32, &'static str))> {
         ("/x_provost/target", json!("nowhere"), MISSING),
         ("/x_provost/target", json!(""), MISSING),
         ("/x_provost/tier", json!("none"), breaks("CONTRACT_INVALID")),
+        (
+            "/x_provost/shares/0",
+            json!("src/other"),
+            breaks("SCOPE_INVALID"),
+        ),
         (
             "/x_provost/forbid/0",
             json!("../up"),

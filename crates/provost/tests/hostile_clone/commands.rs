@@ -32,6 +32,9 @@ const CALLS: &[(&str, Touch, &[&str])] = &[
     // It works in a repository of its own, for longer than a test should.
     ("demo", Nothing, &["--help"]),
     ("completions", Nothing, &["bash"]),
+    // The server ends when it is stopped; its own tests start it.
+    ("serve", Nothing, &["--help"]),
+    ("serve token", Nothing, &["list"]),
     ("plan", Uses, &["x --agent-cmd true"]),
     ("split", Uses, &["-f contract.json --agent-cmd true"]),
     (
@@ -52,6 +55,7 @@ const CALLS: &[(&str, Touch, &[&str])] = &[
     ("judge", Uses, &["HEAD --allow src --accept true"]),
     ("case", Uses, &["x --agent-cmd true --no-review"]),
     ("case list", Looks, &[""]),
+    ("case show", Looks, &["RUN"]),
     ("chain", Uses, &["-f chain.json --agent-cmd true"]),
     ("status", Looks, &[""]),
     ("approve", Uses, &["RUN", "RUN --go"]),

@@ -39,7 +39,7 @@ fn planner(stage: &Stage, needs: &[&str]) -> String {
     });
     let part = |id: &str, path: &str, needs: &[&str]| {
         json!({ "id": id, "objective": format!("write {path}"), "allow": [path],
-            "accept": ["sh check.sh"], "drops": [], "net": [], "minutes": 2, "needs": needs })
+            "accept": ["sh check.sh"], "drops": [], "net": [], "minutes": 2, "needs": needs, "shares": [], "tools": [] })
     };
     let split = json!({
         "verdict": "PLAN", "summary": "a part for each file",

@@ -293,7 +293,7 @@ fn a_refused_plan_is_reported_on_standard_error() {
     }
     let empty = json!({ "verdict": "PLAN", "summary": "s", "children": [{ "id": "a",
         "objective": "o", "allow": [], "accept": ["sh check.sh"], "drops": [], "net": [],
-        "minutes": 5, "needs": [] }] });
+        "minutes": 5, "needs": [], "shares": [], "tools": [] }] });
     let planner = stage.agent(&format!("cat > $PROVOST_RESULT <<'END'\n{empty}\nEND\n"));
     let refused = stage.ask(&["split", "-f", &file, "--agent-cmd", &planner, "--json"]);
     assert_eq!(

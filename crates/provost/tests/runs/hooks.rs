@@ -1,6 +1,7 @@
 //! Commits and pushes that are held to a contract, with the git of this machine.
 
 mod bound;
+mod by_init;
 mod hidden;
 mod moved;
 mod speed;

@@ -5,7 +5,10 @@ mod agents;
 #[cfg(test)]
 mod approvals;
 #[cfg(test)]
+mod bundle_files;
+#[cfg(test)]
 mod case;
+mod case_parts;
 #[cfg(test)]
 mod chain;
 #[cfg(test)]
@@ -26,6 +29,8 @@ mod divided;
 mod export;
 #[cfg(test)]
 mod fix;
+#[cfg(test)]
+mod forbidden;
 #[cfg(test)]
 mod foreseen;
 #[cfg(test)]
@@ -65,6 +70,8 @@ mod refusals;
 mod replay;
 #[cfg(test)]
 mod review;
+#[cfg(test)]
+mod roles;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]

@@ -225,7 +225,7 @@ fn whole(stage: &Stage) -> String {
 
 fn child(id: &str, allow: &[&str], change: impl FnOnce(&mut Value)) -> Value {
     let mut value = json!({ "id": id, "objective": "make it good", "allow": allow,
-        "accept": ["sh check.sh"], "drops": [], "net": [], "minutes": 20, "needs": [] });
+        "accept": ["sh check.sh"], "drops": [], "net": [], "minutes": 20, "needs": [], "shares": [], "tools": [] });
     change(&mut value);
     value
 }

@@ -15,7 +15,6 @@ use provost_engine::opening::{self, Request, RequestedAgent};
 use provost_engine::ports::{
     Clock as _, Control, Observer as _, ObserverChoice, PortError, Progress, Watch,
 };
-use provost_host::ids;
 use provost_host::machine::Machine;
 use provost_host::origin::GitOrigin;
 
@@ -80,7 +79,8 @@ fn opened(place: &Places, order: &CombinedResults) -> Result<State, PortError> {
     let names = Names {
         run_id: order.run_id.clone(),
         task_id: order.contract.task_id.clone(),
-        trace_id: ids::trace_id().map_err(|error| PortError::of(Code::HostFailed, error))?,
+        trace_id: crate::trace::trace_id()
+            .map_err(|error| PortError::of(Code::HostFailed, error))?,
     };
     let request = Request {
         work: None,

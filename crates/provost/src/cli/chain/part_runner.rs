@@ -28,7 +28,7 @@ use provost_host::origin::GitOrigin;
 use provost_host::{clock, ids, login};
 
 use super::super::run::{start, workspace};
-use super::combined;
+use super::{combined, earlier_rounds};
 use crate::answer::Failure;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
@@ -207,7 +207,9 @@ fn begin(order: NodeStart, agents: &NodeAgents) -> Result<End, Failure> {
         task_id: order.contract.task_id.clone(),
         trace_id: match order.trace_id {
             Some(trace_id) => trace_id,
-            None => ids::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?,
+            None => {
+                crate::trace::trace_id().map_err(|error| Failure::of(Code::HostFailed, &error))?
+            }
         },
     };
     // An agent that only the chain file names was not typed by the user.
@@ -254,7 +256,9 @@ fn begin(order: NodeStart, agents: &NodeAgents) -> Result<End, Failure> {
     start::check(&opened, None)?;
     let mut observer = ProgressObserver::new(true);
     observer.listen(CancelRequest::of(&place.root, &names.run_id));
+    let rounds = opened.work.as_ref().map(|work| work.rounds.clone());
     let session = Session::create(place, &names)?;
+    earlier_rounds::copy_logs(&names.run_id, &rounds.unwrap_or_default())?;
     let state = session.run(&names, opened, None, &mut observer)?;
     let state = approve_as(state, &order.approved, &mut observer)?;
     observer.close_request(&state);
@@ -264,8 +268,10 @@ fn begin(order: NodeStart, agents: &NodeAgents) -> Result<End, Failure> {
 /// The work that is in `commit` already.
 fn existing(place: &Places, part: Option<&Part>, commit: Oid) -> Result<ExistingWork, Failure> {
     let name = part.map_or_else(String::new, |part| part.chain.clone());
+    let tree = GitOrigin(&place.repo).tree(&commit)?;
     Ok(ExistingWork {
-        tree: GitOrigin(&place.repo).tree(&commit)?,
+        rounds: earlier_rounds::of(place, &name, &tree)?,
+        tree,
         revision: Some(Revision { name, commit }),
         judged: Vec::new(),
         findings: Vec::new(),

@@ -2,11 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+#[cfg(feature = "serve")]
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use provost_core::code::Code;
+#[cfg(feature = "serve")]
+use provost_engine::ports::PortError;
 use provost_engine::query::{self, LineKind, RunArchive as _, TranscriptEntry, TranscriptSource};
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -59,6 +63,62 @@ pub(super) fn show(place: &Places, run_id: &str, follow: bool, reader: Reader) -
             return Ok(Answer::silent());
         }
         thread::sleep(PERIOD);
+    }
+}
+
+/// At most `most` entries of the transcript of `run_id` from the line `from`, and whether there are
+/// more. No line takes more memory than [`LONGEST_LINE`].
+#[cfg(feature = "serve")]
+pub(crate) fn read_page(
+    place: &Places,
+    run_id: &str,
+    from: usize,
+    most: usize,
+) -> Result<(Vec<TranscriptEntry>, bool), PortError> {
+    let directory = place.run(run_id);
+    let mut entries = Vec::new();
+    let mut at = 0;
+    for source in query::transcripts(&query::state(place, run_id)?) {
+        for (name, kind) in source.files() {
+            // A file that is not there yet has no lines.
+            let Ok(file) = File::open(directory.join(name)) else {
+                continue;
+            };
+            let mut reader = BufReader::new(file);
+            while let Some(line) = bounded_line(&mut reader) {
+                if at >= from.saturating_add(most) {
+                    return Ok((entries, true));
+                }
+                if at >= from {
+                    let line = String::from_utf8_lossy(&line);
+                    entries.extend(source.entry(kind, &line));
+                }
+                at += 1;
+            }
+        }
+    }
+    Ok((entries, false))
+}
+
+/// The next line, at most [`LONGEST_LINE`] bytes of it; `None` at the end.
+#[cfg(feature = "serve")]
+fn bounded_line(reader: &mut impl BufRead) -> Option<Vec<u8>> {
+    let mut line = Vec::new();
+    let mut any = false;
+    loop {
+        let read = reader.fill_buf().ok()?;
+        if read.is_empty() {
+            return any.then_some(line);
+        }
+        any = true;
+        let end = read.iter().position(|byte| *byte == b'\n');
+        let length = end.unwrap_or(read.len());
+        let room = LONGEST_LINE.saturating_sub(line.len());
+        line.extend_from_slice(&read[..length.min(room)]);
+        reader.consume(end.map_or(length, |end| end + 1));
+        if end.is_some() {
+            return Some(line);
+        }
     }
 }
 

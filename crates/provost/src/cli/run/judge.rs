@@ -126,6 +126,7 @@ pub(in crate::cli) fn run(judge: Judge, reader: Reader) -> Outcome {
         revision: Some(revision),
         judged: Vec::new(),
         findings: Vec::new(),
+        rounds: Vec::new(),
     };
     let run_id = ids::run_id(now)?;
     let run = judge.into_run(base, work);
@@ -135,7 +136,7 @@ pub(in crate::cli) fn run(judge: Judge, reader: Reader) -> Outcome {
     let names = Names {
         run_id,
         task_id: opened.contract.task_id.clone(),
-        trace_id: ids::trace_id()?,
+        trace_id: crate::trace::trace_id()?,
     };
     let observer = ProgressObserver::new(reader == Reader::Program);
     start::report_interrupted(&place, &observer)?;

@@ -18,7 +18,7 @@ use provost_engine::bundle::verify::Files as _;
 use provost_engine::query::{RunStatus, RunSummary};
 use provost_engine::refused::{self, Ports, REQUEST, Refused};
 use provost_host::bundle::Directory;
-use provost_host::{ids, machine};
+use provost_host::machine;
 use serde::Serialize;
 
 use crate::answer::{Answer, Failure, Outcome};
@@ -60,7 +60,7 @@ fn kept(place: &Places, run_id: &str, document: &[u8], verdict: Verdict) -> Resu
     let names = Names {
         run_id: run_id.to_owned(),
         task_id: run_id.to_owned(),
-        trace_id: ids::trace_id()?,
+        trace_id: crate::trace::trace_id()?,
     };
     let words = serde_json::to_vec(&verdict).unwrap_or_default();
     let verdict = if machine::known(&[]).is_in(&words) {

@@ -234,13 +234,13 @@ fn the_login_of_an_agent_is_listed_and_tried_without_its_token() {
             return;
         };
         let tokens = tokens(by, "quince", LATER);
-        if by != By::ClaudeToken {
+        if by.variable().is_none() {
             stage.write(&tokens.content.to_string());
         }
         let ask = |words: &[&str]| {
             let mut command = stage.agent.command(words);
-            if by == By::ClaudeToken {
-                command.env("CLAUDE_CODE_OAUTH_TOKEN", &tokens.sent);
+            if let Some(variable) = by.variable() {
+                command.env(variable, &tokens.sent);
             }
             stage.agent.inner.spawn(command).wait()
         };
@@ -257,16 +257,15 @@ fn the_login_of_an_agent_is_listed_and_tried_without_its_token() {
         assert_eq!(tried.exit, 0, "{by:?} {tried:?}");
         assert_eq!(tried.json["works"], json!(true), "{by:?} {tried:?}");
         assert_eq!(stage.agent.requests().len(), 1, "{by:?}");
-        assert_eq!(
-            stage.agent.requests()[0]["key"],
-            format!("Bearer {}", tokens.sent)
-        );
+        assert_eq!(stage.agent.requests()[0]["key"], by.sent(&tokens.sent));
         let listed = ask(&["agent", "list"]);
         let doctor = ask(&["doctor"]);
         for outcome in [&listed, &doctor] {
             let text = String::from_utf8_lossy(&outcome.stdout);
             let want = match by {
                 By::ClaudeToken => "login by $CLAUDE_CODE_OAUTH_TOKEN",
+                By::ClaudeKey => "login by $ANTHROPIC_API_KEY",
+                By::GeminiKey => "login by $GEMINI_API_KEY",
                 By::ClaudeFile => ".credentials.json (max), expires in 2",
                 By::CodexFile => "auth.json (plus), expires in 2",
                 By::CodexFileKey => "auth.json",

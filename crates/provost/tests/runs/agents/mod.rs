@@ -2,6 +2,7 @@
 
 mod claims;
 mod counted;
+mod first_minute;
 mod fix;
 mod gemini;
 mod honest;

@@ -1,6 +1,6 @@
 """A model by script, for the real Codex, Claude Code and Gemini CLI programs.
 
-usage: model.py SCRIPT LOG [CERTIFICATE KEY]
+usage: model.py SCRIPT LOG [CERTIFICATE KEY [ADDRESS PORT]]
 
 Speaks the Responses API of OpenAI, the Messages API of Anthropic and the Gemini API of Google, as
 far as the programs need them. SCRIPT is a JSON list of turns: {"shell": COMMAND}, {"tool": NAME,
@@ -256,7 +256,8 @@ class Model(BaseHTTPRequestHandler):
         self.reply(200, "text/event-stream", "".join(lines).encode())
 
 
-server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
+place = (sys.argv[5], int(sys.argv[6])) if len(sys.argv) > 5 else ("127.0.0.1", 0)
+server = ThreadingHTTPServer(place, Model)
 if len(sys.argv) > 3:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*sys.argv[3:5])

@@ -58,7 +58,7 @@ impl Program {
 }
 
 /// Where the programs are, or nothing where they are not installed; `./test` installs them.
-fn programs() -> Option<PathBuf> {
+pub(super) fn programs() -> Option<PathBuf> {
     let given = std::env::var_os("PROVOST_TEST_AGENTS").map(PathBuf::from);
     let usual = || {
         let home = PathBuf::from(std::env::var_os("HOME")?);
@@ -123,7 +123,7 @@ impl AgentStage {
         let mut model = Command::new("python3");
         model.args(["model.py", "turns.json", "log"]);
         if way == Way::Tunnel {
-            certificate(&stage);
+            certificate(&stage, "DNS:localhost,IP:127.0.0.1");
             model.args(["certificate", "key"]);
         }
         let mut model = model
@@ -345,7 +345,8 @@ impl AgentStage {
         let files = files.map(|file| file.unwrap().path());
         let reports = files.filter(|file| {
             let name = file.file_name().unwrap().to_string_lossy();
-            name.starts_with("events.") && name.ends_with(".jsonl")
+            // `events.jsonl` is the last attempt of its task once more.
+            name.starts_with("events.") && name != "events.jsonl"
         });
         let last = reports.map(|file| {
             let text = fs::read_to_string(file).unwrap();
@@ -375,13 +376,13 @@ impl Drop for AgentStage {
     }
 }
 
-/// A self-signed certificate for the host's loopback.
-fn certificate(stage: &Stage) {
+/// A self-signed certificate for these names, in `certificate` and `key`.
+pub(super) fn certificate(stage: &Stage, names: &str) {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt"])
         .args(["ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
         .args(["-subj", "/CN=localhost", "-addext"])
-        .args(["subjectAltName=DNS:localhost,IP:127.0.0.1", "-addext"])
+        .args([&format!("subjectAltName={names}"), "-addext"])
         .args(["basicConstraints=critical,CA:FALSE"])
         .args(["-keyout", "key", "-out", "certificate"])
         .current_dir(stage.path(""))

@@ -17,38 +17,64 @@ pub(super) const LATER: [u64; 2] = [4_102_444_800_000, 4_102_444_800];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     ClaudeToken,
+    ClaudeKey,
     ClaudeFile,
     CodexFile,
     CodexFileKey,
+    GeminiKey,
 }
 
-pub(super) const ALL: [By; 4] = [
+pub(super) const ALL: [By; 6] = [
     By::ClaudeToken,
+    By::ClaudeKey,
     By::ClaudeFile,
     By::CodexFile,
     By::CodexFileKey,
+    By::GeminiKey,
 ];
 
 impl By {
     pub(super) fn program(self) -> Program {
         match self {
-            Self::ClaudeToken | Self::ClaudeFile => Program::Claude,
+            Self::ClaudeToken | Self::ClaudeKey | Self::ClaudeFile => Program::Claude,
             Self::CodexFile | Self::CodexFileKey => Program::Codex,
+            Self::GeminiKey => Program::Gemini,
+        }
+    }
+
+    /// The variable that holds it, unless it is in a file.
+    pub(super) fn variable(self) -> Option<&'static str> {
+        match self {
+            Self::ClaudeToken => Some("CLAUDE_CODE_OAUTH_TOKEN"),
+            Self::ClaudeKey | Self::GeminiKey => Some(self.program().variable()),
+            Self::ClaudeFile | Self::CodexFile | Self::CodexFileKey => None,
         }
     }
 
     /// What the user types for the model, which is not at the vendor's place here.
-    pub(super) fn source(self) -> &'static str {
+    fn field(self) -> &'static str {
         match self {
-            Self::ClaudeToken => "$CLAUDE_CODE_OAUTH_TOKEN",
-            Self::ClaudeFile => "@claude",
-            Self::CodexFile | Self::CodexFileKey => "@codex",
+            Self::ClaudeToken => "Authorization: Bearer $CLAUDE_CODE_OAUTH_TOKEN",
+            Self::ClaudeKey => "X-Api-Key: $ANTHROPIC_API_KEY",
+            Self::ClaudeFile => "Authorization: Bearer @claude",
+            Self::CodexFile | Self::CodexFileKey => "Authorization: Bearer @codex",
+            Self::GeminiKey => "X-Goog-Api-Key: $GEMINI_API_KEY",
+        }
+    }
+
+    /// What the model gets where it is sent `token`.
+    pub(super) fn sent(self, token: &str) -> String {
+        match self {
+            Self::ClaudeKey | Self::GeminiKey => token.to_owned(),
+            Self::ClaudeToken | Self::ClaudeFile | Self::CodexFile | Self::CodexFileKey => {
+                format!("Bearer {token}")
+            }
         }
     }
 
     pub(super) fn path(self) -> &'static str {
         match self {
-            Self::ClaudeToken | Self::ClaudeFile => "",
+            Self::ClaudeToken | Self::ClaudeKey | Self::ClaudeFile | Self::GeminiKey => "",
             Self::CodexFile => "/backend-api/codex",
             Self::CodexFileKey => "/v1",
         }
@@ -110,8 +136,12 @@ pub(super) fn tokens(by: By, name: &str, [millis, seconds]: [u64; 2]) -> Tokens 
                 content,
             }
         }
-        By::CodexFileKey => {
-            let sent = format!("sk-key-{name}-Xy7q");
+        By::CodexFileKey | By::ClaudeKey | By::GeminiKey => {
+            let sent = match by {
+                By::ClaudeKey => format!("sk-ant-api03-{name}-Xy7q"),
+                By::GeminiKey => format!("AIza-{name}-Xy7q"),
+                _ => format!("sk-key-{name}-Xy7q"),
+            };
             Tokens {
                 content: json!({ "OPENAI_API_KEY": sent }),
                 all: vec![sent.clone()],
@@ -150,8 +180,8 @@ impl LoginStage {
     }
 
     pub(super) fn credential(&self) -> String {
-        let (place, source) = (&self.agent.place, self.by.source());
-        format!("http://{place} Authorization: Bearer {source}")
+        let (place, field) = (&self.agent.place, self.by.field());
+        format!("http://{place} {field}")
     }
 
     pub(super) fn start(&self, tokens: &Tokens) -> Running {
@@ -170,8 +200,8 @@ impl LoginStage {
             &credential,
         ];
         let mut command = self.agent.command(&words);
-        if self.by == By::ClaudeToken {
-            command.env("CLAUDE_CODE_OAUTH_TOKEN", &tokens.sent);
+        if let Some(variable) = self.by.variable() {
+            command.env(variable, &tokens.sent);
         }
         self.agent.inner.spawn(command)
     }

@@ -1,6 +1,8 @@
 //! Work with each kind of login, and a search for its tokens.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use provost_core::secret::Known;
 use serde_json::{Value, json};
@@ -10,7 +12,7 @@ use crate::agents::stage::traffic;
 use crate::stage::Outcome;
 
 /// The calls that mint keys, keep files, start work without an answer or show the account.
-const FORBIDDEN: [&str; 8] = [
+const FORBIDDEN: [&str; 13] = [
     "POST /api/oauth/claude_cli/create_api_key",
     "POST /v1/organizations/api_keys",
     "POST /v1/files",
@@ -19,6 +21,11 @@ const FORBIDDEN: [&str; 8] = [
     "GET /api/oauth/profile",
     "GET /backend-api/wham/settings/user",
     "POST /backend-api/ps/mcp",
+    "POST /upload/v1beta/files",
+    "GET /v1beta/files",
+    "POST /v1beta/cachedContents",
+    "POST /v1beta/models/m:batchGenerateContent",
+    "POST /v1beta/batches",
 ];
 
 /// A turn that asks for everything that is forbidden, keeps everything that the sandbox shows in a
@@ -55,11 +62,11 @@ fn a_task_is_done_with_each_login_and_no_token_is_anywhere_else() {
         let turns = json!([look(&stage.agent.place), { "text": "I made it good." }]);
         stage.agent.inner.write("turns.json", &turns.to_string());
         let tokens = tokens(by, "quince", LATER);
-        if by != By::ClaudeToken {
+        if by.variable().is_none() {
             stage.write(&tokens.content.to_string());
         }
         let before = fs::read(stage.agent.inner.path(by.file())).unwrap();
-        let outcome = stage.run(&tokens);
+        let outcome = while_processes_are_watched(&tokens, || stage.run(&tokens));
         assert_eq!(
             (outcome.code(), outcome.exit),
             ("OK", 0),
@@ -73,11 +80,37 @@ fn a_task_is_done_with_each_login_and_no_token_is_anywhere_else() {
     }
 }
 
+/// Does `work`, and looks for tokens in the arguments of every process of the machine meanwhile.
+fn while_processes_are_watched(tokens: &Tokens, work: impl FnOnce() -> Outcome) -> Outcome {
+    let known = Known::new(tokens.all.iter().map(|token| ("token", token.as_str())));
+    let (done, curls) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                for entry in fs::read_dir("/proc").unwrap().flatten() {
+                    // A process may end meanwhile.
+                    let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                    assert!(!known.is_in(&line), "{}", String::from_utf8_lossy(&line));
+                    let is_curl = line.starts_with(b"curl\0");
+                    curls.fetch_add(u64::from(is_curl), Ordering::Relaxed);
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let outcome = work();
+        done.store(true, Ordering::Relaxed);
+        watch.join().unwrap();
+        let curls = curls.load(Ordering::Relaxed);
+        assert!(curls > 0, "no process of the sandbox was seen");
+        outcome
+    })
+}
+
 fn the_model_got_the_token(stage: &LoginStage, tokens: &Tokens) {
     let requests = stage.agent.requests();
     assert_eq!(requests.len(), 2, "one for each turn");
     for request in &requests {
-        assert_eq!(request["key"], format!("Bearer {}", tokens.sent));
+        assert_eq!(request["key"], stage.by.sent(&tokens.sent));
         let account = matches!(stage.by, By::CodexFile).then_some("acct-9");
         assert_eq!(request["account"], json!(account));
         // The API takes such a token only with this word.
@@ -89,8 +122,9 @@ fn the_model_got_the_token(stage: &LoginStage, tokens: &Tokens) {
     // Claude Code chooses its model by the plan, which the dummy has from the file.
     let plan = match stage.by {
         By::ClaudeToken => "sonnet",
-        By::ClaudeFile => "opus",
+        By::ClaudeKey | By::ClaudeFile => "opus",
         By::CodexFile | By::CodexFileKey => "gpt",
+        By::GeminiKey => "gemini",
     };
     assert!(model.contains(plan), "{model}");
 }
