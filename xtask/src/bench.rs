@@ -58,6 +58,29 @@ struct Programs {
     directory: PathBuf,
 }
 
+/// What cargo builds for all measures.
+const EVERYTHING: [&[&str]; 4] = [
+    &["-p", "provost", "--bin", "provost"],
+    &[
+        "-p",
+        "provost-host",
+        "--example",
+        "sandbox_bench",
+        "--example",
+        "capture_bench",
+        "--example",
+        "hash_bench",
+        "--example",
+        "gateway_bench",
+        "--example",
+        "proxy_bench",
+        "--example",
+        "workspace_bench",
+    ],
+    &["-p", "provost-formats", "--example", "assignment_bench"],
+    &["-p", "provost-store", "--example", "append_bench"],
+];
+
 /// After this time a snapshot trusts the stat data of new files.
 const SETTLED: Duration = Duration::from_secs(3);
 
@@ -71,7 +94,7 @@ struct Bench {
 
 /// Builds everything as it is installed, and measures it.
 pub fn run(length: Length) -> Result<Report> {
-    measured(length, |bench| {
+    measured(length, &EVERYTHING, |bench| {
         let weight = weight::describe(&bench.programs.provost())?;
         bench.report.say(&weight);
         sandboxes(bench)?;
@@ -93,7 +116,7 @@ pub fn run(length: Length) -> Result<Report> {
 
 /// Builds the program as it is installed, and measures it against the public peer.
 pub fn run_with_peer() -> Result<Report> {
-    measured(Length::Full, |bench| {
+    measured(Length::Full, &EVERYTHING, |bench| {
         let installed = peer::install();
         agents::server(bench)?;
         agents::hook(bench)?;
@@ -101,9 +124,19 @@ pub fn run_with_peer() -> Result<Report> {
     })
 }
 
-fn measured(length: Length, measure: impl FnOnce(&mut Bench) -> Result) -> Result<Report> {
+/// Builds what measures the gateway, and measures it against the bare proxy.
+pub fn run_gateway() -> Result<Report> {
+    let target = ["-p", "provost-host", "--example", "gateway_bench"];
+    measured(Length::Full, &[&target], proxy::gateway)
+}
+
+fn measured(
+    length: Length,
+    targets: &[&[&str]],
+    measure: impl FnOnce(&mut Bench) -> Result,
+) -> Result<Report> {
     let mut bench = Bench {
-        programs: Programs::build()?,
+        programs: Programs::build(targets)?,
         ground: Ground::new()?,
         length,
         report: Report::new(length.pick(1.5, 1.0)),
@@ -195,33 +228,12 @@ fn has(program: &str, arguments: &[&str]) -> bool {
 }
 
 impl Programs {
-    fn build() -> Result<Self> {
-        let targets: [&[&str]; 4] = [
-            &["-p", "provost", "--bin", "provost"],
-            &[
-                "-p",
-                "provost-host",
-                "--example",
-                "sandbox_bench",
-                "--example",
-                "capture_bench",
-                "--example",
-                "hash_bench",
-                "--example",
-                "gateway_bench",
-                "--example",
-                "proxy_bench",
-                "--example",
-                "workspace_bench",
-            ],
-            &["-p", "provost-formats", "--example", "assignment_bench"],
-            &["-p", "provost-store", "--example", "append_bench"],
-        ];
+    fn build(targets: &[&[&str]]) -> Result<Self> {
         // One package at a time: together they would share features that only tests enable.
         for target in targets {
             let status = Command::new(repository::cargo())
                 .args(["build", "--quiet", "--profile", "dist"])
-                .args(target)
+                .args(*target)
                 .status()?;
             if !status.success() {
                 return Err("the programs to measure do not build".into());

@@ -12,10 +12,12 @@ use xtask::{bench, corpus, dist, escape, fields, lines, schemas, soak, tidy};
 
 const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] | protected \
     | schemas [--check] | escape [--check | --namespaces] | lines [--check | --write] \
-    | bench [--quick | --peer] | dist | soak hook [LINES]";
+    | bench [--quick | --peer | --gateway] | dist | soak hook [LINES] | soak gateway [ROUNDS]";
 
 /// How many lines a comparison with bash takes if no number is given.
 const LONG: usize = 100_000;
+/// The same for the orders in which requests reserve from a budget.
+const ROUNDS: usize = 10_000;
 
 /// What is printed, and whether all is well; or why the task could not be done.
 type Done = Result<(String, bool)>;
@@ -63,6 +65,9 @@ fn run(words: &[&str]) -> Done {
         ["bench"] => Ok(judged(&bench::run(bench::Length::Full)?)),
         ["bench", "--quick"] => Ok(judged(&bench::run(bench::Length::Quick)?)),
         ["bench", "--peer"] => Ok(judged(&bench::run_with_peer()?)),
+        ["bench", "--gateway"] => Ok(judged(&bench::run_gateway()?)),
+        ["soak", "gateway"] => soak::gateway(ROUNDS).map(|text| (text, true)),
+        ["soak", "gateway", count] => soak::gateway(count.parse()?).map(|text| (text, true)),
         ["soak", "hook"] => run_soak(LONG),
         ["soak", "hook", count] => run_soak(count.parse()?),
         ["corpus", kind, directory] => {

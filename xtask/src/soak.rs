@@ -1,7 +1,8 @@
-//! Compares what the hook of an agent says of generated lines with what bash does to files.
+//! Long trials: the hook of an agent against bash, and the budgets of the gateway.
 //!
-//! A line that the hook lets pass for a change of `docs`, and that wrote anything else, is a
-//! failure: the hook read it in another way than bash.
+//! The first compares what the hook says of generated lines with what bash does to files. A line
+//! that the hook lets pass for a change of `docs`, and that wrote anything else, is a failure: the
+//! hook read it in another way than bash. The second has the tests of the budgets do more rounds.
 
 pub mod bash;
 pub mod lines;
@@ -9,9 +10,12 @@ pub mod lines;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::process::Command;
 
 use provost_change::hook::tool_call::{self, What};
 use serde_json::json;
+
+use crate::{Result, repository};
 
 /// How many lines one sandbox runs.
 const BATCH: usize = 5_000;
@@ -74,6 +78,24 @@ pub fn hook(count: usize, seed: u64) -> io::Result<Report> {
         report.lines += batch;
     }
     Ok(report)
+}
+
+/// Has fifty requests at a time reserve and settle in `rounds` random orders and as often in threads,
+/// and replays the rows that the gateway recorded of them.
+pub fn gateway(rounds: usize) -> Result<String> {
+    let mut tests = Command::new(repository::cargo());
+    tests
+        .args(["test", "--quiet", "--package", "provost-sandbox", "--lib"])
+        .args(["--", "proxy::tests::interleaved::"])
+        .env("PROVOST_TEST_INTERLEAVINGS", rounds.to_string());
+    let printed = repository::run(&mut tests)?;
+    let printed = String::from_utf8_lossy(&printed);
+    if !printed.contains(" 2 passed;") {
+        return Err(format!("not both tests ran: {printed}").into());
+    }
+    Ok(format!(
+        "gateway: {rounds} orders and {rounds} rounds of threads, none exceeded its grant\n"
+    ))
 }
 
 /// Whether the hook lets `line` pass where `docs` was declared.

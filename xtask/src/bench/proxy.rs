@@ -30,7 +30,7 @@ pub(super) fn measure(bench: &mut Bench) -> Result {
 }
 
 /// The cost of reading what a model is asked and replies.
-fn gateway(bench: &mut Bench) -> Result {
+pub(super) fn gateway(bench: &mut Bench) -> Result {
     let turns = [bench.length.pick("3", "9"), "200"];
     let found = bench
         .programs

@@ -51,15 +51,18 @@ const RULES: &[Rule] = &[
         ]),
     },
     Rule {
-        package: "provost-core",
+        package: "provost-document",
         ours: &["provost-evidence"],
+        others: Some(&["granit-parser", "serde_json", "toml"]),
+    },
+    Rule {
+        package: "provost-core",
+        ours: &["provost-document", "provost-evidence"],
         others: Some(&[
-            "granit-parser",
             "schemars",
             "serde",
             "serde_json",
             "thiserror",
-            "toml",
             "unicode-normalization",
         ]),
     },
@@ -79,11 +82,17 @@ const RULES: &[Rule] = &[
         others: None,
     },
     Rule {
+        package: "provost-git",
+        ours: &["provost-core", "provost-fs", "provost-sandbox"],
+        others: None,
+    },
+    Rule {
         package: "provost-host",
         ours: &[
             "provost-core",
             "provost-engine",
             "provost-fs",
+            "provost-git",
             "provost-sandbox",
         ],
         others: None,
@@ -137,7 +146,13 @@ const RULES: &[Rule] = &[
             "provost-host",
             "provost-lens",
             "provost-store",
+            "provost-web",
         ],
+        others: None,
+    },
+    Rule {
+        package: "provost-web",
+        ours: &["provost-core", "provost-engine"],
         others: None,
     },
 ];

@@ -194,7 +194,7 @@ mod tests {
             ("crates/provost-sandbox/src/sys.rs", 0),
             ("crates/provost-sandbox/src.rs", 0),
             ("crates/provost-sandbox/src_too.rs", 1),
-            ("crates/provost-host/src/git.rs", 1),
+            ("crates/provost-git/src/run.rs", 1),
             ("crates/provost-core/src/sandbox/sys.rs", 1),
         ];
         for (path, want) in cases {
