@@ -178,6 +178,7 @@ pub fn resolve(
     let mut problems = Problems::default();
     let extension = document.x_provost.clone().unwrap_or_default();
     let result = ResultRule::of(&document);
+    shares::outside_of_scope(&document, &mut problems);
     let contract = Contract {
         scope: paths("/allowed_paths", &document.allowed_paths, &mut problems),
         forbid: paths("/x_provost/forbid", &extension.forbid, &mut problems),

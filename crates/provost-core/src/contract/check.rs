@@ -120,6 +120,9 @@ fn meaning(repaired: &repair::Repaired, rules: &Rules<'_>, findings: &mut Findin
     let document = &repaired.document;
     meaning::judge(document, rules, findings);
     let readable = |path: &str| !repaired.rests_on_unread(path);
+    if readable("/allowed_paths") {
+        meaning::shares(document, findings);
+    }
     if readable("/x_provost") {
         // Before the limits of the role: an author who asks for the network needs the syntax first.
         meaning::hosts(document, findings);

@@ -6,21 +6,27 @@ use crate::scope::{self, Scope};
 
 const PLACE: &str = "/x_provost/shares";
 
-/// The paths that a part shares with others, each inside its scope. They are not compared with a
-/// scope that is empty or cannot be read, because that has a finding of its own.
+/// The paths that a part shares with others.
 pub(super) fn shared(document: &Document, problems: &mut Problems) -> Scope {
-    let written = document.x_provost.as_ref();
-    let entries = written.map_or(&[][..], |written| written.shares.as_slice());
-    let shares = paths(PLACE, entries, problems);
+    paths(PLACE, entries(document), problems)
+}
+
+/// Finds shared paths outside of the scope. A scope that is empty or does not parse has a finding of
+/// its own.
+pub(super) fn outside_of_scope(document: &Document, problems: &mut Problems) {
     let scope = Scope::parse(&document.allowed_paths).unwrap_or_default();
     if scope.is_empty() {
-        return shares;
+        return;
     }
-    for (index, entry) in entries.iter().enumerate() {
+    for (index, entry) in entries(document).iter().enumerate() {
         if scope::parse_entry(entry).is_ok_and(|path| !scope.covers(&path)) {
             let problem = format!("(`{}`) is not in `allowed_paths`", entry.escape_debug());
             problems.add(format!("{PLACE}/{index}"), problem);
         }
     }
-    shares
+}
+
+fn entries(document: &Document) -> &[String] {
+    let written = document.x_provost.as_ref();
+    written.map_or(&[], |written| written.shares.as_slice())
 }

@@ -80,6 +80,14 @@ fn scopes(document: &Document, findings: &mut Findings) {
     }
 }
 
+pub(super) fn shares(document: &Document, findings: &mut Findings) {
+    let mut problems = Problems::default();
+    shares::outside_of_scope(document, &mut problems);
+    for problem in problems.0 {
+        findings.add(Code::ScopeInvalid, problem.path, problem.problem);
+    }
+}
+
 fn commands(document: &Document, rules: &Rules<'_>, findings: &mut Findings) {
     let mut problems = Problems::default();
     tests(document, rules.policy, rules.trust, &mut problems);
