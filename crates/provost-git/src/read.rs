@@ -82,6 +82,15 @@ impl Repository {
             .ok_or_else(|| unexpected("cat-file"))
     }
 
+    /// The first line of the message of a commit; empty if it has none.
+    pub fn commit_subject(&self, commit: &Oid) -> Result<String, GitError> {
+        let bytes = self.batch()?.one(commit, Kind::Commit)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let message = text.split_once("\n\n").map_or("", |(_, message)| message);
+        let first = message.lines().find(|line| !line.trim().is_empty());
+        Ok(first.unwrap_or_default().trim().to_owned())
+    }
+
     /// Only the top level of a tree.
     pub fn read_top(&self, root: &Oid) -> Result<TreeRead, GitError> {
         let mut read = TreeRead::default();

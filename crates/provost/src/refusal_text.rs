@@ -23,12 +23,12 @@ pub(crate) fn head(view: &RunView, verdict: &Verdict) -> String {
     let reason = one_line(&verdict.reason);
     let said = view.agent_said.as_deref();
     let (claim, fact) = match (code, said) {
+        (_, None) if view.agent_ms.is_none() => {
+            (String::new(), format!("refused[{code}]: {reason}\n"))
+        }
         (Code::EmptyDiff, said) => {
             let start = format!("refused[{code}]: {reason}; it said");
             (String::new(), quoted(&start, said, width))
-        }
-        (_, None) if view.agent_ms.is_none() => {
-            (String::new(), format!("refused[{code}]: {reason}\n"))
         }
         (_, said) => (
             quoted("the agent said", said, width),

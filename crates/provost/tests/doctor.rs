@@ -26,6 +26,20 @@ mod tests {
     }
 
     #[test]
+    fn a_committed_policy_that_is_broken_is_named() {
+        let stage = Stage::with(&[("provost.toml", "[run\nallow = [\"src\"]\n")]);
+        let output = doctor(&stage, &[]);
+        assert_eq!(output.exit, 4, "{output:?}");
+        let row = row(&output.json, "provost.toml");
+        assert_eq!(row["state"], "missing", "{row}");
+        assert!(row["found"].as_str().unwrap().contains("line 1"), "{row}");
+        stage.commit(&[("provost.toml", "[run]\nallow = [\"src\"]\n")]);
+        let rows = doctor(&stage, &[]).json["rows"].clone();
+        let mut rows = rows.as_array().unwrap().iter();
+        assert!(rows.all(|row| row["name"] != "provost.toml"));
+    }
+
+    #[test]
     fn every_row_says_how_it_stands_and_what_was_found() {
         let stage = Stage::empty();
         let output = doctor(&stage, &[]);

@@ -126,7 +126,7 @@ mod tests {
         ✗ authentic: no, signed by a key that is not trusted here
           attestation.dsse.json: is signed by a key that is not trusted here: 34750f~
         error[KEY_UNKNOWN]: the key that signed it is not one that is trusted
-        hint: provost explain KEY_UNKNOWN
+        hint: if you trust its signer: provost key trust PUBKEY
         ");
         assert_eq!(verify(&stage, &["--key", &mine]).0, 0);
         assert_eq!(verify(&stage, &["--key", &other]).0, 5);

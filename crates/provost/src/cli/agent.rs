@@ -25,7 +25,7 @@ use crate::show::{Reader, one_line};
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum AgentCommand {
-    /// List the agents that can be named with `--agent`, and what is installed of them.
+    /// List the agents for `--agent`, and which of their programs are installed.
     List,
     /// Have an agent do a small task in a temporary repository and report what works.
     Test(trial::Test),
@@ -40,7 +40,7 @@ pub(super) fn run(command: &AgentCommand, reader: Reader) -> Outcome {
 }
 
 /// The policy at HEAD; the default policy outside of a repository.
-fn policy() -> Result<Policy, Failure> {
+pub(super) fn policy() -> Result<Policy, Failure> {
     let Ok(place) = Places::around(std::path::Path::new(".")) else {
         return Ok(Policy::default());
     };

@@ -131,8 +131,16 @@ pub(super) fn run(doctor: &Doctor) -> Answer {
     let mut rows = places::programs();
     rows.extend(machine::rows());
     rows.extend(places::directories(doctor.fix));
+    rows.extend(policy());
     rows.extend(agents::rows());
     Checkup::of(rows).into()
+}
+
+/// Whether the policy that runs take from HEAD can be used.
+fn policy() -> Option<Row> {
+    let failure = super::agent::policy().err()?;
+    let row = Row::missing(provost_core::policy::FILE, failure.reason);
+    Some(row.remedy("correct the file and commit it; runs take it from HEAD"))
 }
 
 #[derive(Serialize)]

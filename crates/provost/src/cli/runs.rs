@@ -16,7 +16,7 @@ use super::run::refused;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::look;
 use crate::places::Places;
-use crate::show::{Reader, headline, neutralise};
+use crate::show::{Reader, headline, neutralise, print_message};
 use crate::{input, parts, report, times};
 
 // Names a run.
@@ -131,6 +131,9 @@ pub(super) fn diff(which: &Which, reader: Reader) -> Outcome {
         patch.or_else(|error| sealed().map_err(|_| Failure::of(Code::GitFailed, &error)))?;
     let patch = String::from_utf8_lossy(&patch).into_owned();
     if reader == Reader::Person {
+        if patch.is_empty() {
+            print_message(&format!("note: {} changed nothing", short_id(&run_id)));
+        }
         let text = look::painted_patch(&neutralise(&patch), &io::stdout());
         // A closed pipe (`provost diff | head`) is not our failure.
         let _ = look::page(&text);

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use provost_change::evidence as change;
 use provost_core::bundle::key::{NamedKey, PublicKey};
+use provost_core::bundle::layout::{ATTESTATION, CONTRACT, LEDGER, MANIFEST};
 use provost_core::code::Code;
+use provost_core::path::RawPath;
 use provost_engine::bundle::sealed;
 use provost_engine::bundle::verify::{
-    self, Finding, Pins, ProofAnswer, Question, Report, Signer, State,
+    self, Files as _, Finding, Pins, ProofAnswer, Question, Report, Signer, State,
 };
 use provost_host::bundle::Directory;
 use provost_host::keys::{Keys, KeysError};
@@ -71,8 +73,30 @@ pub(super) fn run(verify: &Verify) -> Outcome {
     Ok(Answer {
         exit: report.exit(),
         json: serde_json::to_value(report.verdict()).unwrap_or_default(),
-        text: render(&report, &names),
+        text: match kind {
+            Kind::Unknown if !has_bundle_files(&directory) => not_a_bundle(&report, verify),
+            _ => render(&report, &names),
+        },
     })
+}
+
+/// The answer about a directory that has nothing of a bundle.
+fn not_a_bundle(report: &Report, verify: &Verify) -> String {
+    let code = report.verdict().code;
+    let directory = one_line(&verify.bundle.display().to_string());
+    format!(
+        "error[{code}]: {directory} has none of the files of a bundle\n\
+         hint: name a run of `provost runs`, or the directory that its answer calls `bundle`\n"
+    )
+}
+
+/// Whether a directory has any of the files that every bundle has.
+fn has_bundle_files(directory: &Directory) -> bool {
+    let names = directory.names();
+    let has = |name: &str| names.contains(&RawPath::new(name));
+    [LEDGER, MANIFEST, ATTESTATION, CONTRACT]
+        .into_iter()
+        .any(has)
 }
 
 /// The place of a bundle, and what is known about it from elsewhere.
@@ -187,10 +211,11 @@ fn render(report: &Report, names: &[&NamedKey]) -> String {
     text += &unvouched(report);
     let code = report.verdict().code;
     if code != Code::Ok {
-        text += &format!(
-            "error[{code}]: {}\nhint: provost explain {code}\n",
-            verdict_words(code)
-        );
+        let hint = match code {
+            Code::KeyUnknown => "if you trust its signer: provost key trust PUBKEY".to_owned(),
+            _ => format!("provost explain {code}"),
+        };
+        text += &format!("error[{code}]: {}\nhint: {hint}\n", verdict_words(code));
     }
     text
 }

@@ -124,6 +124,9 @@ fn a_whole_that_fails_although_its_parts_pass_is_fixed_and_lands_by_one_commit()
         shown.says(&format!("next: provost land {short}\n")),
         "{shown:?}"
     );
+    // The digits are enough where no run has them.
+    let digits = provost_engine::query::short_id(&id);
+    assert_eq!(stage.ask(&["show", digits]).out(), shown.out());
     let landed = stage.ask(&["land", &short, "--json"]);
     assert_eq!(landed.exit, 0, "{landed:?}");
     assert_eq!(stage.git(&["rev-parse", "HEAD^"]), head, "one commit");

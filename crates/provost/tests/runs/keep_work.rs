@@ -271,6 +271,7 @@ fn a_revision_that_a_checkout_would_lose_is_refused() {
     let flags = ["--allow", "src", "--accept", "sh check.sh", "--json"];
     let judged = stage.ask(&[&["judge", "feature"][..], &flags].concat());
     assert_eq!(judged.code(), "DIFF_REFUSED", "{judged:?}");
+    assert_eq!(judged.text("objective"), "an ignored file", "{judged:?}");
     assert!(
         judged.json["verdict"]["reason"]
             .to_string()

@@ -16,7 +16,7 @@ use provost_engine::query::{self, LineKind, RunArchive as _, TranscriptEntry, Tr
 use crate::answer::{Answer, Failure, Outcome};
 use crate::look;
 use crate::places::Places;
-use crate::show::{Reader, neutralise};
+use crate::show::{Reader, neutralise, print_message};
 
 /// How often the files are read again.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -29,6 +29,7 @@ pub(super) fn show(place: &Places, run_id: &str, follow: bool, reader: Reader) -
     let directory = place.run(run_id);
     let mut files: Vec<Growing> = Vec::new();
     let mut writer = Writer::new(reader);
+    let mut anything = false;
     loop {
         // The stage is read before the files, so that lines written meanwhile are still shown.
         let driven = place.is_driven(run_id) && !place.is_sealed(run_id);
@@ -52,6 +53,11 @@ pub(super) fn show(place: &Places, run_id: &str, follow: bool, reader: Reader) -
             {
                 text += &writer.entry(&entry);
             }
+        }
+        anything |= !text.is_empty();
+        if !anything && !(follow && driven) {
+            let run = query::short_id(run_id);
+            print_message(&format!("note: the agent of {run} printed nothing"));
         }
         let written = if follow {
             let mut out = io::stdout().lock();

@@ -34,7 +34,8 @@ pub(in crate::cli) struct Judge {
     #[arg(value_name = "REV")]
     revision: String,
 
-    /// What the change is for; a reviewer reads it, and the landed commit has it as its message.
+    /// What the change is for; a reviewer reads it, and the landed commit has it as its message
+    /// [default: the subject of the commit].
     #[arg(value_parser = objective)]
     objective: Option<String>,
 
@@ -66,8 +67,8 @@ pub(in crate::cli) struct Judge {
     #[arg(long, value_name = "TIME", help_heading = CONTRACT, value_parser = seconds)]
     timeout: Option<u64>,
 
-    /// What the acceptance commands have to show: that they `pass`, or `no-regression`: that no test
-    /// fails which does not fail twice on the base, and that none is missing [default: pass].
+    /// What the acceptance commands have to show: that they `pass`, or `no-regression`: that each
+    /// failing test also failed twice on the base, and that no test is missing [default: pass].
     #[arg(long, value_name = "MODE", help_heading = CONTRACT)]
     accept_mode: Option<AcceptMode>,
 
@@ -129,7 +130,8 @@ pub(in crate::cli) fn run(judge: Judge, reader: Reader) -> Outcome {
         rounds: Vec::new(),
     };
     let run_id = ids::run_id(now)?;
-    let run = judge.into_run(base, work);
+    let objective = objective_of(&place, &judge, &work)?;
+    let run = judge.into_run(objective, base, work);
     // The same function as for a run, so that both take the same flags for the same contract.
     let begun = begin_typed(&run, &place, reader, |typed| typed.document(&run_id, now))?;
     let Begun { opened, source, .. } = begun;
@@ -160,24 +162,35 @@ fn base(place: &Places, judge: &Judge, revision: &Revision) -> Result<String, Fa
             "name what it is compared with: --base REV".to_owned(),
         )),
         Some(common) if common == revision.commit => Err(usage(
-            format!("{target} has `{name}` already, so there is nothing to judge"),
+            format!("`{name}` is part of {target} already, so there is nothing to judge"),
             "name the commit before the change: --base REV".to_owned(),
         )),
         Some(common) => Ok(common.to_string()),
     }
 }
 
+/// What the change is for: what the user typed, or else the subject of the judged commit.
+fn objective_of(place: &Places, judge: &Judge, work: &ExistingWork) -> Result<String, Failure> {
+    if let Some(objective) = &judge.objective {
+        return Ok(objective.clone());
+    }
+    let Some(revision) = &work.revision else {
+        return Ok(one_line(&judge.revision));
+    };
+    let subject = place.repo.commit_subject(&revision.commit);
+    let subject = subject.map_err(|error| Failure::of(Code::GitFailed, &error))?;
+    Ok(match one_line(&subject) {
+        empty if empty.is_empty() => {
+            let commit = revision.commit.short();
+            format!("{} ({commit})", one_line(&judge.revision))
+        }
+        subject => subject,
+    })
+}
+
 impl Judge {
     /// The flags of a run with the same contract, compared with `base`, of `work`.
-    fn into_run(self, base: String, work: ExistingWork) -> Run {
-        let objective = self.objective.unwrap_or_else(|| {
-            let commit = work
-                .revision
-                .as_ref()
-                .map(|it| it.commit.short().to_owned());
-            let commit = commit.unwrap_or_default();
-            format!("{} ({commit})", one_line(&self.revision))
-        });
+    fn into_run(self, objective: String, base: String, work: ExistingWork) -> Run {
         Run {
             objective: Some(objective),
             file: None,
