@@ -125,7 +125,7 @@ impl NextStep {
                  again, or, if they are yours, clear this intent and start again with {}",
                 terms.own_work
             ),
-            Self::StartAgain => "its time is over; start again".to_owned(),
+            Self::StartAgain => "the intent expired; start again".to_owned(),
             Self::Recover(true) => format!("{} with a run of this session", terms.recover),
             Self::Recover(false) => format!("analyse the repository, then {}", terms.recover),
             Self::Unblock(block, staged) => unblock(*block, staged, &terms),
@@ -171,7 +171,7 @@ fn after(reason: StopReason, terms: &Spellings) -> String {
         }
         StopReason::TtlExpired => format!(
             "the time of this intent is over: renew it ({}), or analyse the repository and start \
-             again with {}; either way the work is judged from where it began",
+             again with {}; both compare the work with its first analysis",
             terms.renew, terms.own_work
         ),
         StopReason::GitUnavailable => {
@@ -211,7 +211,7 @@ fn after(reason: StopReason, terms: &Spellings) -> String {
         ),
         StopReason::BaselineAbuse => format!(
             "restore the baseline from before the change, then analyse again and name the new run \
-             {by_after}; a person accepts findings in a commit of their own"
+             {by_after}; only a person accepts findings, in a separate commit"
         ),
         StopReason::ScopeViolation => format!(
             "undo what was not declared, or start again with a wider scope and {}; the analysis \

@@ -225,6 +225,6 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
 pub(crate) fn altered(what: &str) -> PortError {
     PortError::new(
         Code::EvidenceAltered,
-        format!("{what} is not what was written"),
+        format!("{what} was changed after Provost wrote it"),
     )
 }

@@ -241,7 +241,8 @@ pub(crate) fn base(origin: &dyn Origin, revision: &str) -> Result<Oid, PortError
     // The sealed contract is compared with the commit; the id of a tag would look like another
     // base.
     if Oid::try_from(revision).is_ok_and(|id| id != commit) {
-        let reason = format!("the base `{revision}` is no commit; it leads to {commit}");
+        let reason =
+            format!("the base `{revision}` is not a commit id; it points to commit {commit}");
         return Err(PortError::new(Code::UsageError, reason).hint("name the commit"));
     }
     Ok(commit)

@@ -220,7 +220,7 @@ fn remedy(code: Code) -> &'static str {
         Code::TreeChanged => "an acceptance command has to leave tracked files as they are",
         Code::Cancelled => "the run was cancelled; start it again",
         Code::AgentProtocol => "a server has to keep to MCP; what it printed is in the bundle",
-        Code::AgentFailed => "the agent has to end well; what it printed is in the bundle",
+        Code::AgentFailed => "the agent must exit without an error; its output is in the bundle",
         Code::AgentReportedFailure => {
             "the agent says that its work is not done; give it what it lacks, or say more exactly \
              what is wanted"
@@ -400,7 +400,7 @@ fn network(state: &State) -> Vec<Row> {
             ];
             row.note = None;
         } else {
-            row.note = Some("it is no place that a contract could grant".to_owned());
+            row.note = Some("a contract cannot grant this address".to_owned());
         }
         rows.push(row);
     }

@@ -75,7 +75,10 @@ impl Directory {
             };
             for (child, kind) in children {
                 if seen == MOST_ENTRIES {
-                    self.note(child, "is one entry more than are looked at");
+                    self.note(
+                        child,
+                        "is beyond the largest number of files that is checked",
+                    );
                     return;
                 }
                 seen += 1;

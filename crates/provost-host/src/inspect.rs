@@ -155,7 +155,7 @@ fn look(request: &Request<'_>, found: &mut Found) -> Result<Outcome, InspectErro
         .map(|snapshot| &snapshot.refs);
     let named = known.and_then(|refs| snapshot::named(request.base, refs));
     let Some(named) = named else {
-        let problem = format!("`{}` is no commit that was known before", request.base);
+        let problem = format!("`{}` is not a commit of the earlier snapshot", request.base);
         found.blind("base", problem);
         return Ok(outcome);
     };

@@ -98,9 +98,8 @@ impl SpendFiles {
         let locked = lock::wait(PATIENCE, || {
             FileLock::try_on(file.try_clone()?, Hold::Alone)
         })?;
-        let locked = locked.ok_or_else(|| {
-            io::Error::other("another process holds the file of what was spent today")
-        })?;
+        let locked = locked
+            .ok_or_else(|| io::Error::other("another process has locked today's spending file"))?;
         repair(locked.file())?;
         Ok(locked)
     }

@@ -122,7 +122,7 @@ pub fn blast(
         if let Some(name) = include.iter().find(|name| !fields.contains_key(*name)) {
             let name: String = name.chars().take(80).collect();
             return Err(ArgumentError(format!(
-                "`include` names `{name}`, which is no part of this"
+                "`include` names `{name}`, which is not a list of this answer"
             )));
         }
         fields.retain(|name, _| ALWAYS.contains(&name.as_str()) || include.contains(name));

@@ -123,7 +123,7 @@ pub fn judge(ClaimText(text): &ClaimText, known: &ClaimFacts<'_>) -> ClaimsVerdi
     if known.report.is_none() {
         found.warnings.push(ClaimWarning {
             kind: "structural_checks_not_applicable",
-            message: "there is no analysis that the text could be held against".to_owned(),
+            message: "there is no analysis to check the text against".to_owned(),
         });
     }
     found
@@ -179,7 +179,7 @@ struct Rule {
 const VULNERABLE: Rule = Rule {
     pattern: "P-1",
     words: &["vulnerability", "vulnerabilities", "exploit"],
-    reason: "an inventory of places is no vulnerability",
+    reason: "a list of locations does not prove a vulnerability",
 };
 const GATING: Rule = Rule {
     pattern: "P-2",

@@ -194,7 +194,7 @@ impl Reader {
             let what = if too_long {
                 "printed a line of more than 4 MiB"
             } else {
-                "printed what is no message"
+                "printed a line that is not a JSON message"
             };
             return self.break_off(what);
         };

@@ -321,7 +321,7 @@ pub enum AcceptMode {
     /// That all of them pass.
     #[default]
     Pass,
-    /// That no test fails which does not fail twice on the base, and that none is missing.
+    /// That each failing test also failed twice on the base, and that no test is missing.
     NoRegression,
 }
 

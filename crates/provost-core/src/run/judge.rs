@@ -223,7 +223,7 @@ impl State {
         };
         let work = self.opened.work.as_ref();
         if work.is_some_and(|work| work.tree != captured.tree) {
-            let reason = "another tree was captured than is to be judged";
+            let reason = "the captured tree is not the one that the run has to judge";
             return Verdict::deny(Code::TreeChanged, reason);
         }
         let verdict = self.judge_changes(contract, &captured.changes, &captured.findings);
@@ -268,7 +268,7 @@ impl State {
         if run.tree != captured.tree {
             return Verdict::deny(
                 Code::TreeChanged,
-                "another tree was judged than was captured",
+                "the commands ran on another tree than the captured one",
             );
         }
         judge_unaltered(run)
@@ -325,7 +325,7 @@ fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Ve
             (None, Ending::Exited(_)) => finished(agent),
             (None, _) => Verdict::deny(
                 Code::AgentFailed,
-                "the agent was dismissed, and its adapter never spoke to it",
+                "the agent was ended as finished, but its adapter cannot decide that",
             ),
         },
         // It may have left before anybody ended it.
@@ -469,7 +469,8 @@ fn overspent(agent: &AgentRun, adapted: &Adapted) -> Option<String> {
         .model
         .as_ref()
         .is_some_and(|model| model.uncounted > 0);
-    let unknown = || "had a reply without a token count, under a limit of tokens".to_owned();
+    let unknown =
+        || "got a reply without a token count, so its token limit cannot be checked".to_owned();
     let what = what.or_else(|| uncounted.then(unknown))?;
     Some(format!("the agent {what}"))
 }

@@ -194,7 +194,7 @@ impl Asked {
     }
 }
 
-/// What a command agent is given that plans.
+/// The input of a planner that is a plain command.
 #[derive(Serialize)]
 struct PlannerRequest<'a> {
     plan_id: &'a str,

@@ -57,7 +57,7 @@ fn opened(state: &State, sign: &Sign) -> Opened {
         // A link that stays in the repository may point anywhere, once links are permitted.
         Reason::SymlinkEscape if stays(state, path) => permit("symlink"),
         Reason::SymlinkEscape => {
-            let note = "a link out of the repository is opened by no contract";
+            let note = "no contract can permit a link that leaves the repository";
             (None, Vec::new(), Some(note))
         }
         Reason::ProtectedPath => match protection(state, path) {

@@ -31,7 +31,7 @@ const PLACES: usize = 4;
 
 #[derive(Args)]
 #[command(
-    after_help = "Analyzed are the files that git tracks and new files that git does not ignore.
+    after_help = "This analyzes the files that git tracks and new files that git does not ignore.
 `provost explain structure` describes what is measured and how.
 
 Example:

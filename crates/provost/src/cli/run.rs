@@ -49,8 +49,8 @@ use crate::user_consent;
 #[command(
     override_usage = "provost run [OPTIONS] <OBJECTIVE>
        provost run [OPTIONS] -f <CONTRACT>",
-    after_help = "What you do not say is taken from [run] of provost.toml in the base commit, which `provost init`
-writes; a flag replaces its default. What neither names is asked on a terminal, and refused elsewhere.
+    after_help = "Missing flags come from [run] of provost.toml in the base commit, which `provost init` writes. What is
+still missing then, Provost asks for on a terminal; elsewhere it refuses the run.
 Paths are relative to the top of the repository, wherever you are in it.
 The agent starts from the base commit; uncommitted changes are not in its workspace.
 
@@ -102,8 +102,8 @@ pub(super) struct Run {
     #[arg(long, value_name = "TIME", help_heading = CONTRACT, value_parser = seconds)]
     timeout: Option<u64>,
 
-    /// What the acceptance commands have to show: that they `pass`, or `no-regression`: that no test
-    /// fails which does not fail twice on the base, and that none is missing [default: `accept_mode`
+    /// What the acceptance commands have to show: that they `pass`, or `no-regression`: that each
+    /// failing test also failed twice on the base, and that no test is missing [default: `accept_mode`
     /// of [run], or pass].
     #[arg(long, value_name = "MODE", help_heading = CONTRACT)]
     accept_mode: Option<AcceptMode>,

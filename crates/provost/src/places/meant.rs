@@ -8,8 +8,8 @@ use crate::answer::Failure;
 /// How many names are listed that a text could mean.
 const MOST_LISTED: usize = 5;
 
-/// The one of `names` that `text` equals, or else whose short form it begins, or else is a part of;
-/// nothing if there is none.
+/// Finds the name that `text` stands for: an exact match, else the beginning of a short id, else any
+/// part of a name. `None` without a match.
 pub(super) fn meant(names: &[String], text: &str, kind: &str) -> Result<Option<String>, Failure> {
     if text.is_empty() {
         return Ok(None);

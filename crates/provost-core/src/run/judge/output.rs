@@ -167,7 +167,7 @@ impl Word {
         let contradicts = passes && !(scope.passed && scope.violations.is_empty());
         Self {
             elsewhere: elsewhere(report.task_id.as_deref(), contract),
-            contradiction: contradicts.then_some("passes what it says is out of scope"),
+            contradiction: contradicts.then_some("accepts changes that it reports as out of scope"),
             bad: match report.verdict {
                 ReviewVerdict::Pass => None,
                 ReviewVerdict::Fail => Some("FAIL"),

@@ -64,7 +64,7 @@ impl Opened {
                     add(Code::ContractInvalid, format!("{place}/uri"), problem);
                 }
                 Some(digest) if !digest.eq_ignore_ascii_case(&artifact.sha256) => {
-                    let problem = format!("is not that of the file, which is {digest}");
+                    let problem = format!("does not match the file, which has {digest}");
                     add(Code::ContractInvalid, format!("{place}/sha256"), problem);
                 }
                 Some(_) => {}

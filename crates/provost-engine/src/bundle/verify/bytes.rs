@@ -57,7 +57,7 @@ pub(super) fn integrity(bundle: &Bundle<'_>) -> Vec<Finding> {
         findings.push(Finding::altered(place, problem));
     };
     if integrity.manifest_sha256.is_some() {
-        let problem = "is there: a manifest cannot hold its own digest, the seal does";
+        let problem = "must be absent: the seal holds this digest, not the manifest";
         wrong("manifest_sha256", problem);
     }
     let sealed = bundle

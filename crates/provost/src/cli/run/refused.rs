@@ -98,7 +98,7 @@ struct Read {
 fn read(place: &Places, run_id: &str) -> Result<Read, Failure> {
     let path = place.refused().join(run_id);
     if path.symlink_metadata().is_ok_and(|it| it.is_symlink()) {
-        let reason = "is a symbolic link, and no record of yours";
+        let reason = "is a symbolic link, not a record that Provost wrote";
         return Err(Failure::new(Code::RootUnsafe, reason).about(&path));
     }
     let files = Directory::open(&path);
