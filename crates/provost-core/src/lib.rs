@@ -14,30 +14,24 @@ pub mod approval;
 pub mod bundle;
 pub mod checkout;
 mod closed;
-pub mod code;
 pub mod contract;
 pub mod duration;
-pub mod exit;
 pub mod gate;
-pub mod lease;
 pub mod net;
 pub mod package;
 pub mod policy;
 pub mod prepare;
-pub mod protect;
 pub mod resource;
 pub mod review;
 pub mod run;
 pub mod schema;
-pub mod scope;
 pub mod size;
 pub mod tally;
-pub mod testfile;
 pub mod tier;
-pub mod verdict;
 
 pub use provost_document as document;
 pub use provost_evidence::{
     change, file_system_names, foreign_text, json, object, pack, path, record, secret, time, tree,
     user_secret, wording, words,
 };
+pub use provost_scope::{code, exit, lease, protect, scope, testfile, verdict};

@@ -12,10 +12,7 @@ pub mod binding;
 pub mod bundle;
 pub mod case;
 pub mod chain;
-pub mod contract;
-pub mod dependencies;
 pub mod drive;
-pub mod export;
 pub mod land;
 pub mod opening;
 pub mod plan;
@@ -25,14 +22,9 @@ pub mod refused;
 pub mod release;
 pub mod replay;
 pub mod retention;
-pub mod runner_output;
 mod seal;
 #[cfg(feature = "sim")]
 pub mod sim;
 mod target;
-pub mod why;
 
-#[cfg(test)]
-mod tests {
-    pub(crate) mod sample_runs;
-}
+pub use provost_report::{contract, dependencies, export, runner_output, why};

@@ -56,8 +56,13 @@ const RULES: &[Rule] = &[
         others: Some(&["granit-parser", "serde_json", "toml"]),
     },
     Rule {
+        package: "provost-scope",
+        ours: &["provost-evidence"],
+        others: Some(&["serde", "serde_json", "thiserror"]),
+    },
+    Rule {
         package: "provost-core",
-        ours: &["provost-document", "provost-evidence"],
+        ours: &["provost-document", "provost-evidence", "provost-scope"],
         others: Some(&[
             "schemars",
             "serde",
@@ -72,8 +77,13 @@ const RULES: &[Rule] = &[
         others: Some(&["schemars", "serde", "serde_json", "sha2", "thiserror"]),
     },
     Rule {
+        package: "provost-report",
+        ours: &["provost-core"],
+        others: Some(&["serde", "serde_json", "thiserror"]),
+    },
+    Rule {
         package: "provost-engine",
-        ours: &["provost-core", "provost-evidence"],
+        ours: &["provost-core", "provost-evidence", "provost-report"],
         others: Some(&["schemars", "serde", "serde_json", "thiserror"]),
     },
     Rule {
@@ -135,6 +145,19 @@ const RULES: &[Rule] = &[
         others: None,
     },
     Rule {
+        package: "provost-surface",
+        ours: &[
+            "provost-change",
+            "provost-core",
+            "provost-engine",
+            "provost-fs",
+            "provost-host",
+            "provost-lens",
+            "provost-store",
+        ],
+        others: None,
+    },
+    Rule {
         package: "provost",
         ours: &[
             "provost-change",
@@ -145,7 +168,7 @@ const RULES: &[Rule] = &[
             "provost-fs",
             "provost-host",
             "provost-lens",
-            "provost-store",
+            "provost-surface",
             "provost-web",
         ],
         others: None,

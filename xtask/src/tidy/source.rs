@@ -7,7 +7,11 @@ use crate::repository::SourceFile;
 /// Where `unsafe` is permitted.
 const SANDBOX: &str = "crates/provost-sandbox/src";
 
-const PROGRAM: &str = "crates/provost/src/";
+/// The crates of the program itself.
+const SURFACES: [&str; 2] = ["crates/provost/src/", "crates/provost-surface/src/"];
+
+/// The one module that names stores.
+const STORES: &str = "crates/provost-surface/src/stores";
 
 /// Where text becomes a tree.
 const JSON: &str = "crates/provost-evidence/src/json";
@@ -71,8 +75,9 @@ fn banned(path: &str, code: &str) -> impl Iterator<Item = String> {
 
 /// Whether `path` is a part of the program that reaches stores through ports only.
 fn is_surface(path: &str) -> bool {
-    let wiring = [".rs", "/"].map(|end| format!("{PROGRAM}stores{end}"));
-    path.starts_with(PROGRAM) && !wiring.iter().any(|wiring| path.starts_with(wiring))
+    let wiring = [".rs", "/"].map(|end| format!("{STORES}{end}"));
+    let is_program = SURFACES.iter().any(|surface| path.starts_with(surface));
+    is_program && !wiring.iter().any(|wiring| path.starts_with(wiring))
 }
 
 /// Whether `path` is of the program, and does not itself turn text into a tree.
@@ -206,8 +211,10 @@ mod tests {
     fn stores_are_named_by_the_wiring_only() {
         let line = "use provost_store::ledger;";
         let cases = [
-            ("crates/provost/src/stores.rs", 0),
-            ("crates/provost/src/stores/crash_points.rs", 0),
+            ("crates/provost-surface/src/stores.rs", 0),
+            ("crates/provost-surface/src/stores/crash_points.rs", 0),
+            ("crates/provost-surface/src/session.rs", 1),
+            ("crates/provost/src/stores.rs", 1),
             ("crates/provost/src/cli/runs.rs", 1),
             ("crates/provost-store/tests/processes.rs", 0),
         ];

@@ -4,7 +4,7 @@ use clap::Args;
 use provost_core::exit::Exit;
 use provost_demo::ShownDemo;
 
-use crate::answer::{Answered, Outcome};
+use crate::answer::{Answer, Outcome};
 use crate::show::Reader;
 
 /// Watch agents work under contract in a temporary repository.
@@ -17,29 +17,24 @@ pub(super) struct Demo {
 
 pub(super) fn run(demo: &Demo, reader: Reader) -> Outcome {
     let shown = provost_demo::play(demo.keep, reader == Reader::Person)?;
-    Ok(shown.into())
+    let exit = if shown.held { Exit::Yes } else { Exit::No };
+    Ok(Answer::new(exit, &shown, text(&shown)))
 }
 
-impl Answered for ShownDemo {
-    fn exit(&self) -> Exit {
-        if self.held { Exit::Yes } else { Exit::No }
+fn text(shown: &ShownDemo) -> String {
+    let (count, seconds) = (shown.acts.len(), shown.seconds);
+    let mut text = if shown.held {
+        format!("\nall {count} acts had the expected outcome, in {seconds:.1} s\n")
+    } else {
+        let wrong = shown.acts.iter().filter(|act| !act.held);
+        let wrong: Vec<&str> = wrong.map(|act| act.act).collect();
+        format!("\nunexpected outcome: {}\n", wrong.join(", "))
+    };
+    if let Some(kept) = &shown.directory {
+        text += &format!("kept: {}\n", kept.display());
     }
-
-    fn text(&self) -> String {
-        let (count, seconds) = (self.acts.len(), self.seconds);
-        let mut text = if self.held {
-            format!("\nall {count} acts had the expected outcome, in {seconds:.1} s\n")
-        } else {
-            let wrong = self.acts.iter().filter(|act| !act.held);
-            let wrong: Vec<&str> = wrong.map(|act| act.act).collect();
-            format!("\nunexpected outcome: {}\n", wrong.join(", "))
-        };
-        if let Some(kept) = &self.directory {
-            text += &format!("kept: {}\n", kept.display());
-        }
-        if self.held {
-            text += "next: provost init, in a repository of your own\n";
-        }
-        text
+    if shown.held {
+        text += "next: provost init, in a repository of your own\n";
     }
+    text
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::{Args, Subcommand};
 use provost_core::bundle::key::{self, KeyError, NamedKey};
 use provost_core::code::Code;
-use provost_host::keys::{Keys, KeysError};
+use provost_host::keys::Keys;
 use serde::Serialize;
 
 use crate::answer::{Answered, Failure, Outcome};
@@ -185,19 +185,4 @@ pub(super) fn parse(argument: &str) -> Result<NamedKey, Failure> {
 
 fn wrong(error: &KeyError) -> Failure {
     Failure::of(Code::UsageError, error).hint(WRITTEN)
-}
-
-impl From<KeysError> for Failure {
-    fn from(error: KeysError) -> Self {
-        let code = match error {
-            KeysError::Loose { .. }
-            | KeysError::Foreign { .. }
-            | KeysError::NotRegular { .. }
-            | KeysError::InsideRepository { .. }
-            | KeysError::Line { .. } => Code::KeyUnsafe,
-            KeysError::Exists { .. } | KeysError::Name(_) => Code::UsageError,
-            KeysError::NoPlace | KeysError::Random(_) | KeysError::Io { .. } => Code::HostFailed,
-        };
-        Self::of(code, &error)
-    }
 }

@@ -12,7 +12,7 @@ use provost_core::package::{self, Operation, PackageAnswer, PackageResult, Refus
 use provost_formats::child_package;
 use serde_json::Value;
 
-use crate::answer::{Answer, Answered, Outcome};
+use crate::answer::{Answer, Outcome};
 use crate::input;
 use crate::show;
 
@@ -58,7 +58,7 @@ pub(super) fn run(package: &Package) -> Outcome {
         .map_err(|error| Refusal::malformed("input", error.to_string()))
         .and_then(|value| answer(operation, value, payload.algorithm));
     Ok(match answered {
-        Ok(answer) => answer.into(),
+        Ok(answer) => Answer::data(&answer, text(&answer)),
         Err(refusal) => refused(&refusal, payload.algorithm),
     })
 }
@@ -114,27 +114,25 @@ fn refused(refusal: &Refusal, algorithm: Algorithm) -> Answer {
     }
 }
 
-impl Answered for PackageAnswer {
-    /// The fingerprints of the package, and what was left out.
-    fn text(&self) -> String {
-        match &self.result {
-            PackageResult::Fingerprint { fingerprint, .. } => show::one_line(fingerprint),
-            PackageResult::Handoff { variant_name } => format!("ok: {variant_name}"),
-            PackageResult::Depth { child_budget } => {
-                format!("ok: the child's budget is {child_budget}")
+/// The fingerprints of the package, and what was left out.
+fn text(answer: &PackageAnswer) -> String {
+    match &answer.result {
+        PackageResult::Fingerprint { fingerprint, .. } => show::one_line(fingerprint),
+        PackageResult::Handoff { variant_name } => format!("ok: {variant_name}"),
+        PackageResult::Depth { child_budget } => {
+            format!("ok: the child's budget is {child_budget}")
+        }
+        PackageResult::Derived {
+            parent_fingerprint,
+            child_fingerprint,
+            ..
+        } => {
+            let mut lines = format!("child   {}\n", show::one_line(child_fingerprint));
+            lines += &format!("parent  {}\n", show::one_line(parent_fingerprint));
+            for (what, why) in &answer.without {
+                lines += &format!("without {}: {why}\n", show::one_line(what));
             }
-            PackageResult::Derived {
-                parent_fingerprint,
-                child_fingerprint,
-                ..
-            } => {
-                let mut lines = format!("child   {}\n", show::one_line(child_fingerprint));
-                lines += &format!("parent  {}\n", show::one_line(parent_fingerprint));
-                for (what, why) in &self.without {
-                    lines += &format!("without {}: {why}\n", show::one_line(what));
-                }
-                lines + "note: --json prints the package itself\n"
-            }
+            lines + "note: --json prints the package itself\n"
         }
     }
 }

@@ -11,14 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use provost_core::agent::dollars;
 use provost_core::code::Code;
-use provost_core::exit::Exit;
 use provost_core::path::is_segment;
 use provost_core::wording::counted;
 use provost_engine::query::{ComparedRun, ComparisonView, RunStatus, short_id};
 use provost_host::{clock, ids};
 
 use super::Run;
-use crate::answer::{Answered, Failure, Outcome};
+use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
 use crate::show::{Reader, one_line, print_message};
 
@@ -94,7 +93,8 @@ pub(super) fn run(run: &Run, place: &Places, agents: &[String], reader: Reader) 
         start(&others, agent, &run_id)?;
         runs.push(ComparedRun::of(place, agent, &run_id));
     }
-    Ok(ComparisonView { runs }.into())
+    let view = ComparisonView { runs };
+    Ok(Answer::new(view.exit(), &view, text(&view)))
 }
 
 /// Runs one agent to its end; the answer is read from its run.
@@ -113,34 +113,28 @@ fn start(words: &[OsString], agent: &str, run_id: &str) -> Result<(), Failure> {
     command.status().map(drop).map_err(failed)
 }
 
-impl Answered for ComparisonView {
-    fn text(&self) -> String {
-        let cells: Vec<[String; 7]> = self.runs.iter().map(cells).collect();
-        let head = ["RUN", "AGENT", "OUTCOME", "DIFF", "TIME", "TOKENS", "PRICE"];
-        let width = |at: usize| {
-            let longest = cells.iter().map(|row| row[at].chars().count()).max();
-            longest.unwrap_or_default().max(head[at].len())
-        };
-        let line = |row: &[String; 7]| {
-            let cell = |(at, cell): (usize, &String)| format!("{cell:<0$}", width(at));
-            let cells: Vec<String> = row.iter().enumerate().map(cell).collect();
-            format!("{}\n", cells.join("  ").trim_end())
-        };
-        let mut text = line(&head.map(str::to_owned));
-        text += &cells.iter().map(line).collect::<String>();
-        for run in self.accepted() {
-            let run_id = &run.summary.run_id;
-            text += &format!("next: provost diff {run_id}; provost land {run_id}\n");
-        }
-        for run in self.runs.iter().filter(|run| has_refusal(run)) {
-            text += &format!("next: provost why {}\n", run.summary.run_id);
-        }
-        text
+fn text(view: &ComparisonView) -> String {
+    let cells: Vec<[String; 7]> = view.runs.iter().map(cells).collect();
+    let head = ["RUN", "AGENT", "OUTCOME", "DIFF", "TIME", "TOKENS", "PRICE"];
+    let width = |at: usize| {
+        let longest = cells.iter().map(|row| row[at].chars().count()).max();
+        longest.unwrap_or_default().max(head[at].len())
+    };
+    let line = |row: &[String; 7]| {
+        let cell = |(at, cell): (usize, &String)| format!("{cell:<0$}", width(at));
+        let cells: Vec<String> = row.iter().enumerate().map(cell).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    let mut text = line(&head.map(str::to_owned));
+    text += &cells.iter().map(line).collect::<String>();
+    for run in view.accepted() {
+        let run_id = &run.summary.run_id;
+        text += &format!("next: provost diff {run_id}; provost land {run_id}\n");
     }
-
-    fn exit(&self) -> Exit {
-        ComparisonView::exit(self)
+    for run in view.runs.iter().filter(|run| has_refusal(run)) {
+        text += &format!("next: provost why {}\n", run.summary.run_id);
     }
+    text
 }
 
 fn has_refusal(run: &ComparedRun) -> bool {

@@ -1,0 +1,72 @@
+//! Text about approvals: the question of a run, and who answered it.
+
+use provost_engine::query::{QuestionView, RunView, short_branch};
+
+use crate::report::go_on;
+use crate::show::one_line;
+
+/// The question as text: everything that its digest covers.
+pub fn question(question: &QuestionView) -> String {
+    let mut text = format!("waiting for approval: {}\n", question.run_id);
+    let mut row = |name: &str, value: &str| text += &format!("  {name:8} {}\n", one_line(value));
+    for (at, line) in objective_lines(&question.objective).iter().enumerate() {
+        row(if at == 0 { "asks" } else { "" }, line);
+    }
+    row("contract", &question.contract_sha256);
+    row("base", &question.base_commit.to_string());
+    row(
+        "target",
+        question.target.as_deref().map_or("none", short_branch),
+    );
+    row("agent", &question.agent);
+    if let Some(reviewer) = &question.reviewer {
+        row("reviewer", reviewer);
+    }
+    for widening in &question.widenings {
+        row(
+            "widens",
+            &format!("{}: {}", widening.path, widening.problem),
+        );
+    }
+    row("digest", &question.digest);
+    text
+}
+
+/// How many lines of an objective are shown.
+const MOST_LINES: usize = 200;
+
+/// All lines of an objective, so that nothing is approved unseen.
+pub fn objective_lines(objective: &str) -> Vec<String> {
+    let lines = objective.trim().lines();
+    let mut shown: Vec<String> = lines.clone().take(MOST_LINES).map(one_line).collect();
+    let more = lines.count().saturating_sub(MOST_LINES);
+    if more > 0 {
+        shown.push(format!("and {more} more lines, which --json has"));
+    }
+    shown
+}
+
+/// Who approved which widenings of the contract; empty if no approval was needed.
+pub fn given(view: &RunView) -> String {
+    let Some(approval) = &view.approval else {
+        return String::new();
+    };
+    let mut text = format!("  approved by {}\n", one_line(&approval.by.to_string()));
+    for one in view.question.iter().flat_map(|it| &it.widenings) {
+        let row = one_line(&format!("{}: {}", one.path, one.problem));
+        text += &format!("           {row}\n");
+    }
+    text
+}
+
+/// The next command for a run that has not ended or is another user's.
+pub fn going_on(view: &RunView) -> String {
+    let run_id = &view.run_id;
+    if !view.own {
+        return format!(
+            "  foreign  you did not begin this run on this machine; it can only be read\n\
+             hint: provost explain RUN_FOREIGN\nnext: provost verify {run_id}\n"
+        );
+    }
+    format!("next: {}\n", go_on(run_id, view.stage))
+}
