@@ -61,6 +61,7 @@ impl Answer {
     }
 
     /// The same answer, with the fields of `facts` in its JSON object too.
+    #[must_use]
     pub fn with(mut self, facts: impl Serialize) -> Self {
         let more = Self::new(self.exit, facts, "").json;
         if let (Value::Object(json), Value::Object(more)) = (&mut self.json, more) {
@@ -124,6 +125,7 @@ impl Failure {
         }
     }
 
+    #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -161,6 +163,7 @@ impl Failure {
     }
 
     /// The same failure, with the name of its record.
+    #[must_use]
     pub fn recorded(mut self, run_id: &str) -> Self {
         self.more.record = Some(run_id.to_owned());
         self

@@ -270,6 +270,7 @@ impl ChangeSession {
     }
 
     /// The same session, in the directory `root`.
+    #[must_use]
     pub fn in_root(mut self, root: &str) -> Self {
         root.clone_into(&mut self.root);
         self

@@ -151,6 +151,7 @@ fn bounded(
 
 impl Failure {
     /// The same failure, with the file `path` named.
+    #[must_use]
     pub fn about(mut self, path: &Path) -> Self {
         let name = if path == Path::new("-") {
             "stdin".to_owned()

@@ -3,8 +3,6 @@
 mod agent;
 mod analyze;
 mod approve;
-#[cfg(feature = "formats")]
-mod board;
 mod cancel;
 mod case;
 mod chain;
@@ -57,6 +55,8 @@ use std::process::{self, ExitCode};
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+#[cfg(feature = "formats")]
+use provost_board as board;
 use provost_core::code::Code;
 use provost_core::duration;
 use provost_core::exit::Exit;

@@ -158,8 +158,20 @@ const RULES: &[Rule] = &[
         others: None,
     },
     Rule {
+        package: "provost-board",
+        ours: &[
+            "provost-core",
+            "provost-engine",
+            "provost-formats",
+            "provost-host",
+            "provost-surface",
+        ],
+        others: None,
+    },
+    Rule {
         package: "provost",
         ours: &[
+            "provost-board",
             "provost-change",
             "provost-core",
             "provost-demo",

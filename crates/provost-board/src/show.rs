@@ -11,8 +11,8 @@ use provost_formats::operator::board as payload;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::answer::{Answer, Answered};
-use crate::show::{headline, one_line};
+use provost_surface::answer::{Answer, Answered};
+use provost_surface::show::{headline, one_line};
 
 use super::Show;
 use super::session::{BoardSession, Stop};

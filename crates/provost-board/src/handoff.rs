@@ -7,10 +7,10 @@ use provost_engine::ports::PortError;
 use provost_formats::operator::bundle::{self, HandoffBundle};
 use serde::Serialize;
 
-use crate::answer::{Answer, Answered, Failure};
-use crate::output;
-use crate::show::one_line;
-use crate::stores::{self, board as store};
+use provost_surface::answer::{Answer, Answered, Failure};
+use provost_surface::output;
+use provost_surface::show::one_line;
+use provost_surface::stores::{self, board as store};
 
 use super::Handoff;
 use super::session::{BoardSession, Stop};

@@ -12,11 +12,11 @@ use provost_formats::board::decide::Request;
 use provost_formats::board::state::Board;
 use provost_formats::operator::{self, board as payload};
 
-use crate::answer::{Answer, Failure};
-use crate::input;
-use crate::places::Places;
-use crate::session::{self, SystemClock};
-use crate::stores::{self, DriverGuard, Expected, board};
+use provost_surface::answer::{Answer, Failure};
+use provost_surface::input;
+use provost_surface::places::Places;
+use provost_surface::session::{self, SystemClock};
+use provost_surface::stores::{self, DriverGuard, Expected, board};
 
 use super::Which;
 

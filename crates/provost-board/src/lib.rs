@@ -14,13 +14,13 @@ use provost_formats::board::decide::Request;
 use provost_formats::operator::board as payload;
 use provost_host::clock;
 
-use crate::answer::{Answer, Failure, Outcome};
+use provost_surface::answer::{Answer, Failure, Outcome};
 
 use session::{BoardSession, Stop};
 
 #[derive(Subcommand)]
 #[command(defer = true)]
-pub(super) enum Board {
+pub enum Board {
     /// Assign a task: its row, its owner and all its locks, or nothing.
     Assign(Assign),
     /// Record that the owner of a task is still working.
@@ -47,7 +47,7 @@ pub(super) enum Board {
 
 // Names a board.
 #[derive(Args)]
-pub(super) struct Which {
+pub struct Which {
     /// The run of the board; needed only when there are several boards.
     #[arg(long, value_name = "RUN_ID")]
     run: Option<String>,
@@ -89,7 +89,7 @@ impl Moment {
 #[derive(Args)]
 #[command(after_help = "Example:
   provost board assign task.json --owner ada")]
-pub(super) struct Assign {
+pub struct Assign {
     /// The assignment; `-` reads stdin.
     file: PathBuf,
 
@@ -104,7 +104,7 @@ pub(super) struct Assign {
 #[derive(Args)]
 #[command(after_help = "Example:
   provost board heartbeat T-1 --owner ada")]
-pub(super) struct Heartbeat {
+pub struct Heartbeat {
     /// The task.
     task: String,
 
@@ -122,7 +122,7 @@ pub(super) struct Heartbeat {
 #[derive(Args)]
 #[command(after_help = "Example:
   provost board result result.md")]
-pub(super) struct Report {
+pub struct Report {
     /// The result; `-` reads stdin.
     file: PathBuf,
 }
@@ -130,7 +130,7 @@ pub(super) struct Report {
 #[derive(Args)]
 #[command(after_help = "Example:
   provost board tick")]
-pub(super) struct Tick {
+pub struct Tick {
     #[command(flatten)]
     moment: Moment,
 
@@ -147,7 +147,7 @@ round is taken as well: its deltas, blockers, and the assignments that its delta
 Example:
   provost board apply stream.json"
 )]
-pub(super) struct Apply {
+pub struct Apply {
     /// The stream or the output of a planner round; `-` reads stdin.
     file: PathBuf,
 
@@ -161,7 +161,7 @@ pub(super) struct Apply {
 #[derive(Args)]
 #[command(after_help = "Example:
   provost board show T-1")]
-pub(super) struct Show {
+pub struct Show {
     /// The task; without it, the whole board.
     task: Option<String>,
 
@@ -172,7 +172,7 @@ pub(super) struct Show {
 #[derive(Args)]
 #[command(after_help = "Example:
   provost board lock T-1 src/api tests/api")]
-pub(super) struct Lock {
+pub struct Lock {
     /// The task.
     task: String,
 
@@ -187,7 +187,7 @@ pub(super) struct Lock {
 #[derive(Args)]
 #[command(after_help = "Example:
   provost board release T-1 tests/api")]
-pub(super) struct Release {
+pub struct Release {
     /// The task.
     task: String,
 
@@ -202,7 +202,7 @@ pub(super) struct Release {
 #[derive(Args)]
 #[command(after_help = "Example:
   provost board worklog T-1 --append entries.jsonl")]
-pub(super) struct Worklog {
+pub struct Worklog {
     /// The task.
     task: String,
 
@@ -217,7 +217,7 @@ pub(super) struct Worklog {
 #[derive(Args)]
 #[command(after_help = "Example:
   provost board handoff --out handoff")]
-pub(super) struct Handoff {
+pub struct Handoff {
     /// The directory to create [default: a directory beside the board].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -226,7 +226,7 @@ pub(super) struct Handoff {
     which: Which,
 }
 
-pub(super) fn run(board: &Board) -> Outcome {
+pub fn run(board: &Board) -> Outcome {
     let answered = match board {
         Board::Assign(assign) => run_assign(assign),
         Board::Heartbeat(heartbeat) => run_heartbeat(heartbeat),
