@@ -165,6 +165,16 @@ pub fn laxer(
     if mode(after) != mode(before) && mode(after) != AcceptMode::default() {
         found.accept_mode();
     }
+    let fewer = |document: &Document| {
+        let permit = document
+            .x_provost
+            .as_ref()
+            .and_then(|it| it.permit.as_ref());
+        permit.is_some_and(|permit| permit.fewer_tests)
+    };
+    if fewer(after) && !fewer(before) {
+        found.fewer_tests();
+    }
     let kept = |test: &&AcceptanceTest| {
         let same = |other: &AcceptanceTest| (&other.cmd, other.must_pass) == (&test.cmd, true);
         after.acceptance_tests.iter().any(same)
@@ -228,14 +238,18 @@ fn permits(permit: &Permissions, unasked: &Unasked, found: &mut Found) {
         }
     }
     if permit.fewer_tests && !unasked.fewer_tests {
-        let words = "lets the work pass with fewer tests than before, or with none";
-        found.add(Kind::FewerTests, "/x_provost/permit/fewer_tests", words);
+        found.fewer_tests();
     }
 }
 
 struct Found(Vec<Widening>);
 
 impl Found {
+    fn fewer_tests(&mut self) {
+        let words = "lets the work pass with fewer tests than before, or with none";
+        self.add(Kind::FewerTests, "/x_provost/permit/fewer_tests", words);
+    }
+
     fn accept_mode(&mut self) {
         let words = "`no-regression` lets tests fail that fail twice on the base";
         self.add(Kind::AcceptMode, "/x_provost/accept_mode", words);

@@ -1,5 +1,8 @@
 //! Reads the start of a run from git: base, tree and policy.
 
+use std::fs::File;
+use std::io::Read as _;
+
 use provost_core::code::Code;
 use provost_core::object::{Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::{RawPath, RepoPath};
@@ -18,6 +21,19 @@ impl GitOrigin<'_> {
         let top = self.0.read_top(tree).map_err(git)?;
         let file = top.files.get(&RawPath::new(policy::FILE));
         Ok(file.map(|file| file.oid.clone()))
+    }
+
+    /// Whether the policy in the checkout, which no run reads, can be parsed.
+    fn is_corrected(&self) -> bool {
+        let path = self
+            .0
+            .checkout()
+            .map(|checkout| checkout.join(policy::FILE));
+        let file = path.and_then(|path| File::open(path).ok());
+        let mut bytes = Vec::new();
+        let most = policy::LARGEST as u64 + 1;
+        let read = file.is_some_and(|file| file.take(most).read_to_end(&mut bytes).is_ok());
+        read && policy::parse(&bytes).is_ok()
     }
 }
 
@@ -42,7 +58,15 @@ impl Origin for GitOrigin<'_> {
             return Ok(Policy::default());
         };
         let bytes = self.0.blob(&file).map_err(git)?;
-        policy::parse(&bytes).map_err(|error| PortError::of(Code::InputInvalid, error))
+        policy::parse(&bytes).map_err(|error| {
+            let hint = if self.is_corrected() {
+                "provost.toml of your checkout has no error, but a run reads the one of its commit: \
+                 git add provost.toml && git commit -m 'Correct the policy of Provost'"
+            } else {
+                "correct provost.toml and commit it: a run reads the one of its commit"
+            };
+            PortError::of(Code::InputInvalid, error).hint(hint)
+        })
     }
 
     fn largest(&self, tree: &Oid) -> Result<Option<RepoPath>, PortError> {

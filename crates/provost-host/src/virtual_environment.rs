@@ -170,6 +170,17 @@ fn package(path: &Path, name: &str, project: Option<&str>) -> Option<&'static st
     same.then_some("is the project itself, so tests would not see its changes")
 }
 
+/// The lines of code that virtualenv and setuptools write into `.pth` files.
+const KNOWN_CODE: [&str; 3] = [
+    "import _virtualenv",
+    "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; \
+     enabled = os.environ.get(var, 'local') == 'local'; \
+     enabled and __import__('_distutils_hack').add_shim()",
+    "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; \
+     enabled = os.environ.get(var, 'stdlib') == 'local'; \
+     enabled and __import__('_distutils_hack').add_shim()",
+];
+
 /// Whether a `.pth` file in `site` adds a directory outside of the environment `place`. Lines of
 /// code can do anything, so only those of known tools pass.
 fn leaves(text: &str, site: &Path, place: &Path) -> bool {
@@ -177,9 +188,7 @@ fn leaves(text: &str, site: &Path, place: &Path) -> bool {
     let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.any(|line| {
         if line.starts_with("import ") || line.starts_with("import\t") {
-            return !["distutils-precedence", "_virtualenv", "_distutils_hack"]
-                .iter()
-                .any(|known| line.contains(known));
+            return !KNOWN_CODE.contains(&line.trim_end_matches([';', ' ']));
         }
         let added = site.join(line);
         let climbs = added.components().any(|it| it == Component::ParentDir);
@@ -239,6 +248,22 @@ mod tests {
             (&[("six-1.17.0.dist-info/METADATA", "")], None),
             (&[("_virtualenv.pth", "import _virtualenv\n")], None),
             (&[("near.pth", "# words\n./six\n")], None),
+            (
+                &[(
+                    "distutils-precedence.pth",
+                    "import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os.environ.get(var, \
+                     'local') == 'local'; enabled and \
+                     __import__('_distutils_hack').add_shim(); \n",
+                )],
+                None,
+            ),
+            (
+                &[(
+                    "_virtualenv.pth",
+                    "import _virtualenv, sys; sys.path.append('/src')\n",
+                )],
+                Some("leads out"),
+            ),
             (
                 &[("my_project-1.0.dist-info/METADATA", "")],
                 Some("is the project itself"),

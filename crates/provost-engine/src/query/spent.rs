@@ -1,6 +1,7 @@
 //! How long a run took and what its agents spent, also while it is active.
 
 use provost_core::run::State;
+use provost_core::run::fact::Ending;
 use provost_core::time;
 
 /// The milliseconds from `began` to `ended`; none if either is no time.
@@ -22,9 +23,12 @@ pub(super) fn took(state: &State, active_at: Option<i64>) -> Option<u64> {
     }
 }
 
-/// Milliseconds that the agents of all attempts worked.
+/// Milliseconds that the agents of all attempts worked; `None` if no agent started.
 pub(super) fn agent_ms(state: &State) -> Option<u64> {
-    let lengths: Vec<u64> = state.attempts().map(|agent| agent.wall_ms).collect();
+    let started = state
+        .attempts()
+        .filter(|agent| agent.ending != Ending::NotStarted);
+    let lengths: Vec<u64> = started.map(|agent| agent.wall_ms).collect();
     (!lengths.is_empty()).then(|| lengths.into_iter().fold(0, u64::saturating_add))
 }
 

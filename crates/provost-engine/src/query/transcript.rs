@@ -6,7 +6,7 @@
 use provost_core::agent::event::Event;
 use provost_core::json;
 use provost_core::run::effect::Effect;
-use provost_core::run::fact::AgentRun;
+use provost_core::run::fact::{AgentRun, Ending};
 use provost_core::run::{State, Step};
 use serde::Serialize;
 use serde_json::Value;
@@ -252,8 +252,13 @@ fn active(state: &State) -> Option<TranscriptSource> {
     }
 }
 
-/// The last words of the agent of the last attempt.
+/// The last words of the agent of the last attempt. One that never started said nothing: what its
+/// streams hold is from the sandbox.
 pub(super) fn last_words(state: &State, files: &dyn RunFiles) -> Option<String> {
+    let ending = state.agent.as_ref().map(|run| run.ending);
+    if ending == Some(Ending::NotStarted) {
+        return None;
+    }
     let all = transcripts(state);
     let mut agents = all.iter().rev().filter(|it| it.worker == Worker::Agent);
     let entries = agents.next()?.last_entries(files);

@@ -26,6 +26,9 @@ pub struct WhyView {
     /// there is none, or if a word of it holds characters that a person cannot see.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permit_with: Option<Vec<String>>,
+    /// The command that helps where no wider contract does; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continue_with: Option<String>,
     /// Whether this user began the run on this machine.
     pub own: bool,
     /// What the sandbox of a failed command lacked.
@@ -48,6 +51,7 @@ impl WhyView {
         Self {
             widening: why.widening(),
             permit_with: None,
+            continue_with: None,
             why,
             own,
             missing: Vec::new(),

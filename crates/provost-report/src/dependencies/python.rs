@@ -41,8 +41,13 @@ pub(super) struct PipArguments {
 pub(super) fn wanted(files: &ProjectFiles) -> Option<PipArguments> {
     let mut words: Vec<String> = Vec::new();
     let mut inputs: Vec<String> = Vec::new();
+    let listed = |name: &str| files.get(name).is_some_and(|text| names_any(text));
+    // A list for development has what tests need and much more, often a release of the project.
+    let for_tests = LISTS
+        .iter()
+        .any(|name| name.contains("test") && listed(name));
     for name in LISTS {
-        if files.get(name).is_some_and(|text| names_any(text)) {
+        if listed(name) && !(for_tests && name.contains("dev")) {
             words.push(format!("-r {name}"));
             inputs.push(name.to_owned());
         }
@@ -67,6 +72,24 @@ pub(super) fn wanted(files: &ProjectFiles) -> Option<PipArguments> {
         arguments: words.join(" "),
         inputs,
     })
+}
+
+/// Whether something that pip installs for the project names pytest.
+pub(super) fn names_pytest(files: &ProjectFiles) -> bool {
+    let listed = |name: &str| files.get(name).is_some_and(|text| text.contains("pytest"));
+    let PythonManifest(manifest) = PythonManifest::of(files);
+    let tables = [
+        &manifest["project"]["optional-dependencies"],
+        &manifest["dependency-groups"],
+    ];
+    let mut installed = tables
+        .into_iter()
+        .flat_map(|table| usual(table).into_iter().map(|name| &table[name]));
+    LISTS.into_iter().any(listed)
+        || installed.any(|list| list.to_string().contains("\"pytest"))
+        || manifest["project"]["dependencies"]
+            .to_string()
+            .contains("\"pytest")
 }
 
 /// Whether a list of requirements names any.

@@ -145,6 +145,28 @@ pub fn all(files: &ProjectFiles, is_there: &dyn Fn(&str) -> bool) -> Vec<Prepare
     found
 }
 
+/// The runner of Python tests that no interpreter brings.
+const PYTEST: &str = "pytest";
+
+/// The steps `rows` of a project with these files, with pytest where the commands of `accept` need
+/// it and the project names it in nothing that is installed: many name it for tox only.
+pub fn with_runner(
+    mut rows: Vec<PrepareRow>,
+    files: &ProjectFiles,
+    accept: &[String],
+) -> Vec<PrepareRow> {
+    let is_needed = |line: &String| line.split(' ').any(|word| word == PYTEST);
+    if accept.iter().any(is_needed) && !python::names_pytest(files) {
+        let pip = rows
+            .iter_mut()
+            .filter(|row| row.ecosystem == Ecosystem::Pip);
+        for line in pip.filter_map(|row| row.run.last_mut()) {
+            *line += &format!(" {PYTEST}");
+        }
+    }
+    rows
+}
+
 impl Recipe {
     /// The step for a project with these files, if this is its recipe.
     fn row(&self, files: &ProjectFiles) -> Option<PrepareRow> {

@@ -141,10 +141,12 @@ fn make(init: &Init, reader: Reader) -> Outcome {
         )
         .hint("clone it, and run `provost init` in the clone"));
     };
-    let dependencies = recipes::all(&dependencies::of_directory(&checkout), &on_path);
+    let files = dependencies::of_directory(&checkout);
+    let dependencies = recipes::all(&files, &on_path);
     let venv = dependencies.iter().any(PrepareRow::is_venv);
     let is_there = |program: &str| on_path(program) || program == "pytest" && venv;
     let project = project::recognise(&checkout, &is_there);
+    let dependencies = recipes::with_runner(dependencies, &files, &project.accept);
     let agent = first_agent()?;
     let steps: Vec<String> = dependencies.iter().map(PrepareRow::toml).collect();
     let mut rows = vec![

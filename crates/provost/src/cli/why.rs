@@ -7,7 +7,8 @@ use provost_core::document::Format;
 use provost_core::document::lines::Lines;
 use provost_core::exit::Exit;
 use provost_core::json;
-use provost_core::run::fact::ContractSource;
+use provost_core::run::State;
+use provost_core::run::fact::{ContractSource, Ending};
 use provost_core::wording::counted;
 use provost_engine::query::{self, ContractLines, RunArchive as _, Stage, WhyView};
 use provost_engine::why::{Clause, Edit, Row, Why, Widening};
@@ -20,7 +21,7 @@ use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
 use crate::report::RunDirectory;
 use crate::show::one_line;
-use crate::{input, missing_text, permit, report};
+use crate::{input, missing_text, parts, permit, report};
 
 /// How many rows of one refusal the text output lists.
 const MOST_SHOWN: usize = 40;
@@ -79,6 +80,9 @@ pub(super) fn view(place: &Places, run_id: &str) -> Result<WhyView, Failure> {
     if own && query::stage(place, run_id) == Stage::Sealed && folded.kept_work().is_ok() {
         let widening = view.widening.as_deref().filter(|it| !it.is_empty());
         view.permit_with = widening.and_then(|it| permit::words(run_id, it));
+    }
+    if own && view.permit_with.is_none() && view.missing.is_empty() {
+        view.continue_with = continue_with(place, &folded);
     }
     Ok(view)
 }
@@ -139,7 +143,34 @@ fn text(view: &WhyView) -> String {
         text += "network: asked for by the program itself, for updates or telemetry; not granted\n";
         text += &format!("  {}\n", one_line(&names.join(", ")));
     }
-    text + &together(view)
+    text + &together(view) + &next(view)
+}
+
+/// The command after a refusal that a wider contract would not have changed.
+fn continue_with(place: &Places, state: &State) -> Option<String> {
+    let run = &state.names.run_id;
+    state.finished.as_ref().filter(|end| !end.allow)?;
+    let sealed = query::stage(place, run) == Stage::Sealed;
+    if !sealed || parts::refuse_retry(place, state).is_err() {
+        return None;
+    }
+    let agent = state.agent.as_ref();
+    if agent.is_some_and(|agent| agent.ending == Ending::NotStarted) {
+        return Some(format!("provost log --agent {run}"));
+    }
+    let continues = !state.opened.agent.is_empty() && state.kept_work().is_ok();
+    let words = if continues {
+        " 'what is still to be done'"
+    } else {
+        ""
+    };
+    Some(format!("provost retry {run}{words}"))
+}
+
+/// The line with that command.
+fn next(view: &WhyView) -> String {
+    let command = view.continue_with.as_ref();
+    command.map_or_else(String::new, |it| format!("next: {it}\n"))
 }
 
 fn shown(view: &WhyView, row: &Row) -> String {

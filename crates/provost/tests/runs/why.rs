@@ -120,3 +120,66 @@ fn a_failed_command_a_limit_and_a_missing_run_have_different_answers() {
     let missing = stage.ask(&["why", "nothing-like-it", "--json"]);
     assert_eq!((missing.code(), missing.exit), ("NOT_FOUND", 2));
 }
+
+/// The text of an answer for people.
+fn text(outcome: &Outcome) -> String {
+    String::from_utf8(outcome.stdout.clone()).unwrap()
+}
+
+#[test]
+fn a_refusal_that_no_wider_contract_changes_ends_with_a_command() {
+    let stage = Stage::new();
+    let refused = stage.run("echo bad > src/a.txt", &Ask::default());
+    assert_eq!(refused.code(), "ACCEPTANCE_FAILED", "{refused:?}");
+    let why = text(&stage.ask(&["why", "last"]));
+    let last = why.lines().last().unwrap_or_default();
+    assert!(last.starts_with("next: provost retry "), "{why}");
+    assert!(last.ends_with(" 'what is still to be done'"), "{why}");
+    let why = stage.ask(&["why", "last", "--json"]);
+    assert_eq!(why.json["permit_with"], Value::Null, "{why:?}");
+    let id = refused.text("run_id");
+    let command = format!("provost retry {id} 'what is still to be done'");
+    assert_eq!(why.json["continue_with"], command, "{why:?}");
+}
+
+#[test]
+fn an_agent_that_cannot_start_said_nothing() {
+    let stage = Stage::new();
+    let words = [
+        "run",
+        "Fix it",
+        "--allow",
+        "src/a.txt",
+        "--accept",
+        "sh check.sh",
+        "--agent-cmd",
+        "no-such-program",
+    ];
+    let shown = text(&stage.ask(&words));
+    assert!(shown.contains("cannot be started"), "{shown}");
+    assert!(!shown.contains("the agent said"), "{shown}");
+    let refused = stage.ask(&["show", "last", "--json"]);
+    assert_eq!(refused.json["agent_said"], Value::Null, "{refused:?}");
+    assert_eq!(refused.json["agent_ms"], Value::Null, "{refused:?}");
+    let why = text(&stage.ask(&["why", "last"]));
+    assert!(why.contains("next: provost log --agent "), "{why}");
+}
+
+#[test]
+fn a_policy_that_is_corrected_but_not_committed_is_named() {
+    let stage = Stage::new();
+    stage.commit(&[("provost.toml", "[run\n")]);
+    let hint = |stage: &Stage| {
+        let refused = stage.run("echo good > src/a.txt", &Ask::default());
+        assert_eq!(refused.code(), "INPUT_INVALID", "{refused:?}");
+        refused.text("hint").to_owned()
+    };
+    let broken = hint(&stage);
+    assert!(broken.starts_with("correct provost.toml"), "{broken}");
+    stage.write("repo/provost.toml", "[run]\n");
+    let corrected = hint(&stage);
+    assert!(corrected.contains("git add provost.toml"), "{corrected}");
+    stage.commit(&[("provost.toml", "[run]\n")]);
+    let accepted = stage.run("echo good > src/a.txt", &Ask::default());
+    assert_eq!(accepted.code(), "OK", "{accepted:?}");
+}

@@ -139,6 +139,14 @@ const CASES: &[Case<'_>] = &[
         &[".venv/bin/pip install -r requirements.txt -r requirements-dev.txt -e ."],
     ),
     (
+        &[
+            ("requirements/dev.txt", "project==1.0"),
+            ("requirements/tests.txt", "pytest"),
+            ("setup.py", "x"),
+        ],
+        &[".venv/bin/pip install -r requirements/tests.txt -e ."],
+    ),
+    (
         &[(
             "pyproject.toml",
             "[project]\nname = \"x\"\n[project.optional-dependencies]\ntest = [\"pytest\"]\n\
@@ -189,6 +197,39 @@ fn a_step_follows_from_the_files_of_the_project() {
             .collect();
         assert_eq!(found, *want, "{pairs:?}");
         assert_eq!(all(&files, &|_| false), [], "{pairs:?}");
+    }
+}
+
+#[test]
+fn pytest_is_installed_for_tests_that_need_it() {
+    let build = ("pyproject.toml", BUILD);
+    let extra = "[build-system]\n[project.optional-dependencies]\ntest = [\"pytest>=7\"]\n";
+    let other = "[build-system]\n[project.optional-dependencies]\nlint = [\"pytest\"]\n";
+    let pytest = "python3 -m pytest -q";
+    let cases: [(&[(&str, &str)], &str, &str); 6] = [
+        (&[build], pytest, "-e . pytest"),
+        (&[build], "python3 -m unittest", "-e ."),
+        (&[("pyproject.toml", extra)], pytest, "-e .[test]"),
+        (&[("pyproject.toml", other)], pytest, "-e . pytest"),
+        (
+            &[build, ("requirements-dev.txt", "pytest-cov\n")],
+            pytest,
+            "-r requirements-dev.txt -e .",
+        ),
+        (
+            &[
+                build,
+                ("setup.cfg", "[options.extras_require]\nx = pytest\n"),
+            ],
+            pytest,
+            "-e . pytest",
+        ),
+    ];
+    for (pairs, accept, want) in cases {
+        let files = files(pairs);
+        let rows = with_runner(all(&files, &|_| true), &files, &[accept.to_owned()]);
+        let line = rows[0].run.last().unwrap();
+        assert_eq!(*line, format!(".venv/bin/pip install {want}"), "{pairs:?}");
     }
 }
 
