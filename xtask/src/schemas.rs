@@ -10,7 +10,14 @@ pub fn write(root: &Path) -> io::Result<()> {
     for format in formats() {
         fs::write(root.join(place(format.name)), format.text())?;
     }
-    Ok(())
+    fs::write(root.join(place(OPENAPI)), openapi()?)
+}
+
+/// The API of the control room, which is no format of a file.
+const OPENAPI: &str = "openapi.v1";
+
+fn openapi() -> io::Result<String> {
+    Ok(serde_json::to_string_pretty(&provost_web::openapi())? + "\n")
 }
 
 fn place(name: &str) -> String {
@@ -19,13 +26,16 @@ fn place(name: &str) -> String {
 
 /// What is wrong with the files below `root` that differ from the schemas of the types.
 pub fn stale(root: &Path) -> Vec<String> {
-    formats()
-        .filter(|format| {
-            let kept = fs::read_to_string(root.join(place(format.name)));
-            !kept.is_ok_and(|text| text == format.text())
+    let texts = formats().map(|format| (format.name, format.text()));
+    let openapi = openapi().unwrap_or_default();
+    texts
+        .chain([(OPENAPI, openapi)])
+        .filter(|(name, text)| {
+            let kept = fs::read_to_string(root.join(place(name)));
+            !kept.is_ok_and(|kept| kept == *text)
         })
-        .map(|format| {
-            let place = place(format.name);
+        .map(|(name, _)| {
+            let place = place(name);
             format!("{place}: is not what the types say; run `cargo xtask schemas`")
         })
         .collect()

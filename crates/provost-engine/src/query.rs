@@ -12,7 +12,11 @@
 
 mod acceptance;
 mod archive;
+mod cases;
+mod change_group;
 mod compare;
+mod ground;
+mod inbox;
 mod live;
 mod log;
 mod logs;
@@ -26,6 +30,7 @@ mod status;
 mod summary;
 mod tail;
 mod transcript;
+mod waterfall;
 mod why;
 
 pub use acceptance::{CommandView, TestsView};
@@ -33,7 +38,11 @@ pub use archive::{
     Landed, LineCount, RunArchive, RunFiles, Stage, interrupted, is_own, landed, never_began,
     nothing, project, require_own, stage, state,
 };
+pub use cases::{CaseStatus, CaseSummary};
+pub use change_group::ChangeGroup;
 pub use compare::{ComparedRun, ComparisonView};
+pub use ground::{GroundView, OpenTree, TreeConflict, conflicts};
+pub use inbox::WaitReason;
 pub use live::LiveView;
 pub use log::describe;
 pub use logs::{LogFile, RemovedSecrets, SecretsView};
@@ -51,4 +60,5 @@ pub use tail::Tail;
 pub use transcript::{
     LineKind, Said, TranscriptEntry, TranscriptSource, Worker, event_words, transcripts,
 };
+pub use waterfall::{StepSpan, waterfall};
 pub use why::{ContractLines, WhyView};

@@ -13,7 +13,7 @@ use provost_core::record::{Head, Record};
 use provost_engine::dependencies::ProjectFiles;
 use provost_engine::ports::PortError;
 use provost_engine::query::{LineCount, RunArchive};
-use provost_host::git::{GitError, Lines};
+use provost_host::git::{GitError, Lines, Merged};
 use provost_host::project::dependencies;
 use provost_host::{machine, process_owner};
 
@@ -91,6 +91,13 @@ impl RunArchive for Places {
 
     fn project_files(&self, tree: &Oid) -> ProjectFiles {
         dependencies::of_tree(&self.repo, tree).unwrap_or_default()
+    }
+
+    fn merge_conflicts(&self, base: &Oid, ours: &Oid, theirs: &Oid) -> Option<Vec<RawPath>> {
+        match self.repo.merge_tree(base, ours, theirs).ok()? {
+            Merged::Clean(_) => Some(Vec::new()),
+            Merged::Conflict(paths) => Some(paths),
+        }
     }
 }
 

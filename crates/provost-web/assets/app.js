@@ -21,6 +21,17 @@
     document.title = next.title;
   };
 
+  // The number of a line of a change puts its place into the words of the next attempt.
+  document.addEventListener("click", (event) => {
+    const line = event.target.closest("a[data-at]");
+    const words = document.querySelector("#words textarea");
+    if (!line || !words) return;
+    event.preventDefault();
+    const gap = words.value && !words.value.endsWith("\n") ? "\n" : "";
+    words.value += `${gap}${line.dataset.at}: `;
+    words.focus();
+  });
+
   let waiting = false;
   const soon = () => {
     if (waiting) return;

@@ -1,121 +1,364 @@
 //! `/api/v1`: the same views as JSON, for programs with a token.
+//!
+//! A list is continued by its cursor, which names the last item, so that new runs shift nothing.
+//! Every answer has an `ETag`. Every error is `application/problem+json`.
 
-use axum::Json;
+pub(crate) mod answers;
+
+use std::collections::BTreeMap;
+
+use axum::Extension;
+use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use provost_core::code::Code;
+use provost_core::json;
+use provost_core::object::sha256;
+use provost_engine::case::CaseReport;
 use provost_engine::ports::PortError;
 use serde::{Deserialize, Serialize};
 
-use crate::guard::Refused;
+use self::answers::{
+    ApiCase, ApiCaseDetail, ApiChange, ApiCommand, ApiDone, ApiEvidence, ApiGround, ApiList,
+    ApiProblem, ApiRepository, ApiRun, ApiRunDetail, ApiTranscript, ApiWaiting, value, word,
+};
+use crate::commands;
+use crate::guard::{ApiCaller, Refused};
 use crate::pages::status_of;
+use crate::room::AskedBy;
 use crate::server::App;
 
 /// The most rows of one answer.
 const MOST: usize = 200;
 
-/// An error, as RFC 9457 has it.
-#[derive(Serialize)]
-struct Problem<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    title: &'a str,
-    status: u16,
-    code: Code,
-    detail: &'a str,
-}
-
-/// Which lines of a long answer.
+/// Which part of a long answer.
 #[derive(Deserialize)]
 pub(crate) struct Window {
-    #[serde(default)]
-    from: usize,
+    cursor: Option<String>,
     limit: Option<usize>,
+    /// A part of the objective or the id.
+    #[serde(default)]
+    q: String,
+    /// A word of a status; empty for all.
+    #[serde(default)]
+    status: String,
 }
 
 impl Window {
     fn most(&self) -> usize {
-        self.limit.unwrap_or(MOST).min(MOST)
+        self.limit.unwrap_or(MOST).clamp(1, MOST)
+    }
+
+    /// The cursor as a number of lines.
+    fn line(&self) -> Result<usize, PortError> {
+        let cursor = self.cursor.as_deref().unwrap_or("0");
+        cursor.parse().map_err(|_| unknown_cursor())
     }
 }
 
-/// Rows, and where the next ones begin.
-#[derive(Serialize)]
-struct Listed<T> {
-    items: Vec<T>,
-    next: Option<usize>,
+fn unknown_cursor() -> PortError {
+    PortError::new(Code::UsageError, "the cursor is not one of this list")
 }
 
-fn problem(status: StatusCode, code: Code, detail: &str) -> Response {
-    let problem = Problem {
+fn problem(status: StatusCode, code: Code, detail: &str, hint: Option<String>) -> Response {
+    let problem = ApiProblem {
         kind: "about:blank",
-        title: status.canonical_reason().unwrap_or("error"),
+        title: status.canonical_reason().unwrap_or("error").to_owned(),
         status: status.as_u16(),
-        code,
-        detail,
+        code: code.name().to_owned(),
+        detail: detail.to_owned(),
+        hint,
     };
     let kind = [(header::CONTENT_TYPE, "application/problem+json")];
-    (
-        status,
-        kind,
-        serde_json::to_string(&problem).unwrap_or_default(),
-    )
-        .into_response()
+    let text = serde_json::to_string(&problem).unwrap_or_default();
+    (status, kind, text).into_response()
 }
 
 pub(crate) fn refused(Refused { status, reason }: Refused) -> Response {
-    problem(status, Code::SessionRefused, reason)
+    problem(status, Code::SessionRefused, reason, None)
 }
 
-fn answer<T: Serialize>(found: Result<T, PortError>) -> Response {
-    match found {
-        Ok(found) => Json(found).into_response(),
-        Err(error) => problem(status_of(error.code), error.code, &error.reason),
+/// An answer of the router itself, as a problem.
+pub(crate) fn unanswered(status: StatusCode) -> Response {
+    let (code, detail) = match status {
+        StatusCode::NOT_FOUND => (Code::NotFound, "there is no such route"),
+        StatusCode::METHOD_NOT_ALLOWED => (Code::UsageError, "the route has not this method"),
+        _ => (Code::UsageError, "the request cannot be read"),
+    };
+    problem(
+        status,
+        code,
+        detail,
+        Some("GET /api/v1/openapi.json".to_owned()),
+    )
+}
+
+fn answer<T: Serialize>(headers: &HeaderMap, found: Result<T, PortError>) -> Response {
+    let found = match found {
+        Ok(found) => found,
+        Err(error) => {
+            return problem(status_of(error.code), error.code, &error.reason, error.hint);
+        }
+    };
+    let Ok(text) = serde_json::to_string(&found) else {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        return problem(status, Code::Bug, "the answer cannot be written", None);
+    };
+    let tag = format!("\"{}\"", &sha256(text.as_bytes())[..32]);
+    let known = headers.get_all(header::IF_NONE_MATCH).iter();
+    let mut known = known
+        .filter_map(|it| it.to_str().ok())
+        .flat_map(|it| it.split(','));
+    if known.any(|it| it.trim() == tag) {
+        return (StatusCode::NOT_MODIFIED, [(header::ETAG, tag)]).into_response();
     }
+    let kind = (header::CONTENT_TYPE, "application/json".to_owned());
+    ([kind, (header::ETAG, tag)], text).into_response()
 }
 
-pub(crate) async fn repositories(State(app): State<App>) -> Response {
-    answer(app.ask(|room| Ok(room.repositories())).await)
+pub(crate) async fn openapi(headers: HeaderMap) -> Response {
+    answer(&headers, Ok(crate::openapi::openapi()))
+}
+
+pub(crate) async fn repositories(State(app): State<App>, headers: HeaderMap) -> Response {
+    let found = app
+        .ask(|room| {
+            let all = room.repositories().into_iter();
+            let items = all.map(ApiRepository::from).collect();
+            Ok(ApiList { items, next: None })
+        })
+        .await;
+    answer(&headers, found)
+}
+
+/// The page of `items` (newest first) after the cursor. Ids sort by time, so the cursor may name an
+/// item that is gone.
+fn page<I, T>(
+    items: impl Iterator<Item = I>,
+    window: &Window,
+    id: impl Fn(&I) -> &str,
+    shown: impl Fn(&I) -> T,
+) -> Result<ApiList<T>, PortError> {
+    let cursor = window.cursor.as_deref();
+    if cursor.is_some_and(|it| !it.starts_with("run_") && !it.starts_with("case_")) {
+        return Err(unknown_cursor());
+    }
+    let later = |item: &I| cursor.is_none_or(|cursor| id(item) < cursor);
+    let mut rest = items.filter(later);
+    let taken: Vec<I> = rest.by_ref().take(window.most()).collect();
+    let next = taken.last().filter(|_| rest.next().is_some());
+    Ok(ApiList {
+        next: next.map(|item| id(item).to_owned()),
+        items: taken.iter().map(shown).collect(),
+    })
 }
 
 pub(crate) async fn runs(
     State(app): State<App>,
+    headers: HeaderMap,
     Path(repository): Path<String>,
     Query(window): Query<Window>,
 ) -> Response {
     let rows = app
         .ask(move |room| {
-            let items = room.rows(&repository, window.from, window.most())?;
-            let full = items.len() == window.most() && !items.is_empty();
-            let next = full.then(|| window.from + items.len());
-            Ok(Listed { items, next })
+            let listing = room.listing(&repository)?;
+            let words = window.q.trim().to_lowercase();
+            let rows = listing.rows.iter();
+            let rows = rows.filter(|row| row.matches(&words, &window.status));
+            page(
+                rows,
+                &window,
+                |row| &row.summary.run_id,
+                |row| ApiRun::from(row.as_ref()),
+            )
         })
         .await;
-    answer(rows)
+    answer(&headers, rows)
+}
+
+pub(crate) async fn cases(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Path(repository): Path<String>,
+    Query(window): Query<Window>,
+) -> Response {
+    let rows = app
+        .ask(move |room| {
+            let listing = room.listing(&repository)?;
+            let cases = listing.cases.iter();
+            page(
+                cases,
+                &window,
+                |case| &case.case_id,
+                |case| ApiCase::from(case.as_ref()),
+            )
+        })
+        .await;
+    answer(&headers, rows)
+}
+
+pub(crate) async fn case(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Path((repository, case)): Path<(String, String)>,
+) -> Response {
+    let found = app
+        .ask(move |room| {
+            let page = room.case(&repository, &case)?;
+            Ok(ApiCaseDetail {
+                report: value(&CaseReport::of(&page.case_id, &page.state)),
+                workflow_case_read_model: value(&page.model),
+                events: value(&page.events),
+            })
+        })
+        .await;
+    answer(&headers, found)
+}
+
+pub(crate) async fn inbox(State(app): State<App>, headers: HeaderMap) -> Response {
+    let found = app
+        .ask(|room| {
+            let mut items = Vec::new();
+            for repository in room.repositories() {
+                let Ok(listing) = room.listing(&repository.id) else {
+                    continue;
+                };
+                items.extend(listing.waiting_cases().map(|case| ApiWaiting {
+                    repository: repository.id.clone(),
+                    reason: "case".to_owned(),
+                    digest: None,
+                    run: None,
+                    case: Some(ApiCase::from(case)),
+                }));
+                items.extend(listing.waiting.iter().map(|(reason, row)| ApiWaiting {
+                    repository: repository.id.clone(),
+                    reason: word(*reason).to_owned(),
+                    digest: row.question.as_ref().map(|it| it.digest.clone()),
+                    run: Some(ApiRun::from(row.as_ref())),
+                    case: None,
+                }));
+            }
+            Ok(ApiList { items, next: None })
+        })
+        .await;
+    answer(&headers, found)
+}
+
+pub(crate) async fn ground(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Path(repository): Path<String>,
+) -> Response {
+    let found = app
+        .ask(move |room| Ok(ApiGround::of(room.ground(&repository)?, &room.spend()?)))
+        .await;
+    answer(&headers, found)
 }
 
 pub(crate) async fn run(
     State(app): State<App>,
+    headers: HeaderMap,
     Path((repository, run)): Path<(String, String)>,
 ) -> Response {
-    answer(app.ask(move |room| room.run(&repository, &run)).await)
+    let found = app
+        .ask(move |room| {
+            let page = room.run(&repository, &run)?;
+            Ok(ApiRunDetail {
+                view: value(&page.view),
+                why: value(&page.why),
+                events: value(&page.events),
+                steps: value(&page.steps),
+                live: value(&page.live),
+            })
+        })
+        .await;
+    answer(&headers, found)
 }
 
 pub(crate) async fn transcript(
     State(app): State<App>,
+    headers: HeaderMap,
     Path((repository, run)): Path<(String, String)>,
     Query(window): Query<Window>,
 ) -> Response {
     let page = app
-        .ask(move |room| room.transcript(&repository, &run, window.from, window.most()))
+        .ask(move |room| {
+            let page = room.transcript(&repository, &run, window.line()?, window.most())?;
+            Ok(ApiTranscript {
+                items: value(&page.entries),
+                next: page.next.map(|line| line.to_string()),
+            })
+        })
         .await;
-    answer(page)
+    answer(&headers, page)
+}
+
+pub(crate) async fn change(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Path((repository, run)): Path<(String, String)>,
+    Query(window): Query<Window>,
+) -> Response {
+    let page = app
+        .ask(move |room| {
+            let from = window.line()?;
+            let patch = room.patch(&repository, &run)?;
+            let patch = String::from_utf8_lossy(&patch);
+            let total = patch.lines().count();
+            let lines = patch.lines().skip(from).take(window.most());
+            let to = from.saturating_add(window.most());
+            Ok(ApiChange {
+                lines: lines.map(str::to_owned).collect(),
+                total,
+                next: (to < total).then(|| to.to_string()),
+            })
+        })
+        .await;
+    answer(&headers, page)
 }
 
 pub(crate) async fn evidence(
     State(app): State<App>,
+    headers: HeaderMap,
     Path((repository, run)): Path<(String, String)>,
 ) -> Response {
-    answer(app.ask(move |room| room.evidence(&repository, &run)).await)
+    let found = app
+        .ask(move |room| Ok(ApiEvidence(value(&room.evidence(&repository, &run)?))))
+        .await;
+    answer(&headers, found)
+}
+
+/// Carries out a command; the guard has seen that the token may command.
+pub(crate) async fn command(
+    State(app): State<App>,
+    headers: HeaderMap,
+    Extension(ApiCaller { token }): Extension<ApiCaller>,
+    Path((repository, id, name)): Path<(String, String, String)>,
+    body: Bytes,
+) -> Response {
+    let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
+    let unread = |error: json::ReadError| PortError::new(Code::InputInvalid, error.to_string());
+    let command = json::parse_as::<ApiCommand>(body).map_err(unread);
+    let command = command.and_then(|sent| {
+        let fields = [
+            ("digest", sent.digest),
+            ("reason", sent.reason),
+            ("words", sent.words),
+        ];
+        let fields = fields.into_iter();
+        let fields: BTreeMap<String, String> = fields
+            .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+            .collect();
+        commands::parse(&name, &fields)
+    });
+    let command = match command {
+        Ok(command) => command,
+        Err(error) => return answer::<ApiDone>(&headers, Err(error)),
+    };
+    let asked = AskedBy::Token { name: token };
+    let done = app
+        .ask(move |room| room.carry_out(&repository, &id, &command, &asked))
+        .await;
+    answer(&headers, done.map(|done| ApiDone { done }))
 }

@@ -1,5 +1,7 @@
 //! Commands of people: forms whose origin and token the guard has checked.
 
+use std::collections::BTreeMap;
+
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
@@ -9,7 +11,7 @@ use provost_engine::ports::PortError;
 
 use crate::guard::CheckedForm;
 use crate::pages;
-use crate::room::RoomCommand;
+use crate::room::{AskedBy, RoomCommand};
 use crate::server::App;
 
 pub(crate) async fn carry_out(
@@ -17,16 +19,17 @@ pub(crate) async fn carry_out(
     Path((repository, run, name)): Path<(String, String, String)>,
     Extension(form): Extension<CheckedForm>,
 ) -> Response {
-    let command = match parse(&name, &form) {
+    let command = match parse(&name, &form.0) {
         Ok(command) => command,
         Err(error) => return pages::failed(&error),
     };
     let target = match command {
+        _ if run.starts_with("case_") => format!("/c/{repository}/{run}"),
         RoomCommand::Retry { .. } | RoomCommand::KeepWork => "/runs".to_owned(),
         _ => format!("/r/{repository}/{run}"),
     };
     let done = app
-        .ask(move |room| room.carry_out(&repository, &run, &command))
+        .ask(move |room| room.carry_out(&repository, &run, &command, &AskedBy::Session))
         .await;
     match done {
         // A page that is loaded again must not send the form again.
@@ -35,8 +38,11 @@ pub(crate) async fn carry_out(
     }
 }
 
-fn parse(name: &str, form: &CheckedForm) -> Result<RoomCommand, PortError> {
-    let field = |name: &str| form.0.get(name).map(|it| it.trim().to_owned());
+pub(crate) fn parse(
+    name: &str,
+    fields: &BTreeMap<String, String>,
+) -> Result<RoomCommand, PortError> {
+    let field = |name: &str| fields.get(name).map(|it| it.trim().to_owned());
     let text = |name: &str| field(name).unwrap_or_default();
     let digest = || {
         let digest = field("digest").filter(|it| !it.is_empty());

@@ -47,6 +47,11 @@ impl Door {
         &self.host
     }
 
+    /// Names this server among all; no secret.
+    pub(crate) fn instance(&self) -> &str {
+        self.host.split('.').next().unwrap_or_default()
+    }
+
     /// The only value of `Origin` that may send a form.
     pub(crate) fn origin(&self) -> String {
         format!("http://{}", self.host)

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 use crate::door::Visitor;
 use crate::pages;
 use crate::server::App;
+use crate::token::{TokenRow, TokenScope};
 
 /// The largest form.
 const LARGEST_FORM: usize = 64 * 1024;
@@ -43,11 +44,19 @@ const fn refused(status: StatusCode, reason: &'static str) -> Refused {
 
 pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_api = is_api(request.uri().path());
-    let mut response = match admit(&app, request).await {
+    let response = match admit(&app, request).await {
         Ok(Admitted::Request(request)) => next.run(*request).await,
         Ok(Admitted::Entered(cookie)) => entered(&cookie),
         Err(refusal) if is_api => crate::api::refused(refusal),
         Err(refusal) => pages::refused(refusal),
+    };
+    let status = response.status();
+    let fails = status.is_client_error() || status.is_server_error();
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_problem = kind.is_some_and(|it| it == "application/problem+json");
+    let mut response = match is_api && fails && !is_problem {
+        true => crate::api::unanswered(status),
+        false => response,
     };
     protect(response.headers_mut());
     response
@@ -62,8 +71,15 @@ enum Admitted {
 async fn admit(app: &App, mut request: Request) -> Result<Admitted, Refused> {
     host(app, request.headers())?;
     if is_api(request.uri().path()) {
-        let token = bearer(&request)?;
-        known_token(app, token).await?;
+        let row = known_token(app, bearer(&request)?).await?;
+        if !matches!(*request.method(), Method::GET | Method::HEAD)
+            && row.scope != TokenScope::Command
+        {
+            return Err(ONLY_READS);
+        }
+        request
+            .extensions_mut()
+            .insert(ApiCaller { token: row.name });
         return Ok(Admitted::Request(Box::new(request)));
     }
     if let Some(code) = code(&request) {
@@ -111,28 +127,36 @@ const NO_TOKEN: Refused = refused(
     "the API needs a token: provost serve token new",
 );
 
+const ONLY_READS: Refused = refused(
+    StatusCode::FORBIDDEN,
+    "this token only reads: provost serve token new NAME --scope command",
+);
+
+/// The program that sent a request to the API.
+#[derive(Debug, Clone)]
+pub(crate) struct ApiCaller {
+    /// The name of its token.
+    pub(crate) token: String,
+}
+
 /// The API takes a token, never the cookie: no page of a browser can send one.
 fn bearer(request: &Request) -> Result<String, Refused> {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let other = "the API only reads";
-        return Err(refused(StatusCode::METHOD_NOT_ALLOWED, other));
-    }
     let sent = request.headers().get(header::AUTHORIZATION);
     let token = sent.and_then(|it| it.to_str().ok()?.strip_prefix("Bearer "));
     token.map(str::to_owned).ok_or(NO_TOKEN)
 }
 
-async fn known_token(app: &App, token: String) -> Result<(), Refused> {
+async fn known_token(app: &App, token: String) -> Result<TokenRow, Refused> {
     let admits = app
         .ask(move |room| {
             let now = room.now();
             let known = room.tokens()?;
-            Ok(known.iter().any(|row| row.admits(&token, now)))
+            Ok(known.into_iter().find(|row| row.admits(&token, now)))
         })
         .await;
     match admits {
-        Ok(true) => Ok(()),
-        Ok(false) | Err(_) => Err(NO_TOKEN),
+        Ok(Some(row)) => Ok(row),
+        Ok(None) | Err(_) => Err(NO_TOKEN),
     }
 }
 

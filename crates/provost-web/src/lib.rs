@@ -17,6 +17,7 @@ mod commands;
 mod door;
 mod guard;
 mod live;
+mod openapi;
 mod pages;
 mod room;
 mod server;
@@ -24,9 +25,11 @@ mod server;
 mod tests;
 mod token;
 
+pub use openapi::openapi;
 pub use room::{
-    ControlRoom, EvidenceFile, EvidenceView, LedgerLine, RepositoryRow, RoomCommand, RoomRow,
-    RunPage, TranscriptPage,
+    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceFile, EvidenceView, LedgerLine, Listing,
+    RepositoryRow, RoomChange, RoomChangeKind, RoomChanges, RoomCommand, RoomRow, RunPage,
+    SpendRow, SpendView, TranscriptPage,
 };
 pub use server::{Announced, Listen, serve};
-pub use token::{NewToken, TokenRow, new_token};
+pub use token::{NewToken, TokenRow, TokenScope, new_token};

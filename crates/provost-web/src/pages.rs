@@ -1,10 +1,15 @@
 //! The pages: views of the engine as HTML.
 
 pub(crate) mod assets;
+pub(crate) mod case;
 pub(crate) mod change;
+pub(crate) mod compare;
 pub(crate) mod evidence;
 mod forms;
+pub(crate) mod ground;
 pub(crate) mod inbox;
+mod patch;
+mod plot;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod transcript;
@@ -23,9 +28,19 @@ use crate::room::ControlRoom;
 /// The style; only a request with a session gets it.
 const STYLE: &str = "/assets/app.css";
 
+/// An entry of the navigation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Inbox,
+    Runs,
+    Ground,
+}
+
 /// A page with its place in the navigation.
 pub(crate) struct Page {
     pub(crate) title: String,
+    /// Which entry of the navigation it belongs to.
+    pub(crate) place: Place,
     /// How many things wait for the user; on every page, and in its title.
     pub(crate) waiting: usize,
     pub(crate) body: Markup,
@@ -36,6 +51,7 @@ impl Page {
     fn of(room: &dyn ControlRoom, title: impl Into<String>, body: Markup) -> Self {
         Self {
             title: title.into(),
+            place: Place::Runs,
             waiting: inbox::count(room),
             body,
         }
@@ -46,10 +62,11 @@ impl Page {
             0 => String::new(),
             count => format!("({count}) "),
         };
-        let inbox = match self.waiting {
-            0 => "Inbox".to_owned(),
-            count => format!("Inbox {count}"),
+        let entry = |place: Place, href: &str, words: &str| {
+            let here = (self.place == place).then_some("true");
+            html! { a href=(href) aria-current=[here] { (words) } }
         };
+        let inbox = (self.place == Place::Inbox).then_some("true");
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -65,9 +82,14 @@ impl Page {
                 body {
                     a .skip href="#main" { "Skip to the content" }
                     header {
+                        span .brand { "Provost" }
                         nav aria-label="Main" {
-                            a #inbox-link href="/" { (inbox) }
-                            a href="/runs" { "Runs" }
+                            a #inbox-link href="/" aria-current=[inbox] {
+                                "Inbox"
+                                @if self.waiting > 0 { " " span .count { (self.waiting) } }
+                            }
+                            (entry(Place::Runs, "/runs", "Runs"))
+                            (entry(Place::Ground, "/ground", "Ground"))
                         }
                     }
                     main #main tabindex="-1" { (self.body) }
@@ -168,4 +190,9 @@ fn fact(name: &str, value: &str) -> Markup {
     html! {
         @if !value.is_empty() { dt { (name) } dd { (one_line(value)) } }
     }
+}
+
+/// A word about a state, in the colour of its class.
+fn pill(class: &str, words: &str) -> Markup {
+    html! { span class={ "pill " (class) } { (words) } }
 }

@@ -1,10 +1,17 @@
 //! What the pages need from outside: a port.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use provost_core::agent::Budget;
 use provost_core::record::Record;
 use provost_engine::bundle::verify::Report;
+use provost_engine::case;
 use provost_engine::ports::PortError;
 use provost_engine::query::{
-    LiveView, QuestionView, RunSummary, RunView, TranscriptEntry, WhyView, describe,
+    CaseStatus, CaseSummary, ChangeGroup, ComparisonView, GroundView, LiveView, QuestionView,
+    RunSummary, RunView, StepSpan, TranscriptEntry, WaitReason, WhyView, WorkflowCaseModel,
+    describe,
 };
 use serde::Serialize;
 
@@ -18,8 +25,23 @@ use crate::token::TokenRow;
 pub trait ControlRoom: Send + Sync + 'static {
     fn repositories(&self) -> Vec<RepositoryRow>;
 
-    /// The newest runs, at most `most` after the first `skip`, newest first.
-    fn rows(&self, repository: &str, skip: usize, most: usize) -> Result<Vec<RoomRow>, PortError>;
+    /// All runs and cases, newest first, and what waits for the user.
+    fn listing(&self, repository: &str) -> Result<Arc<Listing>, PortError>;
+
+    /// What an active run does now.
+    fn live(&self, repository: &str, run: &str) -> Option<LiveView>;
+
+    /// These runs side by side.
+    fn compare(&self, repository: &str, runs: &[String]) -> Result<ComparisonView, PortError>;
+
+    /// `case` is the whole id of a case there, and any other text is `NOT_FOUND`.
+    fn case(&self, repository: &str, case: &str) -> Result<CasePage, PortError>;
+
+    /// What the runs of a repository share.
+    fn ground(&self, repository: &str) -> Result<GroundView<ChangeRow>, PortError>;
+
+    /// What the agents of the user spent, in all repositories.
+    fn spend(&self) -> Result<SpendView, PortError>;
 
     fn run(&self, repository: &str, run: &str) -> Result<RunPage, PortError>;
 
@@ -40,20 +62,24 @@ pub trait ControlRoom: Send + Sync + 'static {
 
     fn evidence(&self, repository: &str, run: &str) -> Result<EvidenceView, PortError>;
 
+    /// The key that signed the attestation, if there is one; it is not checked.
+    fn signer(&self, repository: &str, run: &str) -> Option<String>;
+
     /// The bytes of a file that [`ControlRoom::evidence`] lists; any other name is `NOT_FOUND`.
     fn file(&self, repository: &str, run: &str, name: &str) -> Result<Vec<u8>, PortError>;
 
-    /// Carries out a command, recorded as asked by a session of this server. What drives a run is
+    /// Carries out a command about a run or a case, recorded with who asked. What drives one is
     /// started as a process of its own; the answer says what was done or started.
     fn carry_out(
         &self,
         repository: &str,
-        run: &str,
+        id: &str,
         command: &RoomCommand,
+        asked: &AskedBy,
     ) -> Result<String, PortError>;
 
-    /// A number that differs once something has changed that pages show.
-    fn stamp(&self) -> u64;
+    /// Looks at the ledgers again, and lists what has changed after the change number `after`.
+    fn changes(&self, after: u64) -> RoomChanges;
 
     /// Milliseconds since 1970.
     fn now(&self) -> i64;
@@ -88,6 +114,15 @@ pub enum RoomCommand {
     Resume,
 }
 
+/// Through what a command came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AskedBy {
+    /// A form of a page.
+    Session,
+    /// A program with the token of this name. It approves nothing that needs the key of a person.
+    Token { name: String },
+}
+
 #[derive(Debug, Clone, Serialize)]
 pub struct RepositoryRow {
     /// 16 hexadecimal digits.
@@ -100,21 +135,160 @@ pub struct RepositoryRow {
 }
 
 /// One run in a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct RoomRow {
     #[serde(flatten)]
     pub summary: RunSummary,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub live: Option<LiveView>,
     /// What a person has to approve, if the run waits.
     #[serde(skip)]
-    pub question: Option<QuestionView>,
+    pub question: Option<Arc<QuestionView>>,
     /// The run that this one retries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// The command line of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The digest of the contract.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract_sha256: Option<String>,
+    /// The branch that the result is meant for, as a full ref name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Whether that branch is not at the commit that the run began from.
+    pub target_moved: bool,
+    /// How many agents were lost with their driver.
+    pub lost: u32,
+    /// The chain or case that it is a part of; such a run lands and is retried with the whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
+}
+
+impl RoomRow {
+    /// Whether `words` (lower case) are in its objective, id or agent, and it has this status.
+    pub(crate) fn matches(&self, words: &str, status: &str) -> bool {
+        let has = |text: &str| text.to_lowercase().contains(words);
+        let found = words.is_empty()
+            || has(&self.summary.objective)
+            || has(&self.summary.run_id)
+            || self.agent.as_deref().is_some_and(has);
+        found && (status.is_empty() || self.summary.status.word() == status)
+    }
+}
+
+/// The runs and cases of a repository, newest first.
+#[derive(Debug, Default)]
+pub struct Listing {
+    pub rows: Vec<Arc<RoomRow>>,
+    pub cases: Vec<Arc<CaseSummary>>,
+    /// What waits for the user, the most urgent first.
+    pub waiting: Vec<(WaitReason, Arc<RoomRow>)>,
+}
+
+impl Listing {
+    pub fn of(rows: Vec<Arc<RoomRow>>, cases: Vec<Arc<CaseSummary>>) -> Self {
+        let parents = rows.iter().filter_map(|row| row.parent.as_deref());
+        let retried: BTreeSet<&str> = parents.collect();
+        let waits = |row: &Arc<RoomRow>| {
+            let reason = WaitReason::of(&row.summary, &retried, row.target_moved)?;
+            let alone = row.part_of.is_none() || reason == WaitReason::Approval;
+            alone.then(|| (reason, Arc::clone(row)))
+        };
+        let mut waiting: Vec<_> = rows.iter().filter_map(waits).collect();
+        waiting.sort_by_key(|(reason, _)| *reason);
+        Self {
+            waiting,
+            rows,
+            cases,
+        }
+    }
+
+    /// The cases that wait for the user.
+    pub fn waiting_cases(&self) -> impl Iterator<Item = &CaseSummary> {
+        let cases = self.cases.iter().map(AsRef::as_ref);
+        cases.filter(|case| {
+            matches!(
+                case.status,
+                CaseStatus::Waiting | CaseStatus::Interrupted | CaseStatus::Success
+            )
+        })
+    }
+}
+
+/// Everything about one case.
+#[derive(Debug)]
+pub struct CasePage {
+    pub case_id: String,
+    pub status: CaseStatus,
+    pub state: case::State,
+    pub model: WorkflowCaseModel,
+    pub events: Vec<LedgerLine>,
+    /// The contract of the whole, for a person; empty as long as there is none.
+    pub contract: String,
+}
+
+/// A declared change of a shared checkout.
+#[derive(Debug, Clone, Serialize)]
+pub struct ChangeRow {
+    pub intent_id: String,
+    /// What its agent calls itself.
+    pub agent: String,
+    /// Active, queued or another state of its format.
+    pub state: String,
+    pub intent: String,
+    pub paths: Vec<String>,
+    /// Whose it is, seen from this machine.
+    pub ownership: String,
+    pub declared: String,
+    pub expires: String,
+}
+
+/// What was spent, by day and by model.
+#[derive(Debug, Default, Serialize)]
+pub struct SpendView {
+    pub days: Vec<SpendRow>,
+    pub models: Vec<SpendRow>,
+    /// What all agents may spend on one day; open where there is no limit.
+    pub day_limit: Budget,
+    pub run_limit: Budget,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct SpendRow {
+    pub name: String,
+    pub requests: u64,
+    pub tokens: u64,
+    pub micro_usd: u64,
+}
+
+/// What changed, oldest first.
+#[derive(Debug, Clone, Default)]
+pub struct RoomChanges {
+    pub changes: Vec<RoomChange>,
+    /// The number of the last change.
+    pub last: u64,
+    /// Whether earlier changes are no longer known, so that everything has to be read again.
+    pub lost: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RoomChange {
+    /// Grows by one with each change, from 1.
+    pub number: u64,
+    pub repository: String,
+    /// The run or the case; absent if it is about the repository.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    pub kind: RoomChangeKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoomChangeKind {
+    Appeared,
+    Changed,
+    Removed,
+    /// Time passed for active runs: their agents may have done something.
+    Progress,
 }
 
 /// Everything about one run.
@@ -124,6 +298,12 @@ pub struct RunPage {
     /// Absent if the ledger cannot be explained.
     pub why: Option<WhyView>,
     pub events: Vec<LedgerLine>,
+    pub steps: Vec<StepSpan>,
+    /// The group of each changed file, in the same order.
+    pub groups: Vec<ChangeGroup>,
+    /// What an active run does now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveView>,
     /// The contract as it was resolved, for a person.
     #[serde(skip)]
     pub contract: String,

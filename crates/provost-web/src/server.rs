@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use axum::routing::{get, post};
 use provost_core::code::Code;
@@ -151,23 +152,41 @@ pub(crate) fn router(app: App) -> Router {
         .route("/r/{repository}/{run}/change", get(pages::change::show))
         .route("/r/{repository}/{run}/evidence", get(pages::evidence::show))
         .route("/r/{repository}/{run}/file", get(pages::evidence::file))
+        .route("/r/{repository}/{run}/compare", get(pages::compare::show))
+        .route(
+            "/r/{repository}/{run}/evidence.html",
+            get(pages::evidence::whole),
+        )
         .route("/r/{repository}/{run}/{command}", post(commands::carry_out))
+        .route("/c/{repository}/{case}", get(pages::case::show))
+        .route("/ground", get(pages::ground::show))
         .route("/live", get(live::stream))
         .route("/assets/app.css", get(pages::assets::style))
         .route("/assets/app.js", get(pages::assets::script))
         .route("/assets/icon.svg", get(pages::assets::icon))
-        .route("/api/v1/repositories", get(api::repositories))
-        .route("/api/v1/runs/{repository}", get(api::runs))
-        .route("/api/v1/runs/{repository}/{run}", get(api::run))
-        .route(
-            "/api/v1/runs/{repository}/{run}/transcript",
-            get(api::transcript),
-        )
-        .route(
-            "/api/v1/runs/{repository}/{run}/evidence",
-            get(api::evidence),
-        )
+        .merge(api_routes())
         .fallback(pages::missing)
         .layer(middleware::from_fn_with_state(app.clone(), guard::guard))
         .with_state(app)
+}
+
+fn api_routes() -> Router<App> {
+    let run = "/api/v1/runs/{repository}/{run}";
+    let case = "/api/v1/cases/{repository}/{case}";
+    Router::new()
+        .route("/api/v1/openapi.json", get(api::openapi))
+        .route("/api/v1/repositories", get(api::repositories))
+        .route("/api/v1/inbox", get(api::inbox))
+        .route("/api/v1/events", get(live::events))
+        .route("/api/v1/runs/{repository}", get(api::runs))
+        .route(run, get(api::run))
+        .route(&format!("{run}/transcript"), get(api::transcript))
+        .route(&format!("{run}/change"), get(api::change))
+        .route(&format!("{run}/evidence"), get(api::evidence))
+        .route(&format!("{run}/{{command}}"), post(api::command))
+        .route("/api/v1/cases/{repository}", get(api::cases))
+        .route(case, get(api::case))
+        .route(&format!("{case}/{{command}}"), post(api::command))
+        .route("/api/v1/ground/{repository}", get(api::ground))
+        .layer(DefaultBodyLimit::max(64 * 1024))
 }

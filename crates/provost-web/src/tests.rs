@@ -7,13 +7,15 @@ use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use provost_core::code::Code;
 use provost_engine::ports::PortError;
+use provost_engine::query::{ComparisonView, GroundView, LiveView, RunStatus, RunSummary};
 use tower_service::Service as _;
 
 use crate::room::{
-    ControlRoom, EvidenceView, RepositoryRow, RoomCommand, RoomRow, RunPage, TranscriptPage,
+    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceView, Listing, RepositoryRow, RoomChange,
+    RoomChangeKind, RoomChanges, RoomCommand, RoomRow, RunPage, SpendView, TranscriptPage,
 };
 use crate::server::{App, router};
-use crate::token::{TokenRow, new_token};
+use crate::token::{NewToken, TokenRow, TokenScope, new_token};
 
 const HOSTILE: &str = "<script>alert(1)</script>\u{1b}[2J\u{202e}evil";
 
@@ -22,6 +24,8 @@ const HOSTILE: &str = "<script>alert(1)</script>\u{1b}[2J\u{202e}evil";
 struct EmptyRoom {
     tokens: Vec<TokenRow>,
     done: Mutex<Vec<RoomCommand>>,
+    asked: Mutex<Vec<AskedBy>>,
+    changes: Mutex<Vec<RoomChange>>,
 }
 
 fn none<T>() -> Result<T, PortError> {
@@ -38,8 +42,35 @@ impl ControlRoom for EmptyRoom {
         }]
     }
 
-    fn rows(&self, _: &str, _: usize, _: usize) -> Result<Vec<RoomRow>, PortError> {
-        Ok(Vec::new())
+    fn listing(&self, repository: &str) -> Result<Arc<Listing>, PortError> {
+        if repository == "0123456789abcdef" {
+            return Ok(Arc::new(Listing::of(rows(), Vec::new())));
+        }
+        none()
+    }
+
+    fn live(&self, _: &str, _: &str) -> Option<LiveView> {
+        None
+    }
+
+    fn compare(&self, _: &str, _: &[String]) -> Result<ComparisonView, PortError> {
+        none()
+    }
+
+    fn case(&self, _: &str, _: &str) -> Result<CasePage, PortError> {
+        none()
+    }
+
+    fn ground(&self, _: &str) -> Result<GroundView<ChangeRow>, PortError> {
+        none()
+    }
+
+    fn spend(&self) -> Result<SpendView, PortError> {
+        Ok(SpendView::default())
+    }
+
+    fn signer(&self, _: &str, _: &str) -> Option<String> {
+        None
     }
 
     fn run(&self, _: &str, _: &str) -> Result<RunPage, PortError> {
@@ -72,13 +103,25 @@ impl ControlRoom for EmptyRoom {
         none()
     }
 
-    fn carry_out(&self, _: &str, _: &str, command: &RoomCommand) -> Result<String, PortError> {
+    fn carry_out(
+        &self,
+        _: &str,
+        _: &str,
+        command: &RoomCommand,
+        asked: &AskedBy,
+    ) -> Result<String, PortError> {
+        self.asked.lock().unwrap().push(asked.clone());
         self.done.lock().unwrap().push(command.clone());
         Ok("done".to_owned())
     }
 
-    fn stamp(&self) -> u64 {
-        0
+    fn changes(&self, after: u64) -> RoomChanges {
+        let all = self.changes.lock().unwrap();
+        RoomChanges {
+            changes: all.iter().filter(|it| it.number > after).cloned().collect(),
+            last: all.last().map_or(0, |it| it.number),
+            lost: after == 0,
+        }
     }
 
     fn now(&self) -> i64 {
@@ -88,6 +131,28 @@ impl ControlRoom for EmptyRoom {
     fn tokens(&self) -> Result<Vec<TokenRow>, PortError> {
         Ok(self.tokens.clone())
     }
+}
+
+/// Five accepted runs, newest first.
+fn rows() -> Vec<Arc<RoomRow>> {
+    let row = |number: u32| {
+        let id = format!("run_{number}");
+        let status = RunStatus::Success;
+        let mut summary = RunSummary::without_facts(&id, status, None, format!("task {number}"));
+        summary.own = Some(true);
+        Arc::new(RoomRow {
+            summary,
+            question: None,
+            parent: None,
+            agent: Some(HOSTILE.to_owned()),
+            contract_sha256: None,
+            target: None,
+            target_moved: false,
+            lost: 0,
+            part_of: None,
+        })
+    };
+    (1..=5).rev().map(row).collect()
 }
 
 struct Site {
@@ -181,7 +246,7 @@ impl Site {
     }
 }
 
-const ROUTES: [&str; 10] = [
+const ROUTES: [&str; 16] = [
     "/",
     "/runs",
     "/live",
@@ -192,6 +257,12 @@ const ROUTES: [&str; 10] = [
     "/r/0123456789abcdef/run_1/file?name=events.jsonl",
     "/api/v1/repositories",
     "/api/v1/runs/0123456789abcdef",
+    "/ground",
+    "/c/0123456789abcdef/case_1",
+    "/r/0123456789abcdef/run_1/evidence.html",
+    "/api/v1/inbox",
+    "/api/v1/events",
+    "/api/v1/openapi.json",
 ];
 
 #[test]
@@ -377,8 +448,8 @@ fn a_get_changes_nothing_and_no_connection_is_upgraded() {
 
 #[test]
 fn the_api_takes_tokens_and_never_the_cookie() {
-    let good = new_token("good", 0, 2_000_000).unwrap();
-    let over = new_token("over", 0, 1_000_000).unwrap();
+    let good = new_token("good", TokenScope::Read, 0, 2_000_000).unwrap();
+    let over = new_token("over", TokenScope::Read, 0, 1_000_000).unwrap();
     assert!(
         !serde_json::to_string(&good.row)
             .unwrap()
@@ -421,7 +492,7 @@ fn the_api_takes_tokens_and_never_the_cookie() {
 fn text_of_others_is_neutralised_and_escaped() {
     let mut site = Site::new(Vec::new());
     let cookie = site.enter();
-    for path in ["/runs", "/r/0123456789abcdef/run_1"] {
+    for path in ["/runs", "/r/0123456789abcdef/run_1", "/ground"] {
         let answer = site.get(path, &[("cookie", &cookie)]);
         assert!(
             answer.text.contains("&lt;script&gt;alert(1)"),
@@ -433,3 +504,5 @@ fn text_of_others_is_neutralised_and_escaped() {
         }
     }
 }
+
+mod api;

@@ -10,6 +10,25 @@ use crate::door::random_hex;
 /// Begins every token, so that scanners for secrets recognise one.
 const PREFIX: &str = "provost_api_";
 
+/// What a token permits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenScope {
+    #[default]
+    Read,
+    /// Reads and commands. What needs the key of a person is never answered by a token.
+    Command,
+}
+
+impl TokenScope {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Command => "command",
+        }
+    }
+}
+
 /// What is kept of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +37,9 @@ pub struct TokenRow {
     pub name: String,
     /// The SHA-256 of the token.
     pub sha256: String,
+    /// Tokens that were made before there were scopes read.
+    #[serde(default)]
+    pub scope: TokenScope,
     /// As RFC 3339.
     pub made: String,
     /// As RFC 3339; not valid from then on.
@@ -31,11 +53,17 @@ pub struct NewToken {
     pub row: TokenRow,
 }
 
-/// Makes a token that reads, from `now` for `lasts_ms`.
-pub fn new_token(name: &str, now: i64, lasts_ms: i64) -> Result<NewToken, PortError> {
+/// Makes a token, valid from `now` for `lasts_ms`.
+pub fn new_token(
+    name: &str,
+    scope: TokenScope,
+    now: i64,
+    lasts_ms: i64,
+) -> Result<NewToken, PortError> {
     let token = format!("{PREFIX}{}", random_hex(32)?);
     let row = TokenRow {
         name: name.to_owned(),
+        scope,
         sha256: sha256(token.as_bytes()),
         made: time::render(now),
         until: time::render(now.saturating_add(lasts_ms)),

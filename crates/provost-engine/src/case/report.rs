@@ -86,6 +86,13 @@ impl<'a> CaseRun<'a> {
 }
 
 impl<'a> CaseReport<'a> {
+    /// The question that a person has to answer, if there is one.
+    pub fn open_question(&self) -> Option<&'a CaseQuestion> {
+        let open = self.approved.is_none() && self.verdict.is_none();
+        let question = self.question;
+        question.filter(|question| open && !question.is_empty())
+    }
+
     pub fn of(id: &'a str, state: &'a State) -> Self {
         let opened = &state.opened;
         let parts = state.parts.iter().flat_map(|parts| &parts.nodes);

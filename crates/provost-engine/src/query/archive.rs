@@ -48,6 +48,9 @@ pub trait RunArchive {
 
     /// The files of `tree` that decide how dependencies are prepared; empty if it is gone.
     fn project_files(&self, tree: &Oid) -> ProjectFiles;
+
+    /// The paths that two trees changed incompatibly since `base`; `None` if a tree is gone.
+    fn merge_conflicts(&self, base: &Oid, ours: &Oid, theirs: &Oid) -> Option<Vec<RawPath>>;
 }
 
 /// The files of one run, read only.

@@ -94,6 +94,20 @@ impl LandingSummary {
 }
 
 impl RunSummary {
+    /// The row of the run of `state`.
+    pub fn folded(state: &State, reached: Stage, own: bool, landed: Option<&Landed>) -> Self {
+        Self {
+            run_id: state.names.run_id.clone(),
+            status: RunStatus::of(state, reached),
+            code: state.finished.as_ref().map(|verdict| verdict.code),
+            objective: state.opened.contract.inputs.spec.clone(),
+            own: Some(own),
+            began: Some(state.began.clone()),
+            landing: Some(LandingSummary::of(landed)),
+            record: None,
+        }
+    }
+
     /// A row with nothing but a reason.
     pub fn without_facts(
         run_id: &str,
@@ -143,15 +157,10 @@ fn summary(archive: &dyn RunArchive, run_id: &str, landed: Option<&Landed>) -> R
             let code = Some(error.code);
             RunSummary::without_facts(run_id, RunStatus::Unreadable, code, error.reason)
         }
-        Ok(state) => RunSummary {
-            run_id: run_id.to_owned(),
-            status: RunStatus::of(&state, archive::stage(archive, run_id)),
-            code: state.finished.as_ref().map(|verdict| verdict.code),
-            objective: state.opened.contract.inputs.spec,
-            own: Some(archive::is_own(archive, run_id)),
-            began: Some(state.began),
-            landing: Some(LandingSummary::of(landed)),
-            record: None,
-        },
+        Ok(state) => {
+            let reached = archive::stage(archive, run_id);
+            let own = archive::is_own(archive, run_id);
+            RunSummary::folded(&state, reached, own, landed)
+        }
     }
 }

@@ -1,57 +1,99 @@
-//! *Change*: the patch of a run, unified, in pages.
+//! *Change*: the patch of a run by groups of files, unified or side by side, in pages. Comments on
+//! its lines are the words of the next attempt.
 
+use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use maud::{Markup, html};
 use provost_core::foreign_text::one_line;
-use provost_engine::query::{ChangeKind, ChangedFile, short_id};
+use provost_core::run::cross_tests::CrossRound;
+use provost_engine::query::{ChangeGroup, ChangeKind, RunStatus, short_branch, short_id};
+use serde::Deserialize;
 
+use super::forms::Forms;
+use super::patch::{self, PatchLine};
 use super::run::tabs;
-use super::transcript::From;
-use super::{Page, shown};
+use super::{Page, fact, pill, shown};
+use crate::door::Visitor;
+use crate::room::{ControlRoom, RunPage};
 use crate::server::App;
 
 /// How many lines are on one page.
 const ON_A_PAGE: usize = 1000;
 
-/// How many files are listed above the patch.
+/// How many files of a group are listed above the patch.
 const MOST_FILES: usize = 200;
 
-/// How many characters of a line are shown; the bundle has all of it.
-const LONGEST: usize = 2000;
+/// What of a change is shown.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Shown {
+    #[serde(default)]
+    from: usize,
+    /// `split` for both sides beside each other.
+    #[serde(default)]
+    view: String,
+    /// The word of a group; empty for all.
+    #[serde(default)]
+    group: String,
+}
+
+impl Shown {
+    fn is_split(&self) -> bool {
+        self.view == "split"
+    }
+
+    fn link(view: &str, group: &str, from: usize) -> String {
+        format!("?view={view}&group={group}&from={from}")
+    }
+
+    fn view(&self) -> &'static str {
+        if self.is_split() { "split" } else { "unified" }
+    }
+}
+
+fn group_words(group: ChangeGroup) -> (&'static str, &'static str) {
+    match group {
+        ChangeGroup::Outside => ("outside", "Outside the contract"),
+        ChangeGroup::Protected => ("protected", "Protected"),
+        ChangeGroup::Scope => ("scope", "In scope"),
+        ChangeGroup::Tests => ("tests", "Tests"),
+        ChangeGroup::Generated => ("generated", "Generated"),
+    }
+}
 
 pub(crate) async fn show(
     State(app): State<App>,
+    Extension(visitor): Extension<Visitor>,
     Path((repository, run)): Path<(String, String)>,
-    Query(From { from }): Query<From>,
+    Query(what): Query<Shown>,
 ) -> Response {
     let page = app
         .ask(move |room| {
-            let view = room.run(&repository, &run)?.view;
-            let patch = match view.tree {
+            let found = room.run(&repository, &run)?;
+            let patch = match found.view.tree {
                 Some(_) => room.patch(&repository, &run)?,
                 None => Vec::new(),
             };
+            let forms = Forms {
+                repository: &repository,
+                run: &run,
+                token: &visitor.form_token,
+            };
             let patch = String::from_utf8_lossy(&patch);
-            let lines = patch.lines().count();
             let body = html! {
                 h1 { "Change of " (short_id(&run)) }
-                (tabs(&repository, &run))
-                @if lines == 0 { p { "The run has captured no change." } }
-                (files(&view.changed_files))
-                @if lines > 0 {
+                (tabs(&repository, &run, "Change"))
+                (files(&found, &what))
+                (cross_tests(&found))
+                (landing(room, &found, &forms))
+                (lines(&patch, &found, &what))
+                @if found.view.own && found.view.is_finished {
+                    h2 { "Words for the next attempt" }
                     p .faint {
-                        "Lines " (from + 1) " to " (lines.min(from + ON_A_PAGE)) " of " (lines)
+                        "The number of a line puts its place here. The agent starts from the files \
+                         that this run left."
                     }
-                    div .scroll tabindex="0" { div .patch {
-                        @for line in patch.lines().skip(from).take(ON_A_PAGE) { (patch_line(line)) }
-                    } }
-                }
-                @if from > 0 {
-                    p { a href={ "?from=" (from.saturating_sub(ON_A_PAGE)) } { "Earlier lines" } }
-                }
-                @if from + ON_A_PAGE < lines {
-                    p { a href={ "?from=" (from + ON_A_PAGE) } { "Later lines" } }
+                    (forms.lines("retry", "Retry with these words", "words", "What to fix"))
                 }
             };
             Ok(Page::of(room, format!("Change {}", short_id(&run)), body))
@@ -60,40 +102,155 @@ pub(crate) async fn show(
     shown(page)
 }
 
-fn files(changed: &[ChangedFile]) -> Markup {
+fn files(page: &RunPage, what: &Shown) -> Markup {
+    let changed = &page.view.changed_files;
+    let all = || changed.iter().zip(&page.groups);
     html! {
-        @if !changed.is_empty() {
-            ul { @for file in changed.iter().take(MOST_FILES) {
-                li {
-                    @match file.kind {
-                        ChangeKind::Added => span .good { "added " },
-                        ChangeKind::Removed => span .bad { "removed " },
-                        ChangeKind::Modified => span .faint { "modified " },
+        @if changed.is_empty() { p .empty { "The run has captured no change." } }
+        @for group in ChangeGroup::ALL {
+            @let count = all().filter(|(_, it)| **it == group).count();
+            @let (word, words) = group_words(group);
+            @if count > 0 {
+                details id={ "group-" (word) } open[what.group == word || changed.len() <= 20] {
+                    summary { (words) " " span .faint { (count) } }
+                    p { a href=(Shown::link(what.view(), word, 0)) { "Only these" } }
+                    ul .plain-list {
+                        @for (file, _) in all().filter(|(_, it)| **it == group).take(MOST_FILES) {
+                            li {
+                                @match file.kind {
+                                    ChangeKind::Added => span .good { "added " },
+                                    ChangeKind::Removed => span .bad { "removed " },
+                                    ChangeKind::Modified => span .faint { "modified " },
+                                }
+                                code { (one_line(&file.path.to_string())) }
+                            }
+                        }
                     }
-                    code { (one_line(&file.path.to_string())) }
+                    @if let Some(more) = count.checked_sub(MOST_FILES + 1) {
+                        p { "and " (more + 1) " more; the patch has all of them" }
+                    }
                 }
-            } }
-            @if let Some(more) = changed.len().checked_sub(MOST_FILES + 1) {
-                p { "and " (more + 1) " more files; the patch has all of them" }
             }
         }
     }
 }
 
-fn patch_line(line: &str) -> Markup {
-    let class = match line.as_bytes() {
-        [b'd', b'i', b'f', b'f', ..] => "file",
-        [b'@', b'@', ..] => "hunk",
-        [b'+', ..] => "plus",
-        [b'-', ..] => "minus",
-        _ => "",
+/// The tests of the base on the change, and the tests of the change on the base.
+fn cross_tests(page: &RunPage) -> Markup {
+    let crossed = page
+        .view
+        .tests
+        .as_ref()
+        .and_then(|it| it.two_sided.as_ref());
+    let Some(crossed) = crossed else {
+        return html! {};
     };
-    let shown: String = line.chars().take(LONGEST).collect();
-    let cut = line.chars().count().saturating_sub(LONGEST);
-    html! {
-        span class=(class) {
-            (one_line(&shown.replace('\t', "    ")))
-            @if cut > 0 { " … " (cut) " more characters" }
+    let round = |words: &str, round: Option<&CrossRound>| {
+        html! {
+            @if let Some(round) = round {
+                dt { (words) }
+                dd { @match round {
+                    CrossRound::Ran { passed: true, .. } => (pill("good", "PASS")),
+                    CrossRound::Ran { passed: false, .. } => (pill("wait", "FAIL")),
+                    CrossRound::Missing { missing, .. } => (one_line(missing)),
+                } }
+            }
         }
+    };
+    html! {
+        section .card aria-label="Cross-tests" {
+            h2 { "Cross-tests" }
+            p .faint { (crossed.test_files.len()) " test files changed. No verdict depends on it." }
+            dl {
+                (round("Tests of the base on the change", crossed.base_tests_on_candidate.as_ref()))
+                (round("Tests of the change on the base", crossed.candidate_tests_on_base.as_ref()))
+            }
+        }
+    }
+}
+
+/// Where the change would land, and what signs for it.
+fn landing(room: &dyn ControlRoom, page: &RunPage, forms: &Forms<'_>) -> Markup {
+    let view = &page.view;
+    let is_open = view.status == RunStatus::Success && view.landed().is_none() && view.own;
+    if !is_open {
+        return html! {};
+    }
+    let listing = room.listing(forms.repository).unwrap_or_default();
+    let row = listing
+        .rows
+        .iter()
+        .find(|row| row.summary.run_id == view.run_id);
+    let target = row.and_then(|row| row.target.as_deref()).map(short_branch);
+    let moved = row.is_some_and(|row| row.target_moved);
+    let signer = room.signer(forms.repository, forms.run).unwrap_or_default();
+    html! {
+        section .card aria-label="Landing" {
+            h2 { "Land" }
+            dl {
+                (fact("Branch", target.unwrap_or_default()))
+                (fact("Expected at", &view.base.to_string()))
+                (fact("Commit", &view.commit.as_ref().map(ToString::to_string).unwrap_or_default()))
+                (fact("Evidence signed by", &signer))
+            }
+            @if moved {
+                p .wait { "The branch has moved: the merge is judged again before it lands." }
+            }
+            (forms.button("land", "Land"))
+        }
+    }
+}
+
+fn lines(text: &str, page: &RunPage, what: &Shown) -> Markup {
+    let (lines, paths) = patch::parse(text);
+    let group_of = |path: &str| {
+        let changed = page.view.changed_files.iter().zip(&page.groups);
+        let mut same = changed.filter(|(file, _)| file.path.as_bytes() == path.as_bytes());
+        same.next().map(|(_, group)| group_words(*group).0)
+    };
+    let kept: Vec<bool> = paths
+        .iter()
+        .map(|path| what.group.is_empty() || group_of(path) == Some(what.group.as_str()))
+        .collect();
+    let lines: Vec<&PatchLine<'_>> = lines
+        .iter()
+        .filter(|line| kept.get(line.file).copied().unwrap_or(true))
+        .collect();
+    let from = what.from.min(lines.len());
+    let to = lines.len().min(from.saturating_add(ON_A_PAGE));
+    html! {
+        @if !lines.is_empty() {
+            nav .pages aria-label="View" {
+                @let here = |view: &str| (what.view() == view).then_some("true");
+                a href=(Shown::link("unified", what.group_word(), from))
+                    aria-current=[here("unified")] { "Unified" }
+                a href=(Shown::link("split", what.group_word(), from))
+                    aria-current=[here("split")] { "Side by side" }
+                @if !what.group.is_empty() { a href=(Shown::link(what.view(), "", 0)) { "All files" } }
+                span .faint { "Lines " (from + 1) " to " (to) " of " (lines.len()) }
+            }
+            div .scroll tabindex="0" {
+                @if what.is_split() { (patch::split(&lines[from..to], &paths)) }
+                @else { (patch::unified(&lines[from..to], &paths)) }
+            }
+            nav .pages aria-label="Pages" {
+                @if from > 0 {
+                    @let earlier = from.saturating_sub(ON_A_PAGE);
+                    a href=(Shown::link(what.view(), what.group_word(), earlier)) { "Earlier lines" }
+                }
+                @if to < lines.len() {
+                    a href=(Shown::link(what.view(), what.group_word(), to)) { "Later lines" }
+                }
+            }
+        }
+    }
+}
+
+impl Shown {
+    /// The group, if it is one.
+    fn group_word(&self) -> &'static str {
+        let words = ChangeGroup::ALL.map(|group| group_words(group).0);
+        let mut words = words.into_iter();
+        words.find(|word| *word == self.group).unwrap_or_default()
     }
 }

@@ -36,6 +36,15 @@ impl Forms<'_> {
         self.form(command, &inside)
     }
 
+    /// A button with room for many lines.
+    pub(super) fn lines(&self, command: &str, words: &str, field: &str, label: &str) -> Markup {
+        let inside = html! {
+            label { (label) textarea name=(field) rows="5" maxlength="20000" {} }
+            button type="submit" { (words) }
+        };
+        html! { div #words { (self.form(command, &inside)) } }
+    }
+
     /// Approve or reject exactly the question with `digest`.
     pub(super) fn answers(&self, digest: &str) -> Markup {
         let seen = html! { input type="hidden" name="digest" value=(digest); };

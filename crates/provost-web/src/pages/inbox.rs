@@ -1,74 +1,38 @@
 //! *Inbox*: everything that waits for the user.
 
-use std::collections::BTreeSet;
-
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
 use provost_core::foreign_text::{first_line, one_line};
-use provost_engine::query::{QuestionView, RunStatus, short_id};
+use provost_engine::query::{QuestionView, WaitReason, short_branch, short_id};
 
 use super::forms::Forms;
-use super::{Page, age, shown};
+use super::{Page, Place, age, shown};
 use crate::door::Visitor;
 use crate::room::{ControlRoom, RepositoryRow, RoomRow};
 use crate::server::App;
 
-/// How many of the newest runs of a repository are looked at.
-const NEWEST: usize = 100;
+/// How many things of one repository are on the page; the count names all.
+const ON_THE_PAGE: usize = 50;
 
-/// Why a run is in the inbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Waits {
-    /// A person has to approve or reject it.
-    Approval,
-    /// Its driver died.
-    Lost,
-    /// It was refused, and no newer run retries it.
-    Refused,
-    /// It was accepted and has not landed.
-    Landing,
-}
-
-impl Waits {
-    fn of(row: &RoomRow, retried: &BTreeSet<String>) -> Option<Self> {
-        let summary = &row.summary;
-        if summary.is_foreign() {
-            return None;
-        }
-        match summary.status {
-            RunStatus::Waiting => Some(Self::Approval),
-            RunStatus::Interrupted | RunStatus::Approved => Some(Self::Lost),
-            RunStatus::Failure if retried.contains(&summary.run_id) => None,
-            RunStatus::Failure => Some(Self::Refused),
-            RunStatus::Success if !summary.is_landed() => Some(Self::Landing),
-            _ => None,
-        }
+fn words(reason: WaitReason) -> (&'static str, &'static str) {
+    match reason {
+        WaitReason::Approval => ("wait", "waits for your approval"),
+        WaitReason::LostDriver => ("wait", "has no driver: its process ended"),
+        WaitReason::Budget => ("bad", "reached its budget"),
+        WaitReason::Refused => ("bad", "was refused"),
+        WaitReason::TargetMoved => ("wait", "is accepted, and its target has moved"),
+        WaitReason::Landing => ("good", "is accepted and has not landed"),
     }
-
-    fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Approval => ("wait", "waits for your approval"),
-            Self::Lost => ("wait", "has no driver: its process ended"),
-            Self::Refused => ("bad", "was refused"),
-            Self::Landing => ("good", "is accepted and has not landed"),
-        }
-    }
-}
-
-/// What waits in one repository.
-fn waiting(room: &dyn ControlRoom, repository: &RepositoryRow) -> Vec<(Waits, RoomRow)> {
-    let rows = room.rows(&repository.id, 0, NEWEST).unwrap_or_default();
-    let retried: BTreeSet<String> = rows.iter().filter_map(|row| row.parent.clone()).collect();
-    let rows = rows.into_iter();
-    let waits = rows.filter_map(|row| Some((Waits::of(&row, &retried)?, row)));
-    waits.collect()
 }
 
 pub(super) fn count(room: &dyn ControlRoom) -> usize {
     let all = room.repositories();
-    all.iter().map(|it| waiting(room, it).len()).sum()
+    let listed = all.iter().filter_map(|it| room.listing(&it.id).ok());
+    listed
+        .map(|it| it.waiting.len() + it.waiting_cases().count())
+        .sum()
 }
 
 pub(crate) async fn show(
@@ -81,32 +45,43 @@ pub(crate) async fn show(
 
 fn page(room: &dyn ControlRoom, visitor: &Visitor) -> Page {
     let repositories = room.repositories();
-    let mut count = 0;
     let all: Vec<_> = repositories
         .iter()
-        .map(|repository| {
-            let rows = waiting(room, repository);
-            count += rows.len();
-            (repository, rows)
-        })
+        .map(|repository| (repository, room.listing(&repository.id).unwrap_or_default()))
         .collect();
+    let count = count(room);
     let body = html! {
         h1 { "Inbox" }
-        @if count == 0 { p { "Nothing waits for you." } }
-        @for (repository, rows) in &all {
+        @if count == 0 {
+            p .empty { "Nothing waits for you." }
+            p .faint {
+                "Questions, refusals, lost runs and accepted work that has not landed appear here."
+            }
+        }
+        @for (repository, listing) in &all {
+            @let (rows, cases) = (&listing.waiting, listing.waiting_cases().count());
             @if let Some(problem) = &repository.problem {
                 p .bad { (one_line(&repository.name)) ": " (one_line(problem)) }
             }
-            @if !rows.is_empty() {
-                h2 { (one_line(&repository.name)) }
-                ul .list { @for (waits, row) in rows {
-                    li { (card(room, repository, *waits, row, visitor)) }
-                } }
+            @if rows.len() + cases > 0 {
+                h2 { (one_line(&repository.name)) " " span .faint { (rows.len() + cases) } }
+                ul .list {
+                    @for case in listing.waiting_cases().take(ON_THE_PAGE) {
+                        li { (super::case::card(room, repository, case)) }
+                    }
+                    @for (reason, row) in rows.iter().take(ON_THE_PAGE) {
+                        li { (card(room, repository, *reason, row, visitor)) }
+                    }
+                }
+                @if let Some(more) = rows.len().checked_sub(ON_THE_PAGE + 1) {
+                    p { "and " (more + 1) " more: " a href="/runs" { "all runs" } }
+                }
             }
         }
     };
     Page {
         title: "Inbox".to_owned(),
+        place: Place::Inbox,
         waiting: count,
         body,
     }
@@ -115,7 +90,7 @@ fn page(room: &dyn ControlRoom, visitor: &Visitor) -> Page {
 fn card(
     room: &dyn ControlRoom,
     repository: &RepositoryRow,
-    waits: Waits,
+    reason: WaitReason,
     row: &RoomRow,
     visitor: &Visitor,
 ) -> Markup {
@@ -125,33 +100,58 @@ fn card(
         run,
         token: &visitor.form_token,
     };
-    let (class, words) = waits.words();
+    let (class, words) = words(reason);
     html! {
-        article .card {
+        article class={ "card edge " (class) } {
             h3 {
-                a href={ "/r/" (repository.id) "/" (run) } { (short_id(run)) }
-                " " span class=(class) { (words) }
+                a href={ "/r/" (repository.id) "/" (run) } {
+                    (first_line(&row.summary.objective, 200))
+                }
             }
-            p { (first_line(&row.summary.objective, 200)) }
             p .faint {
-                (age(row.summary.began.as_deref(), room.now())) " ago"
-                @if let Some(code) = row.summary.code { " · " (code.name()) }
+                code { (short_id(run)) } " " span class=(class) { (words) }
+                " · " (age(row.summary.began.as_deref(), room.now())) " ago"
+                @if let Some(code) = row.summary.code.filter(|_| class == "bad") {
+                    " · " (code.name())
+                }
             }
-            @match waits {
-                Waits::Approval => @if let Some(question) = &row.question {
+            @match reason {
+                WaitReason::Approval => @if let Some(question) = &row.question {
                     (asked(question)) (forms.answers(&question.digest))
                 },
-                Waits::Lost => div .actions {
+                WaitReason::LostDriver => div .actions {
                     (forms.button("resume", "Continue"))
                     (forms.line("cancel", "Cancel", "reason", "Reason"))
                 },
-                Waits::Refused => {
+                WaitReason::Refused | WaitReason::Budget => {
                     @if let Some(command) = room.remedy(&repository.id, run) {
                         p { "Helps: " code { (one_line(&command)) } }
                     }
                     (again(&forms))
                 },
-                Waits::Landing => (forms.button("land", "Land")),
+                WaitReason::Landing | WaitReason::TargetMoved => {
+                    (landing_on(row))
+                    div .actions {
+                        (forms.button("land", "Land"))
+                        a .button.plain href={ "/r/" (repository.id) "/" (run) "/change" } {
+                            "Read the change"
+                        }
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// Where a landing goes.
+fn landing_on(row: &RoomRow) -> Markup {
+    html! {
+        @if let Some(target) = &row.target {
+            p .faint {
+                "To " code { (one_line(short_branch(target))) }
+                @if row.target_moved {
+                    ", which has moved: the merge is judged again before it lands"
+                }
             }
         }
     }

@@ -4,15 +4,21 @@ use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use maud::{Markup, html};
-use provost_core::foreign_text::{neutralise, one_line};
-use provost_engine::query::{RunStatus, RunView, Stage, short_id};
+use provost_core::foreign_text::{first_line, neutralise, one_line};
+use provost_core::tally::Tally;
+use provost_engine::query::{CommandView, RunStatus, RunView, Stage, short_id};
 use provost_engine::why::Row;
 
 use super::forms::Forms;
-use super::{Page, fact, inbox, length, shown};
+use super::plot::waterfall;
+use super::runs::{live, status};
+use super::{Page, fact, inbox, length, pill, shown};
 use crate::door::Visitor;
-use crate::room::{ControlRoom, LedgerLine, RunPage};
+use crate::room::{ControlRoom, LedgerLine, RoomRow, RunPage};
 use crate::server::App;
+
+/// How many tests of a command are named.
+const MOST_TESTS: usize = 100;
 
 pub(crate) async fn show(
     State(app): State<App>,
@@ -34,38 +40,45 @@ pub(crate) async fn show(
     shown(page)
 }
 
-/// The pages of one run.
-pub(super) fn tabs(repository: &str, run: &str) -> Markup {
+/// The pages of one run; `here` is the one that is shown.
+pub(super) fn tabs(repository: &str, run: &str, here: &str) -> Markup {
     let at = format!("/r/{repository}/{run}");
+    let pages = [
+        ("Run", ""),
+        ("Change", "/change"),
+        ("Transcript", "/transcript"),
+        ("Evidence", "/evidence"),
+        ("Compare", "/compare"),
+    ];
     html! {
-        nav .tabs aria-label="Run" {
-            a href=(at) { "Run" }
-            a href={ (at) "/change" } { "Change" }
-            a href={ (at) "/transcript" } { "Transcript" }
-            a href={ (at) "/evidence" } { "Evidence" }
-        }
+        nav .tabs aria-label="Run" { @for (words, path) in pages {
+            a href={ (at) (path) } aria-current=[(words == here).then_some("page")] { (words) }
+        } }
     }
 }
 
 fn body(room: &dyn ControlRoom, page: &RunPage, forms: &Forms<'_>) -> Markup {
     let view = &page.view;
     html! {
-        h1 { "Run " (short_id(&view.run_id)) }
-        (tabs(forms.repository, forms.run))
+        h1 { (first_line(&view.objective, 300)) }
+        (tabs(forms.repository, forms.run, "Run"))
         (verdict(view))
-        p { (one_line(&view.objective)) }
+        @if let Some(now) = &page.live { section .card aria-label="Now" { (live(now)) } }
         (actions(room, view, forms))
         (measured(page))
         (claim(view))
+        (turned(view))
         h2 { "Gates" }
-        @if view.gates.is_empty() { p { "No gate has decided yet." } }
-        ul .list { @for gate in &view.gates {
-            li .card {
-                @if gate.allow { span .good { "PASS" } } @else { span .bad { "FAIL" } }
-                " " strong { (gate.gate.name()) } " " (one_line(&gate.reason))
-            }
-        } }
+        @if view.gates.is_empty() { p .empty { "No gate has decided yet." } }
+        table .gates { tbody { @for gate in &view.gates { tr {
+            td { @if gate.allow { (pill("good", "PASS")) } @else { (pill("bad", "FAIL")) } }
+            th scope="row" { (gate.gate.name()) }
+            td { (one_line(&gate.reason)) }
+        } } } }
         (refused_requests(view))
+        h2 { "Steps" }
+        (waterfall(&page.steps))
+        (family(room, view, forms.repository))
         h2 { "Facts" }
         dl {
             (fact("Run", &view.run_id))
@@ -74,15 +87,95 @@ fn body(room: &dyn ControlRoom, page: &RunPage, forms: &Forms<'_>) -> Markup {
             (fact("Base", &view.base.to_string()))
             (fact("Tree", &view.tree.as_ref().map(ToString::to_string).unwrap_or_default()))
             (fact("Branch", view.branch.as_deref().unwrap_or_default()))
-            (fact("Retries", view.parent.as_deref().unwrap_or_default()))
             (fact("Attempts", &view.attempts.to_string()))
             (fact("Bundle", &view.bundle.display().to_string()))
         }
-        h2 { "Steps" }
-        (steps(&page.events))
+        details #events {
+            summary { "Events (" (page.events.len()) ")" }
+            (steps(&page.events))
+        }
         details #contract {
             summary { "Contract" }
             div .scroll tabindex="0" { pre { (neutralise(&page.contract)) } }
+        }
+    }
+}
+
+/// The run that it retries, and the runs that retry it, as a tree.
+fn family(room: &dyn ControlRoom, view: &RunView, repository: &str) -> Markup {
+    let Ok(listing) = room.listing(repository) else {
+        return html! {};
+    };
+    let of = |parent: &str| -> Vec<&RoomRow> {
+        let rows = listing.rows.iter().map(AsRef::as_ref);
+        rows.filter(|row| row.parent.as_deref() == Some(parent))
+            .collect()
+    };
+    let children = of(&view.run_id);
+    if children.is_empty() && view.parent.is_none() {
+        return html! {};
+    }
+    let link = |id: &str| html! { a href={ "/r/" (repository) "/" (id) } { (short_id(id)) } };
+    html! {
+        h2 { "Retries" }
+        ul .tree {
+            @if let Some(parent) = &view.parent { li { "retries " (link(parent)) } }
+            @for child in children { li {
+                (status(child)) " " (link(&child.summary.run_id))
+                @let below = of(&child.summary.run_id);
+                @if !below.is_empty() { ul .tree { @for one in below {
+                    li { (status(one)) " " (link(&one.summary.run_id)) }
+                } } }
+            } }
+        }
+    }
+}
+
+/// Tests whose outcome differs from the base, by name where the runner gives names.
+fn turned(view: &RunView) -> Markup {
+    let commands = view.tests.as_ref().map(|tests| tests.commands.as_slice());
+    let commands = commands.unwrap_or_default();
+    let names = |tally: Option<&Tally>| -> Vec<String> {
+        let names = tally.and_then(|it| it.failed_names.clone());
+        names.unwrap_or_default()
+    };
+    let red_to_green = |one: &CommandView| -> Vec<String> {
+        let now = names(one.tests.as_ref());
+        let mut before = names(one.tests_on_base.as_ref());
+        before.retain(|name| !now.contains(name));
+        before
+    };
+    let green_to_red = |one: &CommandView| -> Vec<String> {
+        let before = names(one.tests_on_base.as_ref());
+        let mut now = names(one.tests.as_ref());
+        now.retain(|name| !before.contains(name));
+        now
+    };
+    html! {
+        @if commands.iter().any(|one| one.tests.is_some()) {
+            h2 { "Tests" }
+            @for one in commands {
+                p { code { (one_line(&one.command)) } " " (counts(one)) }
+                ul .plain-list {
+                    @for name in red_to_green(one).iter().take(MOST_TESTS) { li {
+                        (pill("bad", "RED")) " → " (pill("good", "GREEN")) " "
+                        code { (one_line(name)) }
+                    } }
+                    @for name in green_to_red(one).iter().take(MOST_TESTS) { li {
+                        (pill("bad", "RED")) " now " code { (one_line(name)) }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+fn counts(one: &CommandView) -> Markup {
+    let words = |tally: &Tally| format!("{} passed, {} failed", tally.passed, tally.failed);
+    html! {
+        span .faint {
+            @if let Some(base) = &one.tests_on_base { (words(base)) " on the base, " }
+            @if let Some(now) = &one.tests { (words(now)) " on the change" }
         }
     }
 }
@@ -93,15 +186,18 @@ fn verdict(view: &RunView) -> Markup {
         p .verdict {
             @match (view.finished(), view.stage) {
                 (Some(verdict), _) if verdict.allow => {
-                    span .good { "PASS" } " accepted"
+                    (pill("good", "PASS")) " accepted"
                     @if let Some(target) = landed { ", landed on " (one_line(target)) }
                 },
                 (Some(verdict), _) => {
-                    span .bad { "FAIL" } " " (verdict.code.name()) ": " (one_line(&verdict.reason))
+                    (pill("bad", "FAIL")) " " (verdict.code.name()) ": "
+                    (one_line(&verdict.reason))
                 },
-                (None, Stage::Waiting) => span .wait { "Waits for your approval" },
-                (None, Stage::Interrupted) => span .wait { "Has no driver: its process ended" },
-                (None, _) => { span .wait { "Running" } },
+                (None, Stage::Waiting) => (pill("wait", "Waits for your approval")),
+                (None, Stage::Interrupted) => {
+                    (pill("wait", "Has no driver")) " its process ended"
+                },
+                (None, _) => (pill("", "Running")),
             }
         }
         @if !view.own {
@@ -125,7 +221,12 @@ fn actions(room: &dyn ControlRoom, view: &RunView, forms: &Forms<'_>) -> Markup 
                     (forms.button("resume", "Continue"))
                     (forms.line("cancel", "Cancel", "reason", "Reason"))
                 },
-                RunStatus::Success if view.landed().is_none() => (forms.button("land", "Land")),
+                RunStatus::Success if view.landed().is_none() => div .actions {
+                    (forms.button("land", "Land"))
+                    a .button.plain href={ "/r/" (forms.repository) "/" (forms.run) "/change" } {
+                        "Read the change"
+                    }
+                },
                 RunStatus::Failure => {
                     @if let Some(command) = room.remedy(forms.repository, forms.run) {
                         p { "Helps: " code { (one_line(&command)) } }

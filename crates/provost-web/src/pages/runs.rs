@@ -1,5 +1,7 @@
 //! *Runs*: all runs, newest first; active ones with what they do now.
 
+use std::sync::Arc;
+
 use axum::Extension;
 use axum::extract::{Query, State};
 use axum::response::Response;
@@ -10,8 +12,10 @@ use provost_engine::ports::PortError;
 use provost_engine::query::{LiveView, RunStatus, short_id};
 use serde::Deserialize;
 
+use super::evidence::encoded;
 use super::forms::Forms;
-use super::{Page, age, length, shown};
+use super::plot::meter;
+use super::{Page, age, length, pill, shown};
 use crate::door::Visitor;
 use crate::room::{ControlRoom, RepositoryRow, RoomRow};
 use crate::server::App;
@@ -32,6 +36,9 @@ pub(crate) struct Filter {
     from: usize,
 }
 
+/// How many cases are listed above the runs.
+const MOST_CASES: usize = 10;
+
 const STATUSES: [&str; 7] = [
     "RUNNING",
     "WAITING",
@@ -43,12 +50,13 @@ const STATUSES: [&str; 7] = [
 ];
 
 impl Filter {
-    fn keeps(&self, row: &RoomRow) -> bool {
-        let words = self.q.trim().to_lowercase();
-        let RoomRow { summary, .. } = row;
-        let found = summary.objective.to_lowercase().contains(&words)
-            || summary.run_id.to_lowercase().contains(&words);
-        found && (self.status.is_empty() || summary.status.word() == self.status)
+    /// The same filter, from another place on.
+    fn at(&self, from: usize) -> String {
+        format!(
+            "/runs?q={}&status={}&from={from}",
+            encoded(&self.q),
+            encoded(&self.status)
+        )
     }
 }
 
@@ -61,21 +69,54 @@ pub(crate) async fn show(
 }
 
 fn page(room: &dyn ControlRoom, visitor: &Visitor, filter: &Filter) -> Result<Page, PortError> {
+    let words = filter.q.trim().to_lowercase();
     let mut lists = Vec::new();
     let mut more = false;
     for repository in room.repositories() {
-        let mut rows = match &repository.problem {
-            Some(_) => Vec::new(),
-            None => room.rows(&repository.id, filter.from, ON_A_PAGE)?,
+        let listing = match &repository.problem {
+            Some(_) => Arc::default(),
+            None => room.listing(&repository.id)?,
         };
-        more |= rows.len() == ON_A_PAGE;
-        rows.retain(|row| filter.keeps(row));
-        lists.push((repository, rows));
+        let kept = listing.rows.iter();
+        let kept: Vec<Arc<RoomRow>> = kept
+            .filter(|row| row.matches(&words, &filter.status))
+            .cloned()
+            .collect();
+        more |= kept.len() > filter.from.saturating_add(ON_A_PAGE);
+        lists.push((repository, listing, kept));
     }
     let body = html! {
-        h1 { "Runs" }
-        form method="get" action="/runs" role="search" {
-            label { "Search" input name="q" value=(filter.q); }
+        h1 { "Runs and cases" }
+        (search(filter))
+        @for (repository, listing, kept) in &lists {
+            h2 { (one_line(&repository.name)) " " span .faint { (kept.len()) } }
+            @if let Some(problem) = &repository.problem { p .bad { (one_line(problem)) } }
+            @if filter.from == 0 && words.is_empty() && filter.status.is_empty() {
+                ul .list { @for case in listing.cases.iter().take(MOST_CASES) {
+                    li { (super::case::card(room, repository, case)) }
+                } }
+            }
+            @if kept.is_empty() { p .empty { "No runs here." } }
+            ul .list { @for row in kept.iter().skip(filter.from).take(ON_A_PAGE) {
+                li { (card(room, repository, row, visitor)) }
+            } }
+        }
+        @if filter.from > 0 || more {
+            nav .pages aria-label="Pages" {
+                @if filter.from > 0 {
+                    a href=(filter.at(filter.from.saturating_sub(ON_A_PAGE))) { "Newer runs" }
+                }
+                @if more { a href=(filter.at(filter.from + ON_A_PAGE)) { "Older runs" } }
+            }
+        }
+    };
+    Ok(Page::of(room, "Runs", body))
+}
+
+fn search(filter: &Filter) -> Markup {
+    html! {
+        form .search method="get" action="/runs" role="search" {
+            label { "Search all runs" input name="q" value=(filter.q) type="search"; }
             label { "Status"
                 select name="status" {
                     option value="" { "all" }
@@ -86,20 +127,7 @@ fn page(room: &dyn ControlRoom, visitor: &Visitor, filter: &Filter) -> Result<Pa
             }
             button type="submit" { "Filter" }
         }
-        @for (repository, rows) in &lists {
-            h2 { (one_line(&repository.name)) }
-            @if let Some(problem) = &repository.problem { p .bad { (one_line(problem)) } }
-            @else if rows.is_empty() { p { "No runs here." } }
-            ul .list { @for row in rows { li { (card(room, repository, row, visitor)) } } }
-        }
-        p .faint {
-            "The filter looks at the " (ON_A_PAGE) " runs of each repository on this page."
-        }
-        @if more {
-            p { a href={ "/runs?from=" (filter.from + ON_A_PAGE) } { "Older runs" } }
-        }
-    };
-    Ok(Page::of(room, "Runs", body))
+    }
 }
 
 fn card(
@@ -115,19 +143,25 @@ fn card(
         token: &visitor.form_token,
     };
     html! {
-        article .card {
+        @let now = (summary.status == RunStatus::Running)
+            .then(|| room.live(&repository.id, &summary.run_id))
+            .flatten();
+        article .row {
+            (status(row))
             h3 {
                 a href={ "/r/" (repository.id) "/" (summary.run_id) } {
-                    (short_id(&summary.run_id))
+                    (first_line(&summary.objective, 160))
                 }
-                " " (status(row))
             }
-            p { (first_line(&summary.objective, 200)) }
             p .faint {
-                (age(summary.began.as_deref(), room.now())) " ago"
-                @if let Some(agent) = &row.agent { " · " (first_line(agent, 80)) }
+                code { (short_id(&summary.run_id)) }
+                " · " (age(summary.began.as_deref(), room.now())) " ago"
+                @if let Some(agent) = &row.agent { " · " (first_line(agent, 60)) }
+                @if row.parent.is_some() { " · a retry" }
+                @if row.lost > 0 { " · " (row.lost) " lost attempts" }
+                @if let Some(whole) = &row.part_of { " · part of " (short_id(whole)) }
             }
-            @if let Some(now) = &row.live { (live(now)) }
+            @if let Some(now) = &now { (live(now)) }
             @if summary.status == RunStatus::Running && !summary.is_foreign() {
                 (forms.line("cancel", "Cancel", "reason", "Reason"))
             }
@@ -136,7 +170,7 @@ fn card(
 }
 
 /// The outcome of a run in a word.
-fn status(row: &RoomRow) -> Markup {
+pub(super) fn status(row: &RoomRow) -> Markup {
     let summary = &row.summary;
     let (class, word) = match summary.status {
         _ if summary.is_foreign() => ("faint", "FOREIGN"),
@@ -148,7 +182,7 @@ fn status(row: &RoomRow) -> Markup {
         }
         other => ("", other.word()),
     };
-    html! { span class=(class) { (word) } }
+    pill(class, word)
 }
 
 /// What an active run does now.
@@ -159,7 +193,7 @@ pub(super) fn live(now: &LiveView) -> Markup {
     let step = step.as_ref().and_then(|it| it.as_str()).unwrap_or("-");
     let limit = now.limit;
     html! {
-        dl {
+        dl .live {
             dt { "Step" } dd {
                 (step) " · " (now.step_ms.map(length).unwrap_or_default())
                 " · attempt " (now.attempt)
@@ -172,6 +206,7 @@ pub(super) fn live(now: &LiveView) -> Markup {
                     @if let Some(most) = limit.tokens { " of " (most) }
                     " tokens, " (dollars(spent.usage.micro_usd))
                     @if let Some(most) = limit.micro_usd { " of " (dollars(most)) }
+                    @if let Some(most) = limit.tokens { " " (meter(spent.usage.tokens(), most)) }
                 }
             }
         }

@@ -30,7 +30,7 @@ pub(crate) async fn show(
             let found = room.transcript(&repository, &run, from, ON_A_PAGE)?;
             let body = html! {
                 h1 { "Transcript of " (short_id(&run)) }
-                (tabs(&repository, &run))
+                (tabs(&repository, &run, "Transcript"))
                 p .faint { "A claim of the agent's program. It decides nothing." }
                 @if found.entries.is_empty() { p { "No lines here." } }
                 @else { div .scroll tabindex="0" {

@@ -1,5 +1,6 @@
 //! `provost serve`: the control room in a browser.
 
+mod carry_out;
 mod detached;
 mod registered;
 mod room;
@@ -29,7 +30,7 @@ can be followed for a minute. `provost explain serve` describes the pages and th
 
 Examples:
   provost serve --open
-  provost serve token new ci --for 7d")]
+  provost serve token new ci --scope read --expires 7d")]
 pub(super) struct Serve {
     #[command(subcommand)]
     command: Option<ServeCommand>,

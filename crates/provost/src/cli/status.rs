@@ -298,7 +298,7 @@ fn next_commands(open: &[OpenRun]) -> String {
 /// The controlled changes that are active or wait, as `provost change list` shows them.
 ///
 /// Nothing is changed: expired intents are left for the agents that work here.
-fn changes(place: &Places) -> Result<Vec<(Intent, Ownership)>, Failure> {
+pub(super) fn changes(place: &Places) -> Result<Vec<(Intent, Ownership)>, Failure> {
     let path = place.registry_path();
     if place.is_foreign() || !path.exists() {
         return Ok(Vec::new());

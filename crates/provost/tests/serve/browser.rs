@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use provost_testkit::stage::Ask;
+use provost_testkit::stage::{Ask, until};
 
 use crate::chromium::Chromium;
+use crate::scene::{Scene, scene};
 use crate::server::Server;
 use crate::waiting;
 
@@ -22,42 +23,68 @@ fn keep(browser: &mut Chromium, name: &str) {
     std::fs::write(directory.join(format!("{name}.png")), image).unwrap();
 }
 
+/// The pages, each with its name, its path and a text on it.
+fn pages(scene: &Scene, repository: &str) -> Vec<(&'static str, String, &'static str)> {
+    let refused = format!("/r/{repository}/{}", scene.refused);
+    let accepted = format!("/r/{repository}/{}", scene.accepted);
+    vec![
+        ("inbox", "/".to_owned(), "waits for your approval"),
+        ("runs", "/runs".to_owned(), "Case: write both files"),
+        ("run", refused.clone(), "docs/readme.md"),
+        ("accepted", accepted.clone(), "Claim and fact"),
+        (
+            "change",
+            format!("{refused}/change"),
+            "Outside the contract",
+        ),
+        (
+            "split",
+            format!("{accepted}/change?view=split"),
+            "Evidence signed by",
+        ),
+        (
+            "transcript",
+            format!("{refused}/transcript"),
+            "It decides nothing",
+        ),
+        (
+            "evidence",
+            format!("{refused}/evidence"),
+            "the evidence holds",
+        ),
+        ("compare", format!("{refused}/compare"), "Agent worked"),
+        (
+            "case",
+            format!("/c/{repository}/{}", scene.case),
+            "a part for each file",
+        ),
+        ("ground", "/ground".to_owned(), "Held paths"),
+    ]
+}
+
 #[test]
 fn every_page_works_in_a_browser() {
     if provost_testkit::lacks(&["chromium"]) {
         return;
     }
-    let Some((stage, _)) = waiting() else {
+    let Some(scene) = scene() else {
         return;
     };
-    let ask = Ask::default();
-    let refused = stage.run("echo good > src/a.txt; echo x > docs/readme.md", &ask);
-    let run = refused.text("run_id").to_owned();
-    let server = Server::start(&stage);
+    let server = Server::start(&scene.stage);
     let origin = format!("http://{}", server.host);
     let mut browser = Chromium::start();
     browser.size(360, false);
     browser.open(&server.link);
     assert_eq!(browser.value("location.href"), format!("{origin}/"));
     let title = browser.value("document.title");
-    assert_eq!(title, "(2) Inbox · Provost");
+    assert_eq!(title, "(4) Inbox · Provost");
 
+    let run = &scene.waiting;
     let query = format!("document.querySelector('a[href$=\"{run}\"]').getAttribute('href')");
     let at = browser.value(&query).as_str().unwrap().to_owned();
-    let pages = [
-        ("inbox", "/".to_owned(), "waits for your approval"),
-        ("runs", "/runs".to_owned(), "The filter looks at"),
-        ("run", at.clone(), "docs/readme.md"),
-        ("change", format!("{at}/change"), "+good"),
-        (
-            "transcript",
-            format!("{at}/transcript"),
-            "It decides nothing",
-        ),
-        ("evidence", format!("{at}/evidence"), "the evidence holds"),
-    ];
-    for (name, path, text) in &pages {
-        for (width, dark) in [(360, false), (360, true), (1280, false)] {
+    let repository = at.split('/').nth(2).unwrap().to_owned();
+    for (name, path, text) in &pages(&scene, &repository) {
+        for (width, dark) in [(360, false), (1280, true), (1280, false)] {
             browser.size(width, dark);
             browser.open(&format!("{origin}{path}"));
             let wide = browser.value("document.documentElement.scrollWidth");
@@ -67,26 +94,100 @@ fn every_page_works_in_a_browser() {
             );
             let shown = browser.value("document.body.innerText");
             assert!(shown.as_str().unwrap().contains(text), "{name}: {shown}");
+            let title = browser.value("document.title");
+            assert!(
+                title.as_str().unwrap().starts_with("(4) "),
+                "{name}: {title}"
+            );
             keep(
                 &mut browser,
                 &format!("{name}-{width}{}", if dark { "-dark" } else { "" }),
             );
         }
+        usable_by_everyone(&mut browser, name);
+        browser.scripts(false);
+        browser.open(&format!("{origin}{path}"));
+        let shown = browser.value("document.body.innerText");
+        assert!(shown.as_str().unwrap().contains(text), "{name}: {shown}");
+        browser.scripts(true);
     }
     by_keyboard(&mut browser, &origin);
+    a_line_is_commented(
+        &mut browser,
+        &format!("{origin}/r/{repository}/{}/change", scene.refused),
+    );
     clean(&browser, &origin);
 }
 
-/// The first key leads to the content, the next ones through the navigation.
+/// No finding of axe-core that is serious or worse.
+fn usable_by_everyone(browser: &mut Chromium, name: &str) {
+    let tools = std::env::var_os("PROVOST_TEST_TOOLS").map(PathBuf::from);
+    let rules = tools.map(|it| it.join("axe/node_modules/axe-core/axe.min.js"));
+    let Some(rules) = rules.and_then(|it| std::fs::read_to_string(it).ok()) else {
+        provost_testkit::skip("there is no axe-core");
+        return;
+    };
+    browser.value(&rules);
+    let found = browser.value(
+        "axe.run(document).then(it => it.violations \
+         .filter(one => ['serious', 'critical'].includes(one.impact)) \
+         .map(one => one.id + ': ' + one.nodes.map(node => node.html).join(' ')))",
+    );
+    assert_eq!(found, serde_json::json!([]), "{name}");
+}
+
+/// The number of a line puts its place into the words of the next attempt.
+fn a_line_is_commented(browser: &mut Chromium, change: &str) {
+    browser.open(change);
+    browser.value("document.querySelector('a[data-at=\"src/a.txt:1\"]').click()");
+    let words = browser.value("document.querySelector('#words textarea').value");
+    assert_eq!(words, "src/a.txt:1: ");
+}
+
+/// The first key leads to the content, the next ones through the navigation; a form is sent by
+/// keys alone.
 fn by_keyboard(browser: &mut Chromium, origin: &str) {
     browser.open(&format!("{origin}/"));
     let mut order = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..4 {
         browser.key("Tab");
         let focused = browser.value("document.activeElement.textContent");
         order.push(focused.as_str().unwrap().to_owned());
     }
-    assert_eq!(order, ["Skip to the content", "Inbox 2", "Runs"]);
+    assert_eq!(order, ["Skip to the content", "Inbox 4", "Runs", "Ground"]);
+}
+
+#[test]
+fn a_case_is_approved_by_keys_alone_and_shows_its_parts() {
+    if provost_testkit::lacks(&["chromium"]) {
+        return;
+    }
+    let Some(scene) = scene() else {
+        return;
+    };
+    let server = Server::start(&scene.stage);
+    let mut browser = Chromium::start();
+    browser.open(&server.link);
+    let query = "document.querySelector('a[href^=\"/c/\"]').getAttribute('href')";
+    let at = browser.value(query).as_str().unwrap().to_owned();
+    browser.open(&format!("http://{}{at}", server.host));
+    for _ in 0..20 {
+        browser.key("Tab");
+        if browser.value("document.activeElement.textContent") == "Approve and continue" {
+            break;
+        }
+    }
+    browser.key("Enter");
+    let since = Instant::now();
+    let text = "document.body.innerText";
+    while !browser.value(text).to_string().contains("did the work") {
+        assert!(
+            since.elapsed() < Duration::from_secs(40),
+            "{}",
+            browser.value(text)
+        );
+        thread::sleep(Duration::from_millis(200));
+    }
 }
 
 /// No error in the console, and no request to another host.
@@ -119,16 +220,22 @@ fn an_open_page_shows_a_new_run_and_another_port_never_gets_the_cookie() {
     let mut browser = Chromium::start();
     browser.open(&server.link);
     browser.open(&format!("http://{}/runs", server.host));
-    let count = "document.querySelectorAll('article').length";
+    let count = "document.querySelectorAll('article.row').length";
     assert_eq!(browser.value(count), 1);
+    let known = stage.runs();
     let running = stage.start("sleep 2; echo good > src/a.txt", &Ask::default());
+    until("the run has begun", || {
+        let runs = stage.runs();
+        let mut new = runs.difference(&known);
+        new.any(|run| stage.evidence(run, "events.jsonl").exists())
+    });
     let since = Instant::now();
     while browser.value(count) != 2 {
         assert!(
-            since.elapsed() < Duration::from_secs(30),
+            since.elapsed() < Duration::from_secs(1),
             "the page shows no new run"
         );
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(20));
     }
     running.wait();
 

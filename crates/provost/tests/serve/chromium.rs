@@ -125,7 +125,8 @@ impl Chromium {
 
     /// The value of an expression in the page.
     pub(crate) fn value(&mut self, expression: &str) -> Value {
-        let asked = json!({ "expression": expression, "returnByValue": true });
+        let asked = json!({ "expression": expression, "returnByValue": true,
+            "awaitPromise": true });
         self.ask("Runtime.evaluate", asked)["result"]["value"].clone()
     }
 
@@ -136,6 +137,12 @@ impl Chromium {
                 "windowsVirtualKeyCode": code });
             self.ask("Input.dispatchKeyEvent", pressed);
         }
+    }
+
+    /// Whether pages may run scripts.
+    pub(crate) fn scripts(&mut self, run: bool) {
+        let off = json!({ "value": !run });
+        self.ask("Emulation.setScriptExecutionDisabled", off);
     }
 
     pub(crate) fn size(&mut self, width: u32, dark: bool) {

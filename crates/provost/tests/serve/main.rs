@@ -4,6 +4,8 @@
 
 mod browser;
 mod chromium;
+mod killed;
+mod scene;
 mod server;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -116,7 +118,7 @@ fn evidence(stage: &Stage, server: &Server, cookie: &str, at: &str) {
 #[test]
 fn a_token_reads_and_the_socket_is_for_its_owner_alone() {
     let stage = Stage::new();
-    let made = stage.ask(&["serve", "token", "new", "ci", "--for", "1h", "--json"]);
+    let made = stage.ask(&["serve", "token", "new", "ci", "--expires", "1h", "--json"]);
     assert_eq!(made.exit, 0, "{made:?}");
     let token = made.text("token").to_owned();
     let listed = stage.ask(&["serve", "token", "list", "--json"]);
@@ -126,12 +128,28 @@ fn a_token_reads_and_the_socket_is_for_its_owner_alone() {
     let answer = server.api("/api/v1/repositories", &token);
     assert_eq!(answer.status, 200, "{answer:?}");
     let all: Value = serde_json::from_str(&answer.body).unwrap();
-    let id = all[0]["id"].as_str().unwrap();
+    let id = all["items"][0]["id"].as_str().unwrap();
     let runs = server.api(&format!("/api/v1/runs/{id}"), &token);
     assert_eq!(runs.status, 200, "{runs:?}");
     let absent = server.api(&format!("/api/v1/runs/{id}/run_none"), &token);
     assert_eq!(absent.status, 404, "{absent:?}");
     assert!(absent.body.contains("NOT_FOUND"), "{absent:?}");
+    let cancel = server.api_post(&format!("/api/v1/runs/{id}/run_none/cancel"), &token);
+    assert_eq!(cancel.status, 403, "{cancel:?}");
+    let words = [
+        "serve", "token", "new", "robot", "--scope", "command", "--json",
+    ];
+    let robot = stage.ask(&words).text("token").to_owned();
+    let cancel = server.api_post(&format!("/api/v1/runs/{id}/run_none/cancel"), &robot);
+    assert_eq!(cancel.status, 404, "{cancel:?}");
+    for path in [
+        "inbox".to_owned(),
+        format!("ground/{id}"),
+        format!("cases/{id}"),
+    ] {
+        let answer = server.api(&format!("/api/v1/{path}"), &token);
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
     assert_eq!(stage.ask(&["serve", "token", "revoke", "ci"]).exit, 0);
     assert_eq!(server.api("/api/v1/repositories", &token).status, 401);
 

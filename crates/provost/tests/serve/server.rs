@@ -92,6 +92,30 @@ impl Server {
         self.request(&format!("GET {path}"), &bearer, "")
     }
 
+    pub(crate) fn api_post(&self, path: &str, token: &str) -> Response {
+        let bearer = format!("Authorization: Bearer {token}\r\n");
+        self.request(&format!("POST {path}"), &bearer, "{}")
+    }
+
+    /// Sends a form and does not wait for the answer; the connection stays open.
+    pub(crate) fn send(&self, path: &str, cookie: &str, form: &str) -> TcpStream {
+        let host = &self.host;
+        let port = host.rsplit(':').next().unwrap();
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nCookie: {cookie}\r\n\
+             Origin: http://{host}\r\nContent-Length: {}\r\n\r\n{form}",
+            form.len()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     pub(crate) fn post(&self, path: &str, cookie: &str, form: &str) -> Response {
         let headers = format!("Cookie: {cookie}\r\nOrigin: http://{}\r\n", self.host);
         self.request(&format!("POST {path}"), &headers, form)

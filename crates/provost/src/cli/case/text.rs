@@ -17,7 +17,7 @@ pub(super) fn case(report: &CaseReport<'_>) -> String {
     let id = report.case_id;
     let mut text = match report.verdict {
         Some(verdict) => format!("{}: {id}, {}\n", word(verdict), verdict.reason),
-        None if open_question(report).is_some() => format!("waiting for approval: {id}\n"),
+        None if report.open_question().is_some() => format!("waiting for approval: {id}\n"),
         None => format!("active: {id}\n"),
     };
     text += &format!("  asks     {}\n", headline(report.request, 11));
@@ -25,7 +25,7 @@ pub(super) fn case(report: &CaseReport<'_>) -> String {
     if let Some(reviewer) = report.reviewer {
         text += &format!("  reviewer {}\n", one_line(reviewer));
     }
-    if let Some(question) = open_question(report) {
+    if let Some(question) = report.open_question() {
         text += &asked(question);
     }
     let width = report.parts.iter().map(|part| part.id.len()).max();
@@ -49,13 +49,6 @@ pub(super) fn case(report: &CaseReport<'_>) -> String {
     }
     text += &format!("next: {}\n", next(report));
     neutralise(&text)
-}
-
-fn open_question<'a>(report: &CaseReport<'a>) -> Option<&'a CaseQuestion> {
-    let open = report.approved.is_none() && report.verdict.is_none();
-    report
-        .question
-        .filter(|question| open && !question.is_empty())
 }
 
 /// Everything that the question covers, by part.
@@ -123,7 +116,7 @@ fn run(run: &CaseRun<'_>) -> String {
 /// The one command that helps now.
 fn next(report: &CaseReport<'_>) -> String {
     let id = report.case_id;
-    if let Some(question) = open_question(report) {
+    if let Some(question) = report.open_question() {
         return format!("provost approve {id} --digest {} --go", question.digest);
     }
     match report.verdict {

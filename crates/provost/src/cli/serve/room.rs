@@ -1,56 +1,63 @@
 //! The control room of one user: all registered repositories, through the queries of the engine.
 
-use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+mod cache;
+mod ground;
 
-use provost_core::approval::Person;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use provost_core::bundle::dsse::Envelope;
 use provost_core::bundle::key::PublicKey;
-use provost_core::bundle::layout::{AFTER, ATTESTATION, LEDGER, MANIFEST, PATCH};
+use provost_core::bundle::layout::{AFTER, ATTESTATION, MANIFEST, PATCH};
 use provost_core::bundle::report::RunManifest;
 use provost_core::code::Code;
 use provost_core::gate::command;
 use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::path::{RawPath, is_segment};
-use provost_core::run::fact::Cancel;
-use provost_core::run::{Gate, State, Step};
-use provost_core::verdict::Verdict;
+use provost_core::run::State;
 use provost_engine::bundle::verify::{self, Files as _};
-use provost_engine::ports::{Observer, ObserverChoice, PortError, Progress};
+use provost_engine::case::{CONTRACT as CASE_CONTRACT, CaseReport};
+use provost_engine::ports::PortError;
 use provost_engine::query::{
-    self, LiveView, QuestionView, RunArchive as _, RunStatus, RunView, Surroundings,
+    self, CaseStatus, ChangeGroup, ComparedRun, ComparisonView, GroundView, LiveView,
+    RunArchive as _, RunView, Surroundings, WorkflowCaseModel,
 };
 use provost_host::bundle::Directory;
-use provost_host::cancel_request::CancelRequest;
 use provost_host::clock;
 use provost_host::user_state::UserState;
 use provost_web::{
-    ControlRoom, EvidenceFile, EvidenceView, LedgerLine, RepositoryRow, RoomCommand, RoomRow,
-    RunPage, TokenRow, TranscriptPage,
+    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceFile, EvidenceView, LedgerLine, Listing,
+    RepositoryRow, RoomChanges, RoomCommand, RunPage, SpendView, TokenRow, TranscriptPage,
 };
 
+use self::cache::{ChangeLog, RepositoryCache};
 use super::super::log::transcript::read_page;
 use super::super::verify::trusted;
 use super::super::why;
-use super::{detached, registered, tokens};
+use super::{carry_out, registered, tokens};
 use crate::answer::Failure;
-use crate::history::has_driver;
 use crate::places::Places;
 use crate::report::RunDirectory;
-use crate::session::{self, Session};
 use crate::{input, parts, permit};
-
-/// How long an approval that is given on a page is valid for the start of the work.
-const APPROVAL_LASTS: Duration = Duration::from_hours(1);
-
-/// Who asked, in the ledger, beside the name of the account.
-const ASKED_THROUGH: &str = "serve-session";
 
 pub(super) struct UserRoom {
     state: UserState,
     repositories: Vec<Registered>,
+    known: Mutex<Known>,
+}
+
+/// How long the directories of a repository are taken as found, in milliseconds.
+const PLACE_LASTS: i64 = 2_000;
+
+/// What was read of all repositories.
+#[derive(Default)]
+struct Known {
+    /// The directories, and when they were found.
+    places: BTreeMap<String, (i64, Arc<Places>)>,
+    repositories: BTreeMap<String, RepositoryCache>,
+    log: ChangeLog,
 }
 
 struct Registered {
@@ -72,27 +79,54 @@ impl UserRoom {
         Ok(Self {
             state,
             repositories: known.collect(),
+            known: Mutex::default(),
         })
     }
 
-    fn place(&self, repository: &str) -> Result<Places, PortError> {
+    fn place(&self, repository: &str) -> Result<Arc<Places>, PortError> {
         let found = self.repositories.iter().find(|it| it.id == repository);
         let found = found.ok_or_else(|| missing("there is no such repository"))?;
-        Places::look_at(&found.path).map_err(Failure::into_port_error)
+        let now = clock::now_millis();
+        let known = self.known().places.get(repository).cloned();
+        if let Some((_, place)) = known.filter(|(then, _)| now - then < PLACE_LASTS) {
+            return Ok(place);
+        }
+        let place = Places::look_at(&found.path).map_err(Failure::into_port_error)?;
+        let place = Arc::new(place);
+        let known = (now, Arc::clone(&place));
+        self.known().places.insert(repository.to_owned(), known);
+        Ok(place)
     }
 
     /// The places of a repository, and the run there with exactly this id.
-    fn run_in(&self, repository: &str, run: &str) -> Result<Places, PortError> {
+    fn run_in(&self, repository: &str, run: &str) -> Result<Arc<Places>, PortError> {
+        self.in_runs(repository, run, "run_")
+    }
+
+    fn in_runs(&self, repository: &str, id: &str, prefix: &str) -> Result<Arc<Places>, PortError> {
         let place = self.place(repository)?;
-        let named = run.starts_with("run_") && is_segment(run);
+        let named = id.starts_with(prefix) && is_segment(id);
         let there = named
-            .then(|| place.run(run).symlink_metadata().ok())
+            .then(|| place.run(id).symlink_metadata().ok())
             .flatten();
         match there {
             Some(metadata) if metadata.is_dir() => Ok(place),
             _ => Err(missing("there is no such run")),
         }
     }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // A panic ends the program, so that no other thread sees what it left.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn look(repository: &str, place: &Places, known: &mut Known) -> Result<Arc<Listing>, PortError> {
+    let Known {
+        repositories, log, ..
+    } = known;
+    let cache = repositories.entry(repository.to_owned()).or_default();
+    cache.look((repository, place), clock::now_millis(), log)
 }
 
 fn top(place: &Places) -> &Path {
@@ -112,41 +146,94 @@ impl ControlRoom for UserRoom {
                 |name| name.to_string_lossy().into_owned(),
             ),
             path: it.path.display().to_string(),
-            problem: Places::look_at(&it.path)
-                .err()
-                .map(|failure| failure.reason),
+            problem: self.place(&it.id).err().map(|error| error.reason),
         };
         self.repositories.iter().map(row).collect()
     }
 
-    fn rows(&self, repository: &str, skip: usize, most: usize) -> Result<Vec<RoomRow>, PortError> {
+    fn listing(&self, repository: &str) -> Result<Arc<Listing>, PortError> {
         let place = self.place(repository)?;
-        let runs = place.runs().map_err(Failure::into_port_error)?;
-        let runs: Vec<String> = runs.into_iter().rev().skip(skip).take(most).collect();
-        let rows = query::summaries(&place, &runs).into_iter();
-        Ok(rows.map(|summary| row(&place, summary)).collect())
+        look(repository, &place, &mut self.known())
+    }
+
+    fn live(&self, repository: &str, run: &str) -> Option<LiveView> {
+        let place = self.run_in(repository, run).ok()?;
+        let state = query::state(place.as_ref(), run).ok()?;
+        let directory = place.run(run);
+        let files = RunDirectory(&directory);
+        Some(LiveView::of(
+            &state,
+            place.as_ref(),
+            &files,
+            clock::now_millis(),
+        ))
+    }
+
+    fn compare(&self, repository: &str, runs: &[String]) -> Result<ComparisonView, PortError> {
+        let place = self.place(repository)?;
+        let compared = |run: &String| {
+            let agent =
+                query::state(place.as_ref(), run).map(|state| command::line(&state.opened.agent));
+            ComparedRun::of(place.as_ref(), &agent.unwrap_or_default(), run)
+        };
+        Ok(ComparisonView {
+            runs: runs.iter().map(compared).collect(),
+        })
+    }
+
+    fn case(&self, repository: &str, case: &str) -> Result<CasePage, PortError> {
+        let place = self.in_runs(repository, case, "case_")?;
+        let state = parts::case_state(&place, case).map_err(Failure::into_port_error)?;
+        let records = parts::case_records(&place, case).map_err(Failure::into_port_error)?;
+        let report = CaseReport::of(case, &state);
+        let contract = input::read(&place.run(case).join(CASE_CONTRACT), json::LARGEST);
+        let contract = contract.unwrap_or_default();
+        Ok(CasePage {
+            case_id: case.to_owned(),
+            status: CaseStatus::of(&state, place.is_driven(case)),
+            model: WorkflowCaseModel::of(place.as_ref(), &report),
+            events: records.iter().map(LedgerLine::of).collect(),
+            contract: String::from_utf8_lossy(&contract).into_owned(),
+            state,
+        })
+    }
+
+    fn ground(&self, repository: &str) -> Result<GroundView<ChangeRow>, PortError> {
+        let place = self.place(repository)?;
+        let listing = look(repository, &place, &mut self.known())?;
+        ground::ground(&place, &listing)
+    }
+
+    fn spend(&self) -> Result<SpendView, PortError> {
+        ground::spent(&self.state)
     }
 
     fn run(&self, repository: &str, run: &str) -> Result<RunPage, PortError> {
         let place = self.run_in(repository, run)?;
-        let state = query::state(&place, run)?;
+        let state = query::state(place.as_ref(), run)?;
         let around = Surroundings {
-            part: parts::withheld(&place, &state),
-            ..Surroundings::read(&place, &state, clock::now_millis())
+            part: parts::withheld(place.as_ref(), &state),
+            ..Surroundings::read(place.as_ref(), &state, clock::now_millis())
         };
         let bundle = place.run(run);
         let contract = serde_json::to_string_pretty(&state.opened.contract);
         Ok(RunPage {
             view: RunView::of(&state, &bundle, &RunDirectory(&bundle), around),
-            why: why::view(&place, run).ok(),
+            why: why::view(place.as_ref(), run).ok(),
             events: lines(&place, run)?,
+            steps: query::waterfall(&place.records(run)?, clock::now_millis()),
+            groups: groups(&state),
+            live: place
+                .is_driven(run)
+                .then(|| self.live(repository, run))
+                .flatten(),
             contract: contract.unwrap_or_default(),
         })
     }
 
     fn remedy(&self, repository: &str, run: &str) -> Option<String> {
         let place = self.run_in(repository, run).ok()?;
-        let view = why::view(&place, run).ok()?;
+        let view = why::view(place.as_ref(), run).ok()?;
         let words = view.permit_with.as_deref().map(permit::pasted);
         Some(words.unwrap_or_else(|| format!("provost why {run}")))
     }
@@ -159,7 +246,7 @@ impl ControlRoom for UserRoom {
         most: usize,
     ) -> Result<TranscriptPage, PortError> {
         let place = self.run_in(repository, run)?;
-        let (entries, more) = read_page(&place, run, from, most)?;
+        let (entries, more) = read_page(place.as_ref(), run, from, most)?;
         Ok(TranscriptPage {
             entries,
             next: more.then_some(from.saturating_add(most)),
@@ -168,7 +255,7 @@ impl ControlRoom for UserRoom {
 
     fn patch(&self, repository: &str, run: &str) -> Result<Vec<u8>, PortError> {
         let place = self.run_in(repository, run)?;
-        let state = query::state(&place, run)?;
+        let state = query::state(place.as_ref(), run)?;
         let captured = state
             .captured
             .ok_or_else(|| missing("nothing was captured"))?;
@@ -203,36 +290,44 @@ impl ControlRoom for UserRoom {
         bytes.map_err(|reason| PortError::new(Code::InputUnreadable, reason))
     }
 
+    fn signer(&self, repository: &str, run: &str) -> Option<String> {
+        let place = self.run_in(repository, run).ok()?;
+        let bytes = opened(&place, run)
+            .ok()?
+            .read(&RawPath::new(ATTESTATION))
+            .ok()?;
+        let envelope = json::parse_as::<Envelope>(&bytes).ok()?;
+        let keys = envelope.signatures.iter().map(|it| it.keyid.to_string());
+        Some(keys.collect::<Vec<_>>().join(", "))
+    }
+
     fn carry_out(
         &self,
         repository: &str,
-        run: &str,
+        id: &str,
         command: &RoomCommand,
+        asked: &AskedBy,
     ) -> Result<String, PortError> {
-        self.run_in(repository, run)?;
         let found = self.repositories.iter().find(|it| it.id == repository);
         let path = found.map(|it| it.path.clone()).unwrap_or_default();
-        carried_out(&path, run, command).map_err(Failure::into_port_error)
+        let done = if id.starts_with("case_") {
+            self.in_runs(repository, id, "case_")?;
+            carry_out::about_case(&path, id, command)
+        } else {
+            self.run_in(repository, id)?;
+            carry_out::about_run(&path, id, command, asked)
+        };
+        done.map_err(Failure::into_port_error)
     }
 
-    fn stamp(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
+    fn changes(&self, after: u64) -> RoomChanges {
         for registered in &self.repositories {
-            let Ok(place) = Places::look_at(&registered.path) else {
-                continue;
-            };
-            for run in place.runs().unwrap_or_default() {
-                let directory = place.run(&run);
-                let size = |name: &str| fs::metadata(directory.join(name)).map_or(0, |it| it.len());
-                let sealed = size(ATTESTATION) > 0;
-                (&run, sealed, size(LEDGER), size(AFTER)).hash(&mut hasher);
-                // What an active agent does is not in the ledger; its page is renewed with time.
-                if !sealed && has_driver(&directory) {
-                    (clock::now_millis() / 2000).hash(&mut hasher);
-                }
+            if let Ok(place) = self.place(&registered.id) {
+                // A repository that cannot be read now is read again at the next look.
+                let _ = look(&registered.id, &place, &mut self.known());
             }
         }
-        hasher.finish()
+        self.known().log.after(after)
     }
 
     fn now(&self) -> i64 {
@@ -244,22 +339,12 @@ impl ControlRoom for UserRoom {
     }
 }
 
-fn row(place: &Places, summary: query::RunSummary) -> RoomRow {
-    let state = query::state(place, &summary.run_id).ok();
-    let directory = place.run(&summary.run_id);
-    let known = state.as_ref();
-    let now = clock::now_millis();
-    let is_live = summary.status == RunStatus::Running;
-    let waits = summary.status == RunStatus::Waiting;
-    RoomRow {
-        live: known
-            .filter(|_| is_live)
-            .map(|it| LiveView::of(it, place, &RunDirectory(&directory), now)),
-        question: known.filter(|_| waits).and_then(QuestionView::of),
-        parent: known.and_then(|it| it.opened.parent.clone()),
-        agent: known.map(|it| command::line(&it.opened.agent)),
-        summary,
-    }
+/// The group of each changed file.
+fn groups(state: &State) -> Vec<ChangeGroup> {
+    let changes = state.captured.iter().flat_map(|it| &it.changes);
+    changes
+        .map(|change| ChangeGroup::of(state, &change.path))
+        .collect()
 }
 
 fn lines(place: &Places, run: &str) -> Result<Vec<LedgerLine>, PortError> {
@@ -289,80 +374,4 @@ fn files(directory: &Directory) -> Vec<EvidenceFile> {
     let there = directory.names();
     let is_there = |file: &EvidenceFile| there.contains(&RawPath::new(file.name.as_str()));
     beside.into_iter().chain(named).filter(is_there).collect()
-}
-
-/// The user, who asked through this server.
-fn person() -> Result<Person, Failure> {
-    let person = session::person()?;
-    Ok(Person {
-        user: format!("{} ({ASKED_THROUGH})", person.user),
-        ..person
-    })
-}
-
-/// Answers are recorded here; what drives a run is a process of its own.
-fn carried_out(path: &Path, run: &str, command: &RoomCommand) -> Result<String, Failure> {
-    let place = Places::of(path)?;
-    query::require_own(&place, run)?;
-    match command {
-        RoomCommand::Approve { digest } => {
-            let mut session = Session::open(place, run)?;
-            session.approve(person()?, Some(digest), APPROVAL_LASTS, &mut QuietObserver)?;
-            drop(session);
-            detached::start(&Places::of(path)?, &["resume", run])
-        }
-        RoomCommand::Reject { digest, reason } => {
-            let session = Session::open(place, run)?;
-            session.reject(person()?, Some(digest), reason, &mut QuietObserver)?;
-            Ok("rejected".to_owned())
-        }
-        RoomCommand::Cancel { reason } if place.is_driven(run) => {
-            CancelRequest::of(&place.root, run).leave(&Cancel {
-                by: Some(person()?),
-                at: clock::now(),
-                reason: reason.clone(),
-            })?;
-            Ok("asked to end".to_owned())
-        }
-        RoomCommand::Cancel { reason } => {
-            let reason = format!("--reason={reason} ({ASKED_THROUGH})");
-            detached::start(&place, &["cancel", run, &reason])
-        }
-        RoomCommand::Retry { words: None } => detached::start(&place, &["retry", run]),
-        // Words that begin like a flag are words.
-        RoomCommand::Retry { words: Some(words) } => {
-            detached::start(&place, &["retry", run, "--", words])
-        }
-        RoomCommand::KeepWork => {
-            let view = why::view(&place, run)?;
-            let words = view.permit_with.unwrap_or_default();
-            let flags = words.iter().skip(4).map(String::as_str);
-            let words: Vec<&str> = ["retry", run, "--keep-work"]
-                .into_iter()
-                .chain(flags)
-                .collect();
-            detached::start(&place, &words)
-        }
-        RoomCommand::Land => detached::start(&place, &["land", run]),
-        RoomCommand::Resume => detached::start(&place, &["resume", run]),
-    }
-}
-
-/// Shows nothing and cancels nothing: no person watches the steps of an answer.
-struct QuietObserver;
-
-impl Observer for QuietObserver {
-    fn begins(&mut self, _: &State, _: Step) -> ObserverChoice {
-        ObserverChoice::Continue
-    }
-
-    fn cancel(&mut self) -> Option<Cancel> {
-        None
-    }
-
-    fn judged(&mut self, _: Gate, _: &Verdict) {}
-
-    fn progressed(&mut self, _: &Progress) -> ObserverChoice {
-        ObserverChoice::Continue
-    }
 }

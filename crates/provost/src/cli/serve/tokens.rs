@@ -3,13 +3,13 @@
 use std::fs;
 use std::io::ErrorKind;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use provost_core::code::Code;
 use provost_core::json;
 use provost_fs::atomic::{self, Durability};
 use provost_host::clock;
 use provost_host::user_state::UserState;
-use provost_web::{NewToken, TokenRow, new_token};
+use provost_web::{NewToken, TokenRow, TokenScope, new_token};
 use serde::Serialize;
 
 use super::super::duration::seconds;
@@ -24,7 +24,7 @@ const LONGEST_SEC: u64 = 90 * 86_400;
 
 #[derive(Subcommand)]
 pub(super) enum Token {
-    /// Make a token that reads, and print it once.
+    /// Make a token, and print it once.
     New(NewArguments),
     /// List the tokens.
     List,
@@ -34,17 +34,30 @@ pub(super) enum Token {
 
 #[derive(Args)]
 #[command(after_help = "\
-Only its digest is kept. A token reads /api/v1 and can command nothing.
+Only its digest is kept. With the scope `read` a token reads /api/v1 and can command nothing; with
+`command` it can also approve, reject, cancel, retry, land and continue.
 
 Example:
-  provost serve token new ci --for 7d")]
+  provost serve token new ci --scope read --expires 7d")]
 pub(super) struct NewArguments {
     /// A name of your choice.
     name: String,
 
+    /// What it permits.
+    #[arg(long, value_enum, default_value_t = Scope::Read)]
+    scope: Scope,
+
     /// How long it is valid: 20m, 2h, up to 90d.
-    #[arg(long = "for", value_name = "TIME", default_value = "7d", value_parser = lasting)]
+    #[arg(long = "expires", alias = "for", value_name = "TIME", default_value = "7d", value_parser = lasting)]
     lasts: u64,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Scope {
+    /// Read.
+    Read,
+    /// Read and command.
+    Command,
 }
 
 #[derive(Args)]
@@ -66,6 +79,7 @@ fn lasting(text: &str) -> Result<u64, String> {
 struct MadeToken<'a> {
     name: &'a str,
     token: &'a str,
+    scope: TokenScope,
     until: &'a str,
 }
 
@@ -73,26 +87,34 @@ pub(super) fn run(token: &Token) -> Outcome {
     let state = super::state()?;
     let mut rows = read(&state)?;
     match token {
-        Token::New(NewArguments { name, lasts }) => {
+        Token::New(NewArguments { name, scope, lasts }) => {
             if rows.iter().any(|row| row.name == *name) {
                 let reason = format!("there is a token `{}` already", one_line(name));
                 let hint = "choose another name, or revoke it first";
                 return Err(Failure::new(Code::UsageError, reason).hint(hint));
             }
             let lasts = i64::try_from(lasts.saturating_mul(1000)).unwrap_or(i64::MAX);
-            let NewToken { token, row } = new_token(name, clock::now_millis(), lasts)?;
+            let scope = match scope {
+                Scope::Read => TokenScope::Read,
+                Scope::Command => TokenScope::Command,
+            };
+            let NewToken { token, row } = new_token(name, scope, clock::now_millis(), lasts)?;
             rows.push(row.clone());
             write(&state, &rows)?;
             let made = MadeToken {
                 name,
                 token: &token,
+                scope,
                 until: &row.until,
             };
             let text = format!("{token}\n");
             Ok(Answer::data(made, text))
         }
         Token::List => {
-            let line = |row: &TokenRow| format!("{}  until {}\n", one_line(&row.name), row.until);
+            let line = |row: &TokenRow| {
+                let (name, scope) = (one_line(&row.name), row.scope.word());
+                format!("{name}  {scope}  until {}\n", row.until)
+            };
             let text: String = rows.iter().map(line).collect();
             Ok(Answer::data(&rows, text))
         }
