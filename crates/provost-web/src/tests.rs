@@ -176,7 +176,9 @@ impl Site {
         });
         let app = App::new(Arc::clone(&room) as Arc<dyn ControlRoom>, Some(4321)).unwrap();
         let router = router(app.clone());
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
         Self {
             app,
             room,

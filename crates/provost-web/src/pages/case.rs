@@ -43,7 +43,7 @@ pub(super) fn card(
     case: &CaseSummary,
 ) -> Markup {
     html! {
-        article .row {
+        article class={ "row edge " (class(case.status)) } {
             (status(case.status))
             h3 {
                 a href={ "/c/" (repository.id) "/" (case.case_id) } {
@@ -53,25 +53,30 @@ pub(super) fn card(
             p .faint {
                 code { (short_id(&case.case_id)) }
                 " · " (age(case.began.as_deref(), room.now())) " ago"
-                " · " (case.accepted) " of " (case.parts) " parts accepted"
+                @if case.parts > 0 {
+                    " · " (case.accepted) " of " (case.parts) " parts accepted"
+                }
                 @if case.fixes > 0 { " · " (case.fixes) " fixes" }
             }
         }
     }
 }
 
-fn status(status: CaseStatus) -> Markup {
-    let class = match status {
+fn class(status: CaseStatus) -> &'static str {
+    match status {
         CaseStatus::Success | CaseStatus::Landed => "good",
         CaseStatus::Failure | CaseStatus::Unreadable => "bad",
         CaseStatus::Waiting | CaseStatus::Interrupted => "wait",
         CaseStatus::Running => "",
-    };
+    }
+}
+
+fn status(status: CaseStatus) -> Markup {
     let word = match status {
         CaseStatus::Success => "ACCEPTED",
         other => other.word(),
     };
-    pill(class, word)
+    pill(class(status), word)
 }
 
 fn body(page: &CasePage, forms: &Forms<'_>) -> Markup {
@@ -91,7 +96,7 @@ fn body(page: &CasePage, forms: &Forms<'_>) -> Markup {
             (planned("Division into parts", page.state.split.as_ref()))
         }
         h2 { "Parts" }
-        @if report.parts.is_empty() { p .empty { "The contract is not divided yet." } }
+        @if report.parts.is_empty() { p .empty { "No part has begun." } }
         ul .list { @for part in &report.parts { li { (part_card(page, part, forms)) } } }
         (integration(&report))
         (whole(&report, forms))

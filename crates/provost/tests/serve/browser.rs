@@ -56,7 +56,7 @@ fn pages(scene: &Scene, repository: &str) -> Vec<(&'static str, String, &'static
         (
             "case",
             format!("/c/{repository}/{}", scene.case),
-            "a part for each file",
+            "no reviewer reads",
         ),
         ("ground", "/ground".to_owned(), "Held paths"),
     ]

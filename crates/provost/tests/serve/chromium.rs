@@ -133,8 +133,13 @@ impl Chromium {
     pub(crate) fn key(&mut self, key: &str) {
         for kind in ["rawKeyDown", "keyUp"] {
             let code = if key == "Tab" { 9 } else { 13 };
-            let pressed = json!({ "type": kind, "key": key, "code": key,
+            let mut pressed = json!({ "type": kind, "key": key, "code": key,
                 "windowsVirtualKeyCode": code });
+            // A button is pressed by the letter that the key types.
+            if key == "Enter" && kind == "rawKeyDown" {
+                pressed["type"] = json!("keyDown");
+                pressed["text"] = json!("\r");
+            }
             self.ask("Input.dispatchKeyEvent", pressed);
         }
     }
