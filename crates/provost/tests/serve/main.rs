@@ -5,6 +5,7 @@
 mod browser;
 mod chromium;
 mod killed;
+mod many;
 mod scene;
 mod server;
 

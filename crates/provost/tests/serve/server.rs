@@ -111,6 +111,27 @@ impl Server {
         stream
     }
 
+    /// The body of an answer that does not end.
+    pub(crate) fn stream(&self, path: &str, cookie: &str) -> TcpStream {
+        let host = &self.host;
+        let port = host.rsplit(':').next().unwrap();
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        let limit = Some(Duration::from_secs(20));
+        stream.set_read_timeout(limit).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    /// How much memory the server has in use.
+    pub(crate) fn memory_kib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let words = line.unwrap().split_whitespace().nth(1);
+        words.unwrap().parse().unwrap()
+    }
+
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
