@@ -54,9 +54,10 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     let fails = status.is_client_error() || status.is_server_error();
     let kind = response.headers().get(header::CONTENT_TYPE);
     let is_problem = kind.is_some_and(|it| it == "application/problem+json");
-    let mut response = match is_api && fails && !is_problem {
-        true => crate::api::unanswered(status),
-        false => response,
+    let mut response = if is_api && fails && !is_problem {
+        crate::api::unanswered(status)
+    } else {
+        response
     };
     protect(response.headers_mut());
     response

@@ -27,9 +27,9 @@ mod token;
 
 pub use openapi::openapi;
 pub use room::{
-    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceFile, EvidenceView, LedgerLine, Listing,
-    RepositoryRow, RoomChange, RoomChangeKind, RoomChanges, RoomCommand, RoomRow, RunPage,
-    SpendRow, SpendView, TranscriptPage,
+    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceFile, EvidenceView, LedgerLine,
+    RepositoryRow, RoomChange, RoomChangeKind, RoomChanges, RoomCommand, RoomListing, RoomRow,
+    RunPage, SpendView, SpentRow, TranscriptPage,
 };
 pub use server::{Announced, Listen, serve};
 pub use token::{NewToken, TokenRow, TokenScope, new_token};

@@ -65,7 +65,7 @@ pub(crate) async fn stream(
 }
 
 /// Where a client of the API is in the changes.
-struct Reader {
+struct ChangeReader {
     app: App,
     wakes: watch::Receiver<u64>,
     after: u64,
@@ -75,7 +75,7 @@ struct Reader {
     reset: bool,
 }
 
-impl Reader {
+impl ChangeReader {
     fn event(&self, number: u64) -> Event {
         Event::default().id(format!("{}-{number}", self.app.door.instance()))
     }
@@ -126,12 +126,12 @@ pub(crate) async fn events(
         .and_then(|(_, number)| number.parse::<u64>().ok());
     let now = app.ask(|room| Ok(room.changes(u64::MAX).last)).await;
     let wakes = app.changes.0.subscribe();
-    let reader = Reader {
+    let reader = ChangeReader {
         after: number.unwrap_or(now.unwrap_or_default()),
         reset: number.is_none(),
         wakes,
         unsent: VecDeque::new(),
         app,
     };
-    Sse::new(stream::unfold(reader, Reader::next)).keep_alive(KeepAlive::default())
+    Sse::new(stream::unfold(reader, ChangeReader::next)).keep_alive(KeepAlive::default())
 }

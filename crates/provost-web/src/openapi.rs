@@ -1,4 +1,4 @@
-//! The OpenAPI document of `/api/v1`, from the types of its answers.
+//! The `OpenAPI` document of `/api/v1`, from the types of its answers.
 
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -18,6 +18,34 @@ pub fn openapi() -> Value {
         settings.definitions_path = "/components/schemas".into();
     });
     let mut types = SchemaGenerator::new(settings);
+    let mut paths = reading(&mut types);
+    commanding(&mut types, &mut paths);
+    let problem = types.subschema_for::<ApiProblem>().to_value();
+    let schemas = types.take_definitions(true);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Provost",
+            "version": "1",
+            "description": "The control room of `provost serve`, for programs. \
+                `GET /api/v1/events` is a stream of server-sent events: `change` with `number`, \
+                `repository`, `id` and `kind`, and `reset` where everything has to be read again; \
+                `Last-Event-ID` resumes it."
+        },
+        "security": [{ "token": [] }],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+            "responses": { "Problem": {
+                "description": "Why it was refused",
+                "content": { "application/problem+json": { "schema": problem } }
+            } }
+        }
+    })
+}
+
+fn reading(types: &mut SchemaGenerator) -> Map<String, Value> {
     let mut paths = Map::new();
     let run = "/api/v1/runs/{repository}/{run}";
     let mut get = |path: &str, summary: &str, query: &[&str], schema: schemars::Schema| {
@@ -80,7 +108,10 @@ pub fn openapi() -> Value {
         &[],
         schema,
     );
+    paths
+}
 
+fn commanding(types: &mut SchemaGenerator, paths: &mut Map<String, Value>) {
     let body = types.subschema_for::<ApiCommand>().to_value();
     let done = types.subschema_for::<ApiDone>().to_value();
     for (path, words) in [
@@ -90,29 +121,6 @@ pub fn openapi() -> Value {
         let route = commands(path, &format!("Command {words}"), &body, &done);
         paths.insert(path.to_owned(), json!({ "post": route }));
     }
-    let problem = types.subschema_for::<ApiProblem>().to_value();
-    let schemas = types.take_definitions(true);
-    json!({
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Provost",
-            "version": "1",
-            "description": "The control room of `provost serve`, for programs. \
-                `GET /api/v1/events` is a stream of server-sent events: `change` with `number`, \
-                `repository`, `id` and `kind`, and `reset` where everything has to be read again; \
-                `Last-Event-ID` resumes it."
-        },
-        "security": [{ "token": [] }],
-        "paths": paths,
-        "components": {
-            "schemas": schemas,
-            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
-            "responses": { "Problem": {
-                "description": "Why it was refused",
-                "content": { "application/problem+json": { "schema": problem } }
-            } }
-        }
-    })
 }
 
 fn parameters(path: &str, query: &[&str]) -> Vec<Value> {

@@ -30,7 +30,7 @@ const STYLE: &str = "/assets/app.css";
 
 /// An entry of the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum NavigationEntry {
     Inbox,
     Runs,
     Ground,
@@ -40,7 +40,7 @@ pub(crate) enum Place {
 pub(crate) struct Page {
     pub(crate) title: String,
     /// Which entry of the navigation it belongs to.
-    pub(crate) place: Place,
+    pub(crate) place: NavigationEntry,
     /// How many things wait for the user; on every page, and in its title.
     pub(crate) waiting: usize,
     pub(crate) body: Markup,
@@ -51,7 +51,7 @@ impl Page {
     fn of(room: &dyn ControlRoom, title: impl Into<String>, body: Markup) -> Self {
         Self {
             title: title.into(),
-            place: Place::Runs,
+            place: NavigationEntry::Runs,
             waiting: inbox::count(room),
             body,
         }
@@ -62,11 +62,11 @@ impl Page {
             0 => String::new(),
             count => format!("({count}) "),
         };
-        let entry = |place: Place, href: &str, words: &str| {
+        let entry = |place: NavigationEntry, href: &str, words: &str| {
             let here = (self.place == place).then_some("true");
             html! { a href=(href) aria-current=[here] { (words) } }
         };
-        let inbox = (self.place == Place::Inbox).then_some("true");
+        let inbox = (self.place == NavigationEntry::Inbox).then_some("true");
         let page = html! {
             (DOCTYPE)
             html lang="en" {
@@ -88,8 +88,8 @@ impl Page {
                                 "Inbox"
                                 @if self.waiting > 0 { " " span .count { (self.waiting) } }
                             }
-                            (entry(Place::Runs, "/runs", "Runs"))
-                            (entry(Place::Ground, "/ground", "Ground"))
+                            (entry(NavigationEntry::Runs, "/runs", "Runs"))
+                            (entry(NavigationEntry::Ground, "/ground", "Ground"))
                         }
                     }
                     main #main tabindex="-1" { (self.body) }

@@ -26,7 +26,7 @@ pub trait ControlRoom: Send + Sync + 'static {
     fn repositories(&self) -> Vec<RepositoryRow>;
 
     /// All runs and cases, newest first, and what waits for the user.
-    fn listing(&self, repository: &str) -> Result<Arc<Listing>, PortError>;
+    fn listing(&self, repository: &str) -> Result<Arc<RoomListing>, PortError>;
 
     /// What an active run does now.
     fn live(&self, repository: &str, run: &str) -> Option<LiveView>;
@@ -177,14 +177,14 @@ impl RoomRow {
 
 /// The runs and cases of a repository, newest first.
 #[derive(Debug, Default)]
-pub struct Listing {
+pub struct RoomListing {
     pub rows: Vec<Arc<RoomRow>>,
     pub cases: Vec<Arc<CaseSummary>>,
     /// What waits for the user, the most urgent first.
     pub waiting: Vec<(WaitReason, Arc<RoomRow>)>,
 }
 
-impl Listing {
+impl RoomListing {
     pub fn of(rows: Vec<Arc<RoomRow>>, cases: Vec<Arc<CaseSummary>>) -> Self {
         let parents = rows.iter().filter_map(|row| row.parent.as_deref());
         let retried: BTreeSet<&str> = parents.collect();
@@ -196,9 +196,9 @@ impl Listing {
         let mut waiting: Vec<_> = rows.iter().filter_map(waits).collect();
         waiting.sort_by_key(|(reason, _)| *reason);
         Self {
-            waiting,
             rows,
             cases,
+            waiting,
         }
     }
 
@@ -245,15 +245,15 @@ pub struct ChangeRow {
 /// What was spent, by day and by model.
 #[derive(Debug, Default, Serialize)]
 pub struct SpendView {
-    pub days: Vec<SpendRow>,
-    pub models: Vec<SpendRow>,
+    pub days: Vec<SpentRow>,
+    pub models: Vec<SpentRow>,
     /// What all agents may spend on one day; open where there is no limit.
     pub day_limit: Budget,
     pub run_limit: Budget,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct SpendRow {
+pub struct SpentRow {
     pub name: String,
     pub requests: u64,
     pub tokens: u64,

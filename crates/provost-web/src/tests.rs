@@ -1,159 +1,21 @@
 //! One test for each hole through which servers on localhost were broken into.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
-use provost_core::code::Code;
-use provost_engine::ports::PortError;
-use provost_engine::query::{ComparisonView, GroundView, LiveView, RunStatus, RunSummary};
 use tower_service::Service as _;
 
-use crate::room::{
-    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceView, Listing, RepositoryRow, RoomChange,
-    RoomChangeKind, RoomChanges, RoomCommand, RoomRow, RunPage, SpendView, TranscriptPage,
-};
+use self::empty_room::EmptyRoom;
+use crate::room::{AskedBy, ControlRoom, RoomChange, RoomChangeKind, RoomCommand};
 use crate::server::{App, router};
 use crate::token::{NewToken, TokenRow, TokenScope, new_token};
 
+mod api;
+mod empty_room;
+
 const HOSTILE: &str = "<script>alert(1)</script>\u{1b}[2J\u{202e}evil";
-
-/// A room without runs, whose repository has a name that an attacker chose.
-#[derive(Default)]
-struct EmptyRoom {
-    tokens: Vec<TokenRow>,
-    done: Mutex<Vec<RoomCommand>>,
-    asked: Mutex<Vec<AskedBy>>,
-    changes: Mutex<Vec<RoomChange>>,
-}
-
-fn none<T>() -> Result<T, PortError> {
-    Err(PortError::new(Code::NotFound, HOSTILE))
-}
-
-impl ControlRoom for EmptyRoom {
-    fn repositories(&self) -> Vec<RepositoryRow> {
-        vec![RepositoryRow {
-            id: "0123456789abcdef".to_owned(),
-            name: HOSTILE.to_owned(),
-            path: "/repo".to_owned(),
-            problem: None,
-        }]
-    }
-
-    fn listing(&self, repository: &str) -> Result<Arc<Listing>, PortError> {
-        if repository == "0123456789abcdef" {
-            return Ok(Arc::new(Listing::of(rows(), Vec::new())));
-        }
-        none()
-    }
-
-    fn live(&self, _: &str, _: &str) -> Option<LiveView> {
-        None
-    }
-
-    fn compare(&self, _: &str, _: &[String]) -> Result<ComparisonView, PortError> {
-        none()
-    }
-
-    fn case(&self, _: &str, _: &str) -> Result<CasePage, PortError> {
-        none()
-    }
-
-    fn ground(&self, _: &str) -> Result<GroundView<ChangeRow>, PortError> {
-        none()
-    }
-
-    fn spend(&self) -> Result<SpendView, PortError> {
-        Ok(SpendView::default())
-    }
-
-    fn signer(&self, _: &str, _: &str) -> Option<String> {
-        None
-    }
-
-    fn run(&self, _: &str, _: &str) -> Result<RunPage, PortError> {
-        none()
-    }
-
-    fn remedy(&self, _: &str, _: &str) -> Option<String> {
-        None
-    }
-
-    fn transcript(
-        &self,
-        _: &str,
-        _: &str,
-        _: usize,
-        _: usize,
-    ) -> Result<TranscriptPage, PortError> {
-        none()
-    }
-
-    fn patch(&self, _: &str, _: &str) -> Result<Vec<u8>, PortError> {
-        none()
-    }
-
-    fn evidence(&self, _: &str, _: &str) -> Result<EvidenceView, PortError> {
-        none()
-    }
-
-    fn file(&self, _: &str, _: &str, _: &str) -> Result<Vec<u8>, PortError> {
-        none()
-    }
-
-    fn carry_out(
-        &self,
-        _: &str,
-        _: &str,
-        command: &RoomCommand,
-        asked: &AskedBy,
-    ) -> Result<String, PortError> {
-        self.asked.lock().unwrap().push(asked.clone());
-        self.done.lock().unwrap().push(command.clone());
-        Ok("done".to_owned())
-    }
-
-    fn changes(&self, after: u64) -> RoomChanges {
-        let all = self.changes.lock().unwrap();
-        RoomChanges {
-            changes: all.iter().filter(|it| it.number > after).cloned().collect(),
-            last: all.last().map_or(0, |it| it.number),
-            lost: after == 0,
-        }
-    }
-
-    fn now(&self) -> i64 {
-        1_000_000
-    }
-
-    fn tokens(&self) -> Result<Vec<TokenRow>, PortError> {
-        Ok(self.tokens.clone())
-    }
-}
-
-/// Five accepted runs, newest first.
-fn rows() -> Vec<Arc<RoomRow>> {
-    let row = |number: u32| {
-        let id = format!("run_{number}");
-        let status = RunStatus::Success;
-        let mut summary = RunSummary::without_facts(&id, status, None, format!("task {number}"));
-        summary.own = Some(true);
-        Arc::new(RoomRow {
-            summary,
-            question: None,
-            parent: None,
-            agent: Some(HOSTILE.to_owned()),
-            contract_sha256: None,
-            target: None,
-            target_moved: false,
-            lost: 0,
-            part_of: None,
-        })
-    };
-    (1..=5).rev().map(row).collect()
-}
 
 struct Site {
     app: App,
@@ -506,5 +368,3 @@ fn text_of_others_is_neutralised_and_escaped() {
         }
     }
 }
-
-mod api;

@@ -26,7 +26,7 @@ const MOST_FILES: usize = 200;
 
 /// What of a change is shown.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Shown {
+pub(crate) struct ShownChange {
     #[serde(default)]
     from: usize,
     /// `split` for both sides beside each other.
@@ -37,7 +37,7 @@ pub(crate) struct Shown {
     group: String,
 }
 
-impl Shown {
+impl ShownChange {
     fn is_split(&self) -> bool {
         self.view == "split"
     }
@@ -65,7 +65,7 @@ pub(crate) async fn show(
     State(app): State<App>,
     Extension(visitor): Extension<Visitor>,
     Path((repository, run)): Path<(String, String)>,
-    Query(what): Query<Shown>,
+    Query(what): Query<ShownChange>,
 ) -> Response {
     let page = app
         .ask(move |room| {
@@ -102,7 +102,7 @@ pub(crate) async fn show(
     shown(page)
 }
 
-fn files(page: &RunPage, what: &Shown) -> Markup {
+fn files(page: &RunPage, what: &ShownChange) -> Markup {
     let changed = &page.view.changed_files;
     let all = || changed.iter().zip(&page.groups);
     html! {
@@ -113,7 +113,7 @@ fn files(page: &RunPage, what: &Shown) -> Markup {
             @if count > 0 {
                 details id={ "group-" (word) } open[what.group == word || changed.len() <= 20] {
                     summary { (words) " " span .faint { (count) } }
-                    p { a href=(Shown::link(what.view(), word, 0)) { "Only these" } }
+                    p { a href=(ShownChange::link(what.view(), word, 0)) { "Only these" } }
                     ul .plain-list {
                         @for (file, _) in all().filter(|(_, it)| **it == group).take(MOST_FILES) {
                             li {
@@ -201,7 +201,7 @@ fn landing(room: &dyn ControlRoom, page: &RunPage, forms: &Forms<'_>) -> Markup 
     }
 }
 
-fn lines(text: &str, page: &RunPage, what: &Shown) -> Markup {
+fn lines(text: &str, page: &RunPage, what: &ShownChange) -> Markup {
     let (lines, paths) = patch::parse(text);
     let group_of = |path: &str| {
         let changed = page.view.changed_files.iter().zip(&page.groups);
@@ -222,11 +222,11 @@ fn lines(text: &str, page: &RunPage, what: &Shown) -> Markup {
         @if !lines.is_empty() {
             nav .pages aria-label="View" {
                 @let here = |view: &str| (what.view() == view).then_some("true");
-                a href=(Shown::link("unified", what.group_word(), from))
+                a href=(ShownChange::link("unified", what.group_word(), from))
                     aria-current=[here("unified")] { "Unified" }
-                a href=(Shown::link("split", what.group_word(), from))
+                a href=(ShownChange::link("split", what.group_word(), from))
                     aria-current=[here("split")] { "Side by side" }
-                @if !what.group.is_empty() { a href=(Shown::link(what.view(), "", 0)) { "All files" } }
+                @if !what.group.is_empty() { a href=(ShownChange::link(what.view(), "", 0)) { "All files" } }
                 span .faint { "Lines " (from + 1) " to " (to) " of " (lines.len()) }
             }
             div .scroll tabindex="0" {
@@ -236,17 +236,17 @@ fn lines(text: &str, page: &RunPage, what: &Shown) -> Markup {
             nav .pages aria-label="Pages" {
                 @if from > 0 {
                     @let earlier = from.saturating_sub(ON_A_PAGE);
-                    a href=(Shown::link(what.view(), what.group_word(), earlier)) { "Earlier lines" }
+                    a href=(ShownChange::link(what.view(), what.group_word(), earlier)) { "Earlier lines" }
                 }
                 @if to < lines.len() {
-                    a href=(Shown::link(what.view(), what.group_word(), to)) { "Later lines" }
+                    a href=(ShownChange::link(what.view(), what.group_word(), to)) { "Later lines" }
                 }
             }
         }
     }
 }
 
-impl Shown {
+impl ShownChange {
     /// The group, if it is one.
     fn group_word(&self) -> &'static str {
         let words = ChangeGroup::ALL.map(|group| group_words(group).0);

@@ -5,11 +5,12 @@ use axum::response::Response;
 use maud::{Markup, html};
 use provost_core::agent::{Budget, dollars};
 use provost_core::foreign_text::{first_line, neutralise, one_line};
+use provost_core::path::RepoPath;
 use provost_engine::query::{GroundView, short_id};
 
 use super::plot::bars;
-use super::{Page, Place, pill, shown};
-use crate::room::{ChangeRow, RepositoryRow, SpendRow, SpendView};
+use super::{NavigationEntry, Page, pill, shown};
+use crate::room::{ChangeRow, RepositoryRow, SpendView, SpentRow};
 use crate::server::App;
 
 /// How many days of spending are drawn.
@@ -48,7 +49,7 @@ pub(crate) async fn show(State(app): State<App>) -> Response {
             };
             let page = Page::of(room, "Ground", body);
             Ok(Page {
-                place: Place::Ground,
+                place: NavigationEntry::Ground,
                 ..page
             })
         })
@@ -64,7 +65,7 @@ fn shared(repository: &RepositoryRow, ground: &GroundView<ChangeRow>) -> Markup 
                 @if ground.leases.is_empty() { p .empty { "No run holds a path." } }
                 ul .plain-list { @for lease in &ground.leases {
                     @let paths: Vec<&str> =
-                        lease.scope.entries().iter().map(|it| it.as_str()).collect();
+                        lease.scope.entries().iter().map(RepoPath::as_str).collect();
                     li {
                         a href={ "/r/" (repository.id) "/" (lease.run_id) } {
                             (short_id(&lease.run_id))
@@ -150,20 +151,21 @@ fn change(one: &ChangeRow) -> Markup {
 
 fn spent(spend: &SpendView) -> Markup {
     let by_price = spend.days.iter().any(|day| day.micro_usd > 0);
-    let amount = |row: &SpendRow| if by_price { row.micro_usd } else { row.tokens };
-    let limit = match by_price {
-        true => spend.day_limit.micro_usd,
-        false => spend.day_limit.tokens,
+    let amount = |row: &SpentRow| if by_price { row.micro_usd } else { row.tokens };
+    let limit = if by_price {
+        spend.day_limit.micro_usd
+    } else {
+        spend.day_limit.tokens
     };
-    let rows = |rows: &[SpendRow]| -> Vec<(String, u64, String)> {
-        let words = |row: &SpendRow| {
+    let rows = |rows: &[SpentRow]| -> Vec<(String, u64, String)> {
+        let words = |row: &SpentRow| {
             let price = dollars(row.micro_usd);
             format!(
                 "{price} · {} tokens · {} requests",
                 row.tokens, row.requests
             )
         };
-        let row = |row: &SpendRow| (one_line(&row.name), amount(row), words(row));
+        let row = |row: &SpentRow| (one_line(&row.name), amount(row), words(row));
         rows.iter().map(row).collect()
     };
     let newest = spend.days.len().saturating_sub(DAYS);

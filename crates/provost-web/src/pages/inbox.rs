@@ -8,7 +8,7 @@ use provost_core::foreign_text::{first_line, one_line};
 use provost_engine::query::{QuestionView, WaitReason, short_branch, short_id};
 
 use super::forms::Forms;
-use super::{Page, Place, age, shown};
+use super::{NavigationEntry, Page, age, shown};
 use crate::door::Visitor;
 use crate::room::{ControlRoom, RepositoryRow, RoomRow};
 use crate::server::App;
@@ -81,7 +81,7 @@ fn page(room: &dyn ControlRoom, visitor: &Visitor) -> Page {
     };
     Page {
         title: "Inbox".to_owned(),
-        place: Place::Inbox,
+        place: NavigationEntry::Inbox,
         waiting: count,
         body,
     }

@@ -28,8 +28,9 @@ use provost_host::bundle::Directory;
 use provost_host::clock;
 use provost_host::user_state::UserState;
 use provost_web::{
-    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceFile, EvidenceView, LedgerLine, Listing,
-    RepositoryRow, RoomChanges, RoomCommand, RunPage, SpendView, TokenRow, TranscriptPage,
+    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceFile, EvidenceView, LedgerLine,
+    RepositoryRow, RoomChanges, RoomCommand, RoomListing, RunPage, SpendView, TokenRow,
+    TranscriptPage,
 };
 
 use self::cache::{ChangeLog, RepositoryCache};
@@ -45,7 +46,7 @@ use crate::{input, parts, permit};
 pub(super) struct UserRoom {
     state: UserState,
     repositories: Vec<Registered>,
-    known: Mutex<Known>,
+    known: Mutex<KnownRepositories>,
 }
 
 /// How long the directories of a repository are taken as found, in milliseconds.
@@ -53,7 +54,7 @@ const PLACE_LASTS: i64 = 2_000;
 
 /// What was read of all repositories.
 #[derive(Default)]
-struct Known {
+struct KnownRepositories {
     /// The directories, and when they were found.
     places: BTreeMap<String, (i64, Arc<Places>)>,
     repositories: BTreeMap<String, RepositoryCache>,
@@ -115,14 +116,18 @@ impl UserRoom {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownRepositories> {
         // A panic ends the program, so that no other thread sees what it left.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn look(repository: &str, place: &Places, known: &mut Known) -> Result<Arc<Listing>, PortError> {
-    let Known {
+fn look(
+    repository: &str,
+    place: &Places,
+    known: &mut KnownRepositories,
+) -> Result<Arc<RoomListing>, PortError> {
+    let KnownRepositories {
         repositories, log, ..
     } = known;
     let cache = repositories.entry(repository.to_owned()).or_default();
@@ -151,7 +156,7 @@ impl ControlRoom for UserRoom {
         self.repositories.iter().map(row).collect()
     }
 
-    fn listing(&self, repository: &str) -> Result<Arc<Listing>, PortError> {
+    fn listing(&self, repository: &str) -> Result<Arc<RoomListing>, PortError> {
         let place = self.place(repository)?;
         look(repository, &place, &mut self.known())
     }

@@ -44,8 +44,8 @@ pub(super) struct NewArguments {
     name: String,
 
     /// What it permits.
-    #[arg(long, value_enum, default_value_t = Scope::Read)]
-    scope: Scope,
+    #[arg(long, value_enum, default_value_t = ScopeArgument::Read)]
+    scope: ScopeArgument,
 
     /// How long it is valid: 20m, 2h, up to 90d.
     #[arg(long = "expires", alias = "for", value_name = "TIME", default_value = "7d", value_parser = lasting)]
@@ -53,7 +53,7 @@ pub(super) struct NewArguments {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum Scope {
+enum ScopeArgument {
     /// Read.
     Read,
     /// Read and command.
@@ -95,8 +95,8 @@ pub(super) fn run(token: &Token) -> Outcome {
             }
             let lasts = i64::try_from(lasts.saturating_mul(1000)).unwrap_or(i64::MAX);
             let scope = match scope {
-                Scope::Read => TokenScope::Read,
-                Scope::Command => TokenScope::Command,
+                ScopeArgument::Read => TokenScope::Read,
+                ScopeArgument::Command => TokenScope::Command,
             };
             let NewToken { token, row } = new_token(name, scope, clock::now_millis(), lasts)?;
             rows.push(row.clone());

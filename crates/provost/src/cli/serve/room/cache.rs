@@ -22,7 +22,7 @@ use provost_engine::query::{
     self, CaseSummary, Landed, QuestionView, RunArchive as _, RunStatus, RunSummary, Stage,
 };
 use provost_fs::stamp::Stamp;
-use provost_web::{Listing, RoomChange, RoomChangeKind, RoomChanges, RoomRow};
+use provost_web::{RoomChange, RoomChangeKind, RoomChanges, RoomListing, RoomRow};
 
 use crate::answer::Failure;
 use crate::parts;
@@ -130,7 +130,7 @@ pub(super) struct RepositoryCache {
     progressed: i64,
     /// The sealed run after which the next look begins.
     turn: String,
-    listing: Arc<Listing>,
+    listing: Arc<RoomListing>,
 }
 
 impl RepositoryCache {
@@ -140,7 +140,7 @@ impl RepositoryCache {
         (id, place): (&str, &Places),
         now: i64,
         log: &mut ChangeLog,
-    ) -> Result<Arc<Listing>, PortError> {
+    ) -> Result<Arc<RoomListing>, PortError> {
         let before = log.last;
         let runs = place.runs().map_err(Failure::into_port_error)?;
         let here: BTreeSet<&str> = runs.iter().map(String::as_str).collect();
@@ -165,7 +165,7 @@ impl RepositoryCache {
         if log.last != before {
             let rows = self.runs.values().rev().map(|run| Arc::clone(&run.row));
             let cases = self.cases.values().rev().map(|case| Arc::clone(&case.row));
-            self.listing = Arc::new(Listing::of(rows.collect(), cases.collect()));
+            self.listing = Arc::new(RoomListing::of(rows.collect(), cases.collect()));
         }
         Ok(Arc::clone(&self.listing))
     }
@@ -317,7 +317,7 @@ fn read(place: &Places, run: &str, stamps: Stamps, driven: bool) -> KnownRun {
         let summary = rows.into_iter().next().unwrap_or_else(unread);
         return known(bare(summary), None, None);
     };
-    let stage = match (stamps.sealed, driven) {
+    let reached = match (stamps.sealed, driven) {
         (true, _) => Stage::Sealed,
         (false, true) => Stage::Running,
         (false, false) if state.is_waiting() => Stage::Waiting,
@@ -332,7 +332,7 @@ fn read(place: &Places, run: &str, stamps: Stamps, driven: bool) -> KnownRun {
         landing,
         held: None,
     });
-    let summary = RunSummary::folded(&state, stage, own, landed.as_ref());
+    let summary = RunSummary::folded(&state, reached, own, landed.as_ref());
     let waits = summary.status == RunStatus::Waiting;
     let row = RoomRow {
         question: QuestionView::of(&state).filter(|_| waits).map(Arc::new),

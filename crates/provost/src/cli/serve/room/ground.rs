@@ -11,7 +11,7 @@ use provost_host::origin::GitOrigin;
 use provost_host::spend::{self, SpendLine};
 use provost_host::user_state::UserState;
 use provost_host::{clock, process_owner, user_file};
-use provost_web::{ChangeRow, Listing, SpendRow, SpendView};
+use provost_web::{ChangeRow, RoomListing, SpendView, SpentRow};
 
 use super::super::super::status;
 use crate::answer::Failure;
@@ -22,7 +22,7 @@ const NEWEST: usize = 200;
 
 pub(super) fn ground(
     place: &Places,
-    listing: &Listing,
+    listing: &RoomListing,
 ) -> Result<GroundView<ChangeRow>, PortError> {
     let open = listing.rows.iter().take(NEWEST).filter(|row| {
         let summary = &row.summary;
@@ -112,8 +112,8 @@ pub(super) fn spent(state: &UserState) -> Result<SpendView, PortError> {
     })
 }
 
-fn sums(lines: &[SpendLine], name: impl Fn(&SpendLine) -> &str) -> Vec<SpendRow> {
-    let mut sums: BTreeMap<&str, SpendRow> = BTreeMap::new();
+fn sums(lines: &[SpendLine], name: impl Fn(&SpendLine) -> &str) -> Vec<SpentRow> {
+    let mut sums: BTreeMap<&str, SpentRow> = BTreeMap::new();
     for line in lines {
         let name = name(line);
         let sum = sums.entry(name).or_default();
