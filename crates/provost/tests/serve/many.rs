@@ -102,10 +102,10 @@ fn many_runs_slow_no_page_down_and_a_change_is_seen_at_once() {
         let mut ledger = OpenOptions::new().append(true).open(path).unwrap();
         ledger.write_all(rest.next().unwrap().as_bytes()).unwrap();
         let since = Instant::now();
-        let mut line = String::new();
-        while !line.starts_with("event: changed") {
-            line.clear();
-            events.read_line(&mut line).unwrap();
+        let mut event = String::new();
+        while !event.starts_with("event: changed") {
+            event.clear();
+            events.read_line(&mut event).unwrap();
         }
         waits.push(since.elapsed());
         std::thread::sleep(Duration::from_millis(60));

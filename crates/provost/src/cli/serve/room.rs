@@ -302,7 +302,7 @@ impl ControlRoom for UserRoom {
             .read(&RawPath::new(ATTESTATION))
             .ok()?;
         let envelope = json::parse_as::<Envelope>(&bytes).ok()?;
-        let keys = envelope.signatures.iter().map(|it| it.keyid.to_string());
+        let keys = envelope.signatures.iter().map(|it| it.keyid.clone());
         Some(keys.collect::<Vec<_>>().join(", "))
     }
 
