@@ -36,7 +36,7 @@ use crate::verdict::Verdict;
 use check::{Purpose, Rules};
 use document::{
     AcceptMode, Document, Extension, Filesystem, Network, OutputType, Permissions, RequiredOutput,
-    Role, RollbackStrategy, Shell,
+    Role, RollbackStrategy,
 };
 use limits::{Asked, Limits};
 use problem::Problems;
@@ -271,23 +271,6 @@ fn permissions(document: &Document, problems: &mut Problems) {
             "leaves the agent nothing to land; only a contract with `audit_only` wants that",
         );
     }
-    match permissions.shell {
-        Shell::Never => {}
-        Shell::Deny => problems.add(
-            "/tool_permissions/shell",
-            "`deny` cannot be kept for a command agent; `never` lets the sandbox decide",
-        ),
-        Shell::OnRequest | Shell::Untrusted => problems.add(
-            "/tool_permissions/shell",
-            "asks for approvals, which a command agent cannot ask for",
-        ),
-    }
-    if permissions.network == Network::OnRequest {
-        problems.add(
-            "/tool_permissions/network",
-            "asks for approvals, which a command agent cannot ask for",
-        );
-    }
 }
 
 /// The network endpoints that may be reached: none unless both fields permit it.
@@ -336,7 +319,8 @@ fn unsupported(document: &Document, problems: &mut Problems) {
         shares: _,
     } = extension;
     if let Some(tier) = tier {
-        sandboxed(&tier, &net, loopback, problems);
+        let asks = document.tool_permissions.network == Network::OnRequest;
+        sandboxed(&tier, asks || !net.is_empty(), loopback, problems);
     }
     let chain = document.handoff_chain.as_ref();
     if chain.is_some_and(|chain| chain.enabled == Some(true)) {
@@ -382,11 +366,11 @@ fn strictness(document: &Document, problems: &mut Problems) {
 }
 
 /// Reports a tier that does not exist, or that cannot enforce the rest of the contract.
-fn sandboxed(tier: &str, net: &[String], loopback: Option<bool>, problems: &mut Problems) {
+fn sandboxed(tier: &str, has_net: bool, loopback: Option<bool>, problems: &mut Problems) {
     let place = "/x_provost/tier";
     match tier.parse() {
         Err(error) => problems.add(place, format!("(`{}`) {error}", tier.escape_debug())),
-        Ok(Tier::Landlock) if !net.is_empty() || loopback == Some(true) => {
+        Ok(Tier::Landlock) if has_net || loopback == Some(true) => {
             let problem = "(`landlock`) can hold no grant and has no loopback; use `namespaces`";
             problems.add(place, problem);
         }

@@ -21,6 +21,7 @@ pub mod net;
 pub mod package;
 pub mod policy;
 pub mod prepare;
+pub mod question;
 pub mod resource;
 pub mod review;
 pub mod run;

@@ -18,14 +18,17 @@ use crate::net::endpoint::Endpoint;
 use crate::path::RepoPath;
 use crate::prepare::{self, Output, RawStep, Step};
 use crate::protect::{EDITION, Extra};
+use crate::question::{AskRules, NeededAnswer};
 use crate::run::fact::{CacheRules, CacheStart, WorkspaceChoice};
 use crate::scope::Scope;
 use crate::tier::Tier;
 
+mod ask;
 pub mod run;
 #[cfg(test)]
 mod tests;
 
+use ask::WrittenAsk;
 use run::{RunDefaults, WrittenRun};
 
 pub const FILE: &str = "provost.toml";
@@ -60,6 +63,8 @@ pub struct Policy {
     pub least_tier: Tier,
     /// What contracts from files may ask for without approval.
     pub approve: Unasked,
+    /// How the questions of an agent are asked and answered.
+    pub ask: AskRules,
     /// What runs and days may cost.
     pub budget: SpendLimits,
     /// What a contract has that a person types, where no flag says otherwise.
@@ -84,6 +89,7 @@ pub struct Written {
     prepare: Vec<RawStep>,
     limits: Asked,
     approve: WrittenApprove,
+    ask: WrittenAsk,
     budget: WrittenBudget,
     run: WrittenRun,
     hooks: WrittenHooks,
@@ -97,12 +103,15 @@ pub struct UserFile {
     /// The agent of runs for which neither a flag nor the repository names one.
     pub agent: Option<String>,
     pub notify: Option<Notify>,
+    /// How long the questions of an agent wait, in seconds.
+    pub ask_wait_sec: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct WrittenUserFile {
     budget: WrittenBudget,
+    ask: WrittenAsk,
     notify: Option<Notify>,
     agent: Option<String>,
 }
@@ -129,6 +138,8 @@ struct WrittenApprove {
     tier: Tier,
     fewer_tests: bool,
     idle_commands: bool,
+    needs: NeededAnswer,
+    keys: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -230,6 +241,7 @@ pub fn parse_user_file(bytes: &[u8]) -> Result<UserFile, UserFileError> {
         budget: budget(written.budget)?,
         agent: run::name("agent", written.agent)?,
         notify: written.notify,
+        ask_wait_sec: written.ask.wait_sec()?,
     })
 }
 
@@ -285,6 +297,7 @@ impl TryFrom<Written> for Policy {
             prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,
             limits: limits(written.limits)?,
             least_tier: sandbox.least_tier,
+            ask: ask::rules(&written.ask, &written.approve)?,
             approve: approve(written.approve)?,
             budget: budget(written.budget)?,
             run: written.run.resolve()?,

@@ -2,9 +2,11 @@
 
 mod consent;
 mod fix;
+mod question;
 mod secrets;
 
 pub use consent::{approve, reject};
+pub use question::answer_question;
 
 use provost_core::bundle::layout::CONTRACT;
 use provost_core::code::Code;
@@ -12,6 +14,7 @@ use provost_core::json;
 use provost_core::lease::{Acquired, Holder, LeaseRequest, Owner};
 use provost_core::object::sha256;
 use provost_core::path::RepoPath;
+use provost_core::question::{Permission, QuestionKind};
 use provost_core::record::Head;
 use provost_core::run::effect::Effect;
 use provost_core::run::fact::{ContractSource, Fact, Judgement, Names, Opened, Violation};
@@ -22,7 +25,7 @@ use serde::Serialize;
 
 use crate::acceptance_cache;
 use crate::ports::{
-    Bundle, Clock, Control, Host, Ledger, Observer, ObserverChoice, PortError, Progress, Registry,
+    Answers, Bundle, Clock, Control, Host, Ledger, Observer, ObserverChoice, PortError, Progress, Registry,
     Signer, Watch,
 };
 use crate::seal;
@@ -44,6 +47,8 @@ pub struct Ports<'a> {
     pub signer: &'a dyn Signer,
     pub clock: &'a dyn Clock,
     pub observer: &'a mut dyn Observer,
+    /// Where answers to the questions of the agent come from.
+    pub answers: &'a dyn Answers,
 }
 
 /// The file that a contract was read from.
@@ -143,7 +148,12 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
                         cancelled(step)
                     }
                     ObserverChoice::Cancel | ObserverChoice::Continue => {
-                        perform(ports, &state, step)?
+                        let fact = perform(ports, &state, step)?;
+                        // The agent may have asked, and got answers.
+                        if step == Step::Agent {
+                            state = fold(ports.ledger)?;
+                        }
+                        fact
                     }
                 }
             }
@@ -319,6 +329,9 @@ fn watched<T>(
 ) -> Result<T, PortError> {
     let now = ports.clock.millis();
     let mut watch = LeaseWatch {
+        ledger: ports.ledger,
+        answers: ports.answers,
+        state: state.clone(),
         registry: ports.registry,
         observer: ports.observer,
         clock: ports.clock,
@@ -335,6 +348,10 @@ struct LeaseWatch<'a> {
     registry: &'a mut dyn Registry,
     observer: &'a mut dyn Observer,
     clock: &'a dyn Clock,
+    ledger: &'a mut dyn Ledger,
+    answers: &'a dyn Answers,
+    /// The state, with the questions that were recorded meanwhile.
+    state: State,
     run_id: &'a str,
     fence: u64,
     renewed: i64,
@@ -342,6 +359,12 @@ struct LeaseWatch<'a> {
 }
 
 impl Watch for LeaseWatch<'_> {
+    fn ask(&mut self, kind: QuestionKind, content: &str) -> Permission {
+        // A ledger that cannot be written ends the driver at its next record.
+        self.ask_person(kind, content)
+            .unwrap_or_else(|error| Permission::No(error.to_string()))
+    }
+
     fn tick(&mut self, progress: &Progress) -> Control {
         if self.observer.progressed(progress) == ObserverChoice::Cancel {
             return Control::Cancel;

@@ -175,6 +175,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         artifacts,
         references: Some(references),
         least_tier: policy.least_tier,
+        ask: policy.ask,
         refuses_programs: true,
         widenings,
         parent: None,

@@ -16,6 +16,7 @@ use provost_core::code::{Code, Coded};
 use provost_core::lease::{Acquired, Lease, LeaseRequest};
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
+use provost_core::question::{AgentQuestion, Permission, QuestionAnswer, QuestionKind};
 use provost_core::record::{Event, Head, Record};
 use provost_core::run::fact::{
     AgentRun, Cancel, Capture, Cleaned, Layered, Placed, Published, ReviewRun, SandboxTest, TestRun,
@@ -184,6 +185,14 @@ pub trait Host {
 pub trait Watch {
     /// Called several times a second.
     fn tick(&mut self, progress: &Progress) -> Control;
+
+    /// Asks whether something may happen that the program does not have, and reads the answer.
+    ///
+    /// Called again with each tick while the answer is [`Permission::Open`]. Only an agent of a run
+    /// can ask; the answer to all others is no.
+    fn ask(&mut self, _kind: QuestionKind, _content: &str) -> Permission {
+        Permission::No("questions are not asked here".to_owned())
+    }
 }
 
 /// The progress of a long effect.
@@ -329,6 +338,15 @@ pub trait Clock {
     fn millis(&self) -> i64;
 }
 
+/// The answers that other processes of this user leave for the questions of an agent.
+pub trait Answers {
+    /// The answer to the question `digest`, if this user left one.
+    fn answer(&self, digest: &str) -> Option<QuestionAnswer>;
+
+    /// The answer to the question `digest` is recorded, or does not count.
+    fn forget(&self, digest: &str);
+}
+
 /// Shows the progress of a run to a user, and passes on the user's cancel request.
 pub trait Observer {
     /// `step` is about to begin; the answer says whether the user cancels it.
@@ -339,6 +357,9 @@ pub trait Observer {
 
     /// A gate has given its verdict.
     fn judged(&mut self, gate: Gate, verdict: &Verdict);
+
+    /// The agent asks; a person is to be shown the question.
+    fn asked(&mut self, _run_id: &str, _question: &AgentQuestion) {}
 
     /// A long effect is still active; the answer says whether the user cancels it.
     fn progressed(&mut self, progress: &Progress) -> ObserverChoice;

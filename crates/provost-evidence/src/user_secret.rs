@@ -31,6 +31,8 @@ pub enum Purpose {
     Record,
     /// A directory with Provost's state.
     Root,
+    /// An answer that another process than the driver of a run left.
+    Answer,
 }
 
 impl Purpose {
@@ -38,6 +40,7 @@ impl Purpose {
         match self {
             Self::Record => b"provost record v1\0",
             Self::Root => b"provost root v1\0",
+            Self::Answer => b"provost answer v1\0",
         }
     }
 }

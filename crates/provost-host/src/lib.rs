@@ -8,6 +8,7 @@
 pub mod agent;
 pub mod bundle;
 pub mod cache;
+pub mod answer_box;
 pub mod cancel_request;
 pub mod capture;
 pub mod clock;

@@ -8,6 +8,7 @@
 
 mod accept;
 mod acceptance_cache;
+mod asking;
 mod cross_tests;
 mod early_patch;
 mod evidence;
@@ -298,7 +299,7 @@ impl Host for Machine {
             what: "agent",
             stdout: order.stdout.clone(),
             stderr: order.stderr.clone(),
-            outlet: self.outlet(&order.credentials, adapted)?,
+            outlet: self.agent_outlet(order)?,
             known: &self.known,
         };
         let result = || self.read_result(&directory);

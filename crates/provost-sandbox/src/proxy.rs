@@ -21,6 +21,7 @@ mod decide;
 mod dial;
 pub mod gateway;
 mod held_bytes;
+mod host_questions;
 pub mod http;
 mod model;
 mod peer;
@@ -34,6 +35,7 @@ mod tls;
 mod token_meter;
 mod traffic_log;
 
+use std::borrow::Cow;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -49,6 +51,7 @@ use rustix::event::PollFlags;
 use rustix::pipe::PipeFlags;
 use rustls::ClientConfig;
 
+pub use host_questions::HostQuestions;
 pub use resolve::{Getent, Resolve, ResolveError};
 pub use secret::{ReadSecret, Secret, SecretField, UnusableSecret};
 pub use timeouts::{Stop, Timeouts};
@@ -71,6 +74,8 @@ pub struct Outlet {
     pub patience: Timeouts,
     /// Counts the traffic to the model of an agent.
     pub gauge: Option<Arc<TokenMeter>>,
+    /// Asks a person about places that are not granted.
+    pub questions: Option<Arc<HostQuestions>>,
     /// Files of trusted server certificates; the first one that exists counts.
     pub trusted: Vec<PathBuf>,
 }
@@ -82,6 +87,7 @@ impl Default for Outlet {
             secrets: Vec::new(),
             patience: Timeouts::default(),
             gauge: None,
+            questions: None,
             trusted: tls::trusted_files(),
         }
     }
@@ -163,6 +169,18 @@ impl Drop for Proxy {
 impl Shared {
     fn book(&self) -> std::sync::MutexGuard<'_, TrafficLog> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What may be reached now: the grants, and the places that a person permitted since.
+    fn grants(&self) -> Cow<'_, [Endpoint]> {
+        match &self.outlet.questions {
+            None => Cow::Borrowed(&self.grants),
+            Some(questions) => {
+                let mut all = self.grants.clone();
+                all.extend(questions.granted());
+                Cow::Owned(all)
+            }
+        }
     }
 
     /// Accepts until it is stopped; then waits for the threads of all connections.

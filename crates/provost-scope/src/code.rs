@@ -109,6 +109,8 @@ catalogue! {
     ApprovalRejected = "APPROVAL_REJECTED" => No,
     /// There is no pending question to answer.
     NothingToApprove = "NOTHING_TO_APPROVE" => No,
+    /// The policy asks for a stronger answer.
+    AnswerTooWeak = "ANSWER_TOO_WEAK" => No,
 
     // The diff gate.
     /// The change exceeds what the contract permits.
@@ -161,6 +163,8 @@ catalogue! {
     // The network.
     /// A program in a sandbox requested a network endpoint that is not granted.
     NetworkRefused = "NETWORK_REFUSED" => No,
+    /// A person was asked whether the agent may reach the endpoint.
+    NetworkAsked = "NETWORK_ASKED" => No,
     /// A request to a model asks for what is not granted, or cannot be read.
     ModelRequestRefused = "MODEL_REQUEST_REFUSED" => No,
     /// A granted network endpoint does not answer.

@@ -10,8 +10,10 @@ use provost_core::bundle::dsse;
 use provost_core::bundle::key::{PublicKey, SigningKey};
 use provost_core::bundle::layout::{AFTER, DRIVER_LOCK, LEDGER};
 use provost_core::code::Code;
+use provost_core::contract::document::{Document, Network, Shell};
 use provost_core::lease::Owner;
 use provost_core::net::credential::Credential;
+use provost_core::question::{AskRules, QuestionAnswer};
 use provost_core::record::Head;
 use provost_core::run::State;
 use provost_core::run::fact::{Names, Opened};
@@ -22,9 +24,10 @@ use provost_engine::ports::{Bundle, Clock, Ledger, Observer, PortError, Registry
 use provost_engine::query;
 use provost_engine::replay::{self, Reexecuted, Rehydrated, ReplayPorts};
 use provost_fs::atomic;
+use provost_host::answer_box::AnswerBox;
 use provost_host::bundle::Directory;
 use provost_host::machine::Machine;
-use provost_host::{clock, keys, process_owner};
+use provost_host::{clock, keys, process_owner, user_file};
 
 use crate::answer::Failure;
 use crate::parts;
@@ -40,6 +43,7 @@ pub struct Session {
     bundle: Box<dyn Bundle>,
     machine: Machine,
     signer: KeySigner,
+    answers: AnswerBox,
 }
 
 impl Session {
@@ -98,7 +102,9 @@ impl Session {
     ) -> Result<Self, Failure> {
         let directory = place.run(run_id);
         let cache = place.cache()?.to_owned();
+        let answers = AnswerBox::of(&place.root, run_id, place.secret()?);
         Ok(Self {
+            answers,
             _lock: lock,
             ledger,
             registry,
@@ -123,8 +129,18 @@ impl Session {
             let mut ports = self.ports(observer);
             drive::keep_source(&mut ports, &mut opened, source)?;
         }
+        opened.ask = asked_rules(opened.ask, &opened.contract)?;
         drive::open(&mut self.ports(observer), names, opened)?;
-        Ok(drive::drive(&mut self.ports(observer))?)
+        let state = drive::drive(&mut self.ports(observer))?;
+        Ok(self.ended(state))
+    }
+
+    /// Removes the answers that are left for a run that has ended.
+    fn ended(&self, state: State) -> State {
+        if state.finished.is_some() {
+            self.answers.close();
+        }
+        state
     }
 
     /// Permits the run to send these secrets, which this user named.
@@ -141,7 +157,17 @@ impl Session {
     pub fn resume(mut self, observer: &mut dyn Observer) -> Result<State, Failure> {
         let mut ports = self.ports(observer);
         drive::resume(&mut ports, owner()?)?;
-        Ok(drive::drive(&mut ports)?)
+        let state = drive::drive(&mut ports)?;
+        Ok(self.ended(state))
+    }
+
+    /// Records the answer to a question of an agent that was lost with its driver.
+    pub(crate) fn answer_question(
+        &mut self,
+        answer: QuestionAnswer,
+        observer: &mut dyn Observer,
+    ) -> Result<State, Failure> {
+        Ok(drive::answer_question(&mut self.ports(observer), answer)?)
     }
 
     /// Records the approval of `by`, valid for `lasts`.
@@ -178,8 +204,27 @@ impl Session {
             signer: &self.signer,
             clock: &SystemClock,
             observer,
+            answers: &self.answers,
         }
     }
+}
+
+/// How the questions of a run are asked, by its policy and by what the user says for all
+/// repositories.
+fn asked_rules(policy: AskRules, contract: &Document) -> Result<AskRules, Failure> {
+    let user = user_file::read()?;
+    let rules = AskRules {
+        wait_sec: user.ask_wait_sec.unwrap_or(policy.wait_sec),
+        ..policy
+    };
+    // The rules of a run whose agent cannot ask stay out of its ledger.
+    let permissions = &contract.tool_permissions;
+    let asks = permissions.network == Network::OnRequest
+        || matches!(permissions.shell, Shell::Untrusted | Shell::OnRequest);
+    if !asks {
+        return Ok(AskRules::default());
+    }
+    Ok(rules)
 }
 
 /// Lands the sealed result of the run `run_id` on its branch, if no other process drives it.

@@ -22,6 +22,7 @@ use super::event::Event;
 use super::launch::Answer;
 use super::provider::{BaseUrl, Login, Provider};
 use super::{Adapted, Budget};
+use crate::contract::document::Shell;
 use crate::contract::role::RunnerKind;
 use crate::net::credential::LoginFile;
 use crate::net::endpoint::{Endpoint, Host};
@@ -63,6 +64,20 @@ pub trait AgentAdapter: Sync {
     /// What the program claims again when it continues a conversation.
     fn claims_again(&self) -> ClaimedAgain {
         ClaimedAgain::Nothing
+    }
+
+    /// Whether the program can be held to `shell`; else why not.
+    fn keeps(&self, shell: Shell) -> Result<(), &'static str> {
+        match shell {
+            Shell::Never => Ok(()),
+            Shell::Deny => Err(
+                "`deny` cannot be kept: no setting of the agent takes its shell away; `never` lets \
+                 the sandbox decide",
+            ),
+            Shell::Untrusted | Shell::OnRequest => {
+                Err("asks for approvals, which the agent cannot ask for")
+            }
+        }
     }
 
     /// Whether the program binds its answer to a schema; the instruction asks for it otherwise.
@@ -178,6 +193,14 @@ pub trait Conversation {
 
     /// Ends it; nothing more is sent.
     fn close(&mut self);
+
+    /// The commands that the program asks about and that have no answer, by its ids.
+    fn asked_commands(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// Answers the question `id`; an error is the reason of a no.
+    fn answer_command(&mut self, _id: &str, _permitted: Result<(), &str>) {}
 }
 
 /// A violation of its protocol by the program, as text.

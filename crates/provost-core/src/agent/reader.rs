@@ -118,6 +118,19 @@ impl Reader {
         conversation.map_or_else(Vec::new, super::adapter::Conversation::take_words)
     }
 
+    /// The commands that the program asks about and that have no answer, by its ids.
+    pub fn asked_commands(&mut self) -> Vec<(String, String)> {
+        let conversation = self.parser.conversation();
+        conversation.map_or_else(Vec::new, |it| it.asked_commands())
+    }
+
+    /// Answers the question `id`; an error is the reason of a no.
+    pub fn answer_command(&mut self, id: &str, permitted: Result<(), &str>) {
+        if let Some(conversation) = self.parser.conversation() {
+            conversation.answer_command(id, permitted);
+        }
+    }
+
     /// Whether the conversation is complete.
     pub fn is_over(&mut self) -> bool {
         self.parser.conversation().is_some_and(|it| it.is_over())

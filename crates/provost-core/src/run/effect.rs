@@ -134,6 +134,8 @@ pub struct AgentEffect {
     pub walls: WriteProtection,
     pub time_limit: Duration,
     pub limits: Limits,
+    /// How long a connection waits while a person is asked about its place.
+    pub hold: Duration,
     /// The network endpoints it may reach.
     pub net: Vec<Endpoint>,
     /// Whether its sandbox has a loopback interface.

@@ -45,6 +45,7 @@ use crate::net::credential::Credential;
 use crate::object::{ObjectFormat, Oid};
 use crate::prepare;
 use crate::protect::Extra;
+use crate::question::{AgentQuestion, AskRules, QuestionAnswer};
 use crate::record::{self, Event, Level};
 use crate::tier::Tier;
 use crate::verdict::Verdict;
@@ -78,6 +79,18 @@ pub enum Fact {
     /// A person rejected.
     #[serde(rename = "HUMAN_APPROVAL_REJECTED")]
     Rejected(Rejection),
+    /// The running agent asks whether something may happen.
+    #[serde(rename = "QUESTION_ASKED")]
+    QuestionAsked(AgentQuestion),
+    /// A person, or the allow-list, answered it.
+    #[serde(rename = "QUESTION_ANSWERED")]
+    QuestionAnswered(QuestionAnswer),
+    /// No answer came in time; it counts as no.
+    #[serde(rename = "QUESTION_EXPIRED")]
+    QuestionExpired {
+        /// The digest of the question.
+        digest: String,
+    },
     /// Cancellation was requested; the current step is ended, its work saved and the run sealed.
     #[serde(rename = "RUN_CANCEL_REQUESTED")]
     CancelRequested(Cancel),
@@ -223,6 +236,9 @@ pub struct Opened {
     /// The weakest sandbox that the policy at the base accepts.
     #[serde(default, skip_serializing_if = "Tier::is_strongest")]
     pub least_tier: Tier,
+    /// How the questions of its agent are asked and answered.
+    #[serde(default, skip_serializing_if = "AskRules::is_default")]
+    pub ask: AskRules,
     /// Whether programs that the contract forbids are kept from running; earlier versions did not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refuses_programs: bool,
@@ -437,6 +453,8 @@ impl Fact {
             | Self::Resumed { .. }
             | Self::Triggered(_)
             | Self::Asked { .. }
+            | Self::QuestionAsked(_)
+            | Self::QuestionExpired { .. }
             | Self::CancelRequested(_)
             | Self::Expired {} => Level::Warn,
             Self::Finished { verdict } if !verdict.allow => Level::Error,

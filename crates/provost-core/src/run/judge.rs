@@ -3,10 +3,12 @@
 //! Every gate fails closed: a fact that is not there is a refusal.
 
 mod acceptance;
+mod command_policy;
 mod consent;
 mod forbidden;
 mod output;
 mod program;
+mod question;
 mod read_only_agent;
 mod regression;
 mod review;
@@ -17,10 +19,9 @@ pub(super) use acceptance::judge_stopped;
 pub use acceptance::{compare, judge_tests, optional_red, render_ending};
 pub use output::{AgentResult, Claim, Complaint, NO_RESULT};
 pub use program::{Lack, judge_programs};
+pub use question::{QuestionStanding, QuestionState};
 pub use read_only_agent::ReadOnlyAgent;
 pub use regression::judge_regression;
-
-use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
@@ -33,13 +34,14 @@ use crate::code::Code;
 use crate::contract::document::{AcceptMode, Document};
 use crate::contract::limits::Limits;
 use crate::contract::{self, Contract, Problem};
-use crate::gate::command::{self, CommandPolicy, PolicyError, Trust};
+use crate::gate::command::{self, Trust};
 use crate::gate::diff;
 use crate::net::credential::Credential;
 use crate::size;
 use crate::tier::Tier;
 use crate::verdict::Verdict;
 use crate::wording::counted;
+use command_policy::policy;
 
 impl Opened {
     /// Every secret that the proxy adds in this run, for the agent if one starts, or for the
@@ -302,16 +304,6 @@ pub fn judge_unaltered(run: &TestRun) -> Verdict {
     let row = |path| json!({ "path": path, "problem": "changed by an acceptance command" });
     Verdict::deny(Code::TreeChanged, reason)
         .with(json!({ "findings": run.altered.iter().map(row).collect::<Vec<_>>() }))
-}
-
-/// The shipped policy; it is read and held to its examples once.
-fn policy() -> Result<CommandPolicy, PolicyError> {
-    static POLICY: OnceLock<CommandPolicy> = OnceLock::new();
-    if let Some(policy) = POLICY.get() {
-        return Ok(policy.clone());
-    }
-    let policy = CommandPolicy::shipped()?;
-    Ok(POLICY.get_or_init(|| policy).clone())
 }
 
 fn judge_agent(agent: Option<&AgentRun>, opened: &Opened, limits: &Limits) -> Verdict {

@@ -7,6 +7,7 @@ use super::fact::{
     Published, ReviewRun, Salvage, SandboxTest, Side, TestRun, Trigger, Violation,
 };
 use super::fix::EarlierAttempt;
+use super::judge::QuestionState;
 use super::{Gate, Next, Round, Step};
 use crate::approval::Approval;
 use crate::contract::{Contract, Problem};
@@ -32,6 +33,8 @@ pub struct State {
     pub asked: bool,
     /// The approval of that person, while it is valid.
     pub approval: Option<Approval>,
+    /// The questions of its agents, by digest.
+    pub questions: BTreeMap<String, QuestionState>,
     /// The cancel request, if there is one.
     pub cancel: Option<Cancel>,
     /// The current attempt, from 1.
@@ -143,6 +146,7 @@ impl State {
             resumed: 0,
             asked: false,
             approval: None,
+            questions: BTreeMap::new(),
             cancel: None,
             attempt: 1,
             lost: 0,
@@ -184,6 +188,9 @@ impl State {
             | Fact::Approved(_)
             | Fact::Expired {}
             | Fact::Rejected(_)) => self.apply_answer(fact),
+            fact @ (Fact::QuestionAsked(_)
+            | Fact::QuestionAnswered(_)
+            | Fact::QuestionExpired { .. }) => self.apply_question(fact),
             Fact::CancelRequested(cancel) => self.cancelled(cancel),
             Fact::Started { step } => self.start(step),
             Fact::Lost {} => self.abandon(),
@@ -207,6 +214,7 @@ impl State {
             }
             Fact::AgentEnded(run) => {
                 self.agent = Some(run);
+                self.end_questions();
                 self.end(Step::Agent)
             }
             Fact::Captured(capture) => {
@@ -326,6 +334,9 @@ impl State {
     }
 
     fn failed(&mut self, step: Step, verdict: Verdict) -> Result<(), Misplaced> {
+        if step == Step::Agent {
+            self.end_questions();
+        }
         match (step, self.site) {
             // The work of a lost agent is not saved, so no agent may continue on top of it.
             (Step::Clean, Site::Abandoned) => {

@@ -100,6 +100,7 @@ fn opened() -> Fact {
         artifacts: std::collections::BTreeMap::new(),
         references: None,
         least_tier: Tier::default(),
+        ask: crate::question::AskRules::default(),
         refuses_programs: true,
         widenings: Vec::new(),
         parent: None,

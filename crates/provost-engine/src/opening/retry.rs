@@ -95,6 +95,7 @@ pub(super) fn of_document(
         loopback: !policy.loopback_off,
         limits: policy.limits,
         least_tier: policy.least_tier,
+        ask: policy.ask,
         refuses_programs: true,
         widenings,
         parent: Some(before.names.run_id.clone()),

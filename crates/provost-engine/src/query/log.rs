@@ -2,6 +2,7 @@
 
 use crate::{case, chain};
 use provost_core::gate::command;
+use provost_core::question::QuestionAnswer;
 use provost_core::record::{Event, Record};
 use provost_core::run::fact::{
     Cleaned, Ending, Fact, Judgement, Side, Stopped, TestRun, Violation,
@@ -45,6 +46,14 @@ fn about(fact: &Fact) -> String {
         }
         Fact::Expired {} => "the approval has expired".to_owned(),
         Fact::Rejected(rejection) => format!("rejected by {}: {}", rejection.by, rejection.reason),
+        Fact::QuestionAsked(question) => {
+            format!("may the agent {} `{}`?", question.kind.words(), question.content)
+        }
+        Fact::QuestionAnswered(answer) => answered(answer),
+        Fact::QuestionExpired { digest } => {
+            let digest = digest.get(..12).unwrap_or(digest);
+            format!("no answer to {digest} in time, which counts as no")
+        }
         Fact::CancelRequested(cancel) => cancel.verdict().reason,
         Fact::Started { step } => name(step),
         Fact::Failed { step, verdict } => format!("{}: {}", name(step), verdict.reason),
@@ -96,6 +105,13 @@ fn about(fact: &Fact) -> String {
         },
         Fact::Finished { verdict } => verdict.reason.clone(),
     }
+}
+
+fn answered(answer: &QuestionAnswer) -> String {
+    let word = if answer.allow { "yes" } else { "no" };
+    let by = answer.by.as_ref().map(|by| format!(" of {by}"));
+    let by = by.unwrap_or_default();
+    format!("{word}{by} by {}, until {}", answer.how, answer.until)
 }
 
 fn ended(ending: Ending) -> String {

@@ -114,6 +114,7 @@ fn opened(draft: &Draft) -> Fact {
         artifacts: std::collections::BTreeMap::new(),
         references: None,
         least_tier: Tier::default(),
+        ask: provost_core::question::AskRules::default(),
         refuses_programs: true,
         widenings: Vec::new(),
         parent: None,

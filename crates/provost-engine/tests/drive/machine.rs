@@ -200,6 +200,7 @@ fn opening(contract: Document) -> Opened {
         artifacts: std::collections::BTreeMap::new(),
         references: None,
         least_tier: Tier::default(),
+        ask: provost_core::question::AskRules::default(),
         refuses_programs: true,
         widenings: Vec::new(),
         parent: None,

@@ -190,6 +190,16 @@ impl AgentStream {
         self.answer_server()
     }
 
+    /// The commands that the program asks about and that have no answer, by its ids.
+    pub(crate) fn asked_commands(&mut self) -> Vec<(String, String)> {
+        self.reader.asked_commands()
+    }
+
+    /// Answers the question `id`; an error is the reason of a no.
+    pub(crate) fn answer_command(&mut self, id: &str, permitted: Result<(), &str>) {
+        self.reader.answer_command(id, permitted);
+    }
+
     /// Writes the waiting messages to a server, and closes its input after the last one.
     fn answer_server(&mut self) -> io::Result<AgentControl> {
         let Some(stdin) = &mut self.stdin else {

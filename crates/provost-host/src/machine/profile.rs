@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use provost_core::agent::Adapted;
 use provost_core::change::Node as Entry;
 use provost_core::code::Code;
-use provost_core::contract::document::Filesystem;
+use provost_core::contract::document::{Filesystem, Network as NetworkPermission};
 use provost_core::contract::forbidden;
 use provost_core::net::credential::{Credential, DUMMY};
 use provost_core::path::{RawPath, RepoPath};
@@ -20,7 +21,7 @@ use super::{Machine, evidence, git, host};
 use crate::agent;
 use crate::cache;
 use crate::login::{self, Learned};
-use crate::proxy::Outlet;
+use crate::proxy::{HostQuestions, Outlet};
 use crate::sandbox::refused_program::StubReports;
 use crate::sandbox::{HOME, Mount, Network, Profile, Toolchain, toolchain_mounts};
 use crate::workspace::{BuildCaches, Layers, Lowers};
@@ -109,6 +110,17 @@ pub(crate) fn set_dummies(profile: &mut Profile, credentials: &[Credential]) {
 }
 
 impl Machine {
+    /// What the proxy of the agent's sandbox needs.
+    pub(super) fn agent_outlet(&self, agent: &AgentEffect) -> Result<Outlet, PortError> {
+        let adapted = agent.adaptation.as_ref().map(|known| &known.adapted);
+        let program = adapted.map(|it| it.adapter);
+        let questions = asks_for_hosts(agent).then(|| HostQuestions::new(program, agent.hold));
+        Ok(Outlet {
+            questions: questions.map(Arc::new),
+            ..self.outlet(&agent.credentials, adapted)?
+        })
+    }
+
     /// The sandbox of the agent.
     pub(super) fn agent_profile(&self, agent: &AgentEffect) -> Result<Profile, PortError> {
         let directory = self.places.attempt(agent.attempt);
@@ -173,11 +185,12 @@ impl Machine {
         if let Some(known) = &agent.adaptation {
             agent::furnish(&mut profile, &known.adapted, known.answer)?;
         }
-        if !agent.net.is_empty() {
+        let asks = asks_for_hosts(agent);
+        if !agent.net.is_empty() || asks {
             profile.grant(agent.net.clone());
         }
         set_dummies(&mut profile, &agent.credentials);
-        let has_network = agent.loopback || !agent.net.is_empty();
+        let has_network = agent.loopback || asks || !agent.net.is_empty();
         let refused = forbidden::programs(&agent.contract, has_network);
         refuse(&mut profile, &refused, &directory).map(|()| profile)
     }
@@ -234,6 +247,11 @@ impl Machine {
         *last = Some((agent.tree.clone(), agent.walls.clone(), walled.clone()));
         Ok(walled)
     }
+}
+
+/// Whether a person is asked about places that the agent wants to reach.
+pub(super) fn asks_for_hosts(agent: &AgentEffect) -> bool {
+    agent.contract.tool_permissions.network == NetworkPermission::OnRequest
 }
 
 /// Keeps the programs `names` from running, and lets their stubs report below `directory`.

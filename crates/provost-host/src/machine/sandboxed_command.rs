@@ -17,6 +17,7 @@ use provost_core::run::fact::{AgentClaims, AgentRun, Ending, ResultFile, Stream}
 use provost_core::secret::Known;
 use provost_engine::ports::{AgentProgress, Control, PortError, Progress, Watch};
 
+use super::asking::Asking;
 use super::{host, write_birth, write_live};
 use crate::agent::{self, AgentControl, AgentStream};
 use crate::git::Repository;
@@ -154,12 +155,15 @@ impl SandboxedCommand<'_> {
         let began = Instant::now();
         let mut requested = Control::Continue;
         let mut control = AgentControl::Continue;
+        let mut asking = Asking::new(self.outlet.questions.clone(), self.known);
         let mut tick = |progress: sandbox::Progress| {
+            let waited = asking.relay(listener.stream.as_deref_mut(), watch);
             control = listener.listen();
             reports.iter_mut().for_each(StubReports::read);
             listener.write_traffic(self.directory);
             let stream = listener.stream.as_deref();
-            let said = stream.map(|stream| stream.said(progress.stdout_bytes));
+            let printed = progress.stdout_bytes + progress.stderr_bytes;
+            let said = stream.map_or(printed, |stream| stream.said(progress.stdout_bytes));
             let progress = Progress {
                 what: self.what.to_owned(),
                 elapsed_ms: millis(progress.wall),
@@ -171,9 +175,7 @@ impl SandboxedCommand<'_> {
                 return sandbox::Control::Cancel;
             }
             match requested {
-                Control::Continue => {
-                    said.map_or(sandbox::Control::Continue, sandbox::Control::Said)
-                }
+                Control::Continue => sandbox::Control::Said(said.saturating_add(waited)),
                 Control::Cancel | Control::LeaseLost => sandbox::Control::Cancel,
             }
         };

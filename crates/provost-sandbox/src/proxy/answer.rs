@@ -40,6 +40,22 @@ impl Refusal {
         )
     }
 
+    /// A person is asked about the place, and has not answered yet.
+    pub(super) fn asked(target: &Endpoint) -> Self {
+        let reason = format!("`{target}` is not granted, and the user was asked");
+        let hint = Some("try again later; a yes lets the next try through".to_owned());
+        Self {
+            hint,
+            ..Self::new(403, Code::NetworkAsked, reason)
+        }
+    }
+
+    /// A person was asked about the place, and did not say yes.
+    pub(super) fn not_permitted(target: &Endpoint, why: &str) -> Self {
+        let reason = format!("`{target}` is not granted, and {why}");
+        Self::new(403, Code::NetworkRefused, reason)
+    }
+
     /// The client sent a request that is not accepted.
     pub(super) fn malformed(status: u16, reason: impl Into<String>) -> Self {
         Self::new(status, Code::InputInvalid, reason)

@@ -14,6 +14,7 @@ use provost_core::net::traffic::Traffic;
 use super::answer::Refusal;
 use super::decide;
 use super::held_bytes::HeldBytes;
+use super::host_questions::HeldAnswer;
 use super::http::framing::Framing;
 use super::http::request::{self, Form, Request};
 use super::peer::Peer;
@@ -196,7 +197,7 @@ impl<'a> Connection<'a> {
         &mut self,
         request: &Request,
     ) -> Result<(Option<Admitted<'a>>, Vec<SecretField>, Peer), Refusal> {
-        decide::granted(&request.target, &self.shared.grants)?;
+        self.granted(&request.target)?;
         let secret = self.secret(&request.target);
         let added = secret
             .map(|secret| secret.fields_for(request))
@@ -204,6 +205,21 @@ impl<'a> Connection<'a> {
         let admitted = self.admit(request)?;
         let server = self.server_for(request)?;
         Ok((admitted, added.unwrap_or_default(), server))
+    }
+
+    /// Whether `target` is granted, or a person permits it while the connection waits.
+    fn granted(&self, target: &Endpoint) -> Result<(), Refusal> {
+        let refused = match decide::granted(target, &self.shared.grants()) {
+            Ok(()) => return Ok(()),
+            Err(refused) => refused,
+        };
+        let questions = self.shared.outlet.questions.as_ref();
+        match questions.map(|it| it.ask(target, &self.shared.stop)) {
+            Some(HeldAnswer::Granted) => Ok(()),
+            Some(HeldAnswer::Asked) => Err(Refusal::asked(target)),
+            Some(HeldAnswer::Refused(why)) => Err(Refusal::not_permitted(target, &why)),
+            Some(HeldAnswer::NotAsked) | None => Err(refused.into()),
+        }
     }
 
     /// Forwards `request` and its reply; returns whether client and server stay connected. An error
@@ -274,7 +290,7 @@ impl<'a> Connection<'a> {
     /// Whether the proxy reads a tunnel to `target`: the place has a secret, and the client does
     /// not begin to encrypt.
     fn opens(&mut self, target: &Endpoint) -> bool {
-        let granted = decide::granted(target, &self.shared.grants).is_ok();
+        let granted = decide::granted(target, &self.shared.grants()).is_ok();
         if !granted || (self.secret(target).is_none() && !self.is_watched(target)) {
             return false;
         }
@@ -333,7 +349,7 @@ impl<'a> Connection<'a> {
     /// A connection to the server of `request`: that of the last request, or a new one.
     fn server_for(&mut self, request: &Request) -> Result<Peer, Refusal> {
         let target = &request.target;
-        decide::granted(target, &self.shared.grants)?;
+        decide::granted(target, &self.shared.grants())?;
         if matches!(request.form, Form::Plain(_))
             && self.secret(target).is_some()
             && let Some(why) = request.echoes()
@@ -363,7 +379,7 @@ impl<'a> Connection<'a> {
             }
             Host::Localhost | Host::Address(_) => target.host.known_addresses().unwrap_or_default(),
         };
-        let addresses = decide::decide(target, &addresses, &shared.grants)?;
+        let addresses = decide::decide(target, &addresses, &shared.grants())?;
         let dialled = dial::dial(&addresses, target.port, patience.connect, &shared.stop);
         let made = dialled.and_then(|stream| self.greet(request, stream));
         made.map_err(|broken| match broken {

@@ -153,10 +153,11 @@ pub(super) fn privilege(document: &Document, findings: &mut Findings) {
         findings.add(Code::PrivilegeExceeded, super::FILESYSTEM[0], problem);
     }
     let shell = |shell: Shell| match shell {
+        // In this order more happens without a person.
         Shell::Deny => 0,
-        Shell::Never => 1,
-        Shell::Untrusted => 2,
-        Shell::OnRequest => 3,
+        Shell::Untrusted => 1,
+        Shell::OnRequest => 2,
+        Shell::Never => 3,
     };
     let allowed = match most.approval_policy {
         ApprovalPolicy::Never => Shell::Never,
@@ -172,9 +173,9 @@ pub(super) fn privilege(document: &Document, findings: &mut Findings) {
         findings.add(Code::PrivilegeExceeded, "/tool_permissions/shell", problem);
     }
     let network = |network: Network| match network {
-        Network::Deny => 0,
-        Network::OnRequest => 1,
-        Network::Allow => 2,
+        // A person grants every place.
+        Network::Deny | Network::OnRequest => 0,
+        Network::Allow => 1,
     };
     // Hosts that are named one by one are a grant of their own.
     let named = document

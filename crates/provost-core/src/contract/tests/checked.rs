@@ -75,7 +75,7 @@ const FINDINGS: &str = r#"
     /inputs/artifacts/0/uri | "other/x.json" | OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/uri
     /inputs/artifacts/0/sha256 | "SHA" | OUTPUT_SCHEMA_UNBOUND /inputs/artifacts/0/sha256
     /tool_permissions/filesystem | "danger-full-access" | PRIVILEGE_EXCEEDED /tool_permissions/filesystem
-    /tool_permissions/shell | "untrusted" | PRIVILEGE_EXCEEDED /tool_permissions/shell, ROLE_CONTRACT_DRIFT /role_contract/tool_permissions/shell
+    /tool_permissions/shell | "untrusted" | ROLE_CONTRACT_DRIFT /role_contract/tool_permissions/shell
     /role_contract/identity/agent_id | "x" | ROLE_CONTRACT_DRIFT /role_contract/identity/agent_id
     /role_contract/resolved_mcp_tool_set | [] | ROLE_CONTRACT_DRIFT /role_contract/resolved_mcp_tool_set
     /role_contract/handoff/chain_roles | ["PM"] | ROLE_CONTRACT_DRIFT /role_contract/handoff/chain_roles

@@ -249,6 +249,7 @@ impl State {
             },
             time_limit: contract.time_limit,
             limits: contract.limits,
+            hold: self.opened.ask.hold(),
             net,
             loopback: self.has_loopback(contract),
             credentials: self.opened.credentials.clone(),

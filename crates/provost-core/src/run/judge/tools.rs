@@ -22,6 +22,8 @@ const SEARCH: &str = "search";
 const GIVEN: &str = "/mcp_tool_set";
 const PERMITTED: &str = "/tool_permissions/mcp_tools";
 
+const SHELL: &str = "/tool_permissions/shell";
+
 impl Opened {
     /// What `document` names and the agent of this run cannot be given.
     pub(super) fn ungiven(&self, document: &Document) -> Vec<Problem> {
@@ -74,6 +76,13 @@ impl Opened {
                  `/x_provost/net` a place to look"
             );
             add(Code::SearchUnavailable, place.to_owned(), problem);
+        }
+        let adapter = self.adapted.as_ref().map(|it| it.adapter);
+        let kept = adapter.unwrap_or_default().keeps(document.tool_permissions.shell);
+        if let Err(why) = kept
+            && self.work.is_none()
+        {
+            add(Code::ContractInvalid, SHELL.to_owned(), why.to_owned());
         }
         problems
     }
