@@ -23,6 +23,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::contract::document::Shell;
 use crate::net::credential::Credential;
 
 pub use adapter::Adapter;
@@ -59,6 +60,19 @@ pub struct Adapted {
     pub budget: Budget,
     #[serde(default, skip_serializing_if = "is_open")]
     pub grants: Box<ModelGrants>,
+    /// How its commands are permitted, as the contract says.
+    #[serde(default = "unasked", skip_serializing_if = "is_unasked")]
+    pub shell: Shell,
+}
+
+/// The sandbox decides, and no person is asked.
+fn unasked() -> Shell {
+    Shell::Never
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_unasked(shell: &Shell) -> bool {
+    *shell == Shell::Never
 }
 
 impl Adapted {

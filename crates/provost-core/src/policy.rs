@@ -18,7 +18,7 @@ use crate::net::endpoint::Endpoint;
 use crate::path::RepoPath;
 use crate::prepare::{self, Output, RawStep, Step};
 use crate::protect::{EDITION, Extra};
-use crate::question::{AskRules, NeededAnswer};
+use crate::question::AskRules;
 use crate::run::fact::{CacheRules, CacheStart, WorkspaceChoice};
 use crate::scope::Scope;
 use crate::tier::Tier;
@@ -138,8 +138,6 @@ struct WrittenApprove {
     tier: Tier,
     fewer_tests: bool,
     idle_commands: bool,
-    needs: NeededAnswer,
-    keys: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -297,7 +295,7 @@ impl TryFrom<Written> for Policy {
             prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,
             limits: limits(written.limits)?,
             least_tier: sandbox.least_tier,
-            ask: ask::rules(&written.ask, &written.approve)?,
+            ask: ask::rules(&written.ask)?,
             approve: approve(written.approve)?,
             budget: budget(written.budget)?,
             run: written.run.resolve()?,

@@ -4,8 +4,7 @@
 //!
 //! - The digest of a question covers its run, its kind and its content. An answer names that digest
 //!   and is valid for no other question.
-//! - An answer says how it was given. One that is weaker than the policy of the base asks for does
-//!   not count, and a signature that does not verify is no signature.
+//! - An answer says how it was given. That of the allow-list counts only for a command it has.
 //! - What cannot be asked counts as no.
 
 use std::fmt;
@@ -15,10 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::approval::Person;
-use crate::bundle::key::{NamedKey, SigningKey};
-use crate::code::Code;
 use crate::json;
-use crate::object::{hex, sha256};
+use crate::object::sha256;
 use crate::time;
 
 /// The longest content of a question, in bytes: a person has to read it.
@@ -108,8 +105,6 @@ pub enum AnswerMeans {
     Terminal,
     /// In the control room.
     ServeSession,
-    /// With the signature of a person's key.
-    PersonKey,
 }
 
 impl AnswerMeans {
@@ -118,7 +113,6 @@ impl AnswerMeans {
             Self::AllowList => "allow-list",
             Self::Terminal => "terminal",
             Self::ServeSession => "serve-session",
-            Self::PersonKey => "person-key",
         }
     }
 }
@@ -129,36 +123,17 @@ impl fmt::Display for AnswerMeans {
     }
 }
 
-/// Which answers a policy asks for: `[approve] needs`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NeededAnswer {
-    /// Any answer of this user.
-    #[default]
-    Terminal,
-    /// One that a person's key signed.
-    PersonKey,
-}
-
 /// How the questions of a run are asked and answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AskRules {
     /// How long a question waits, in seconds; then it counts as no.
     pub wait_sec: u64,
-    pub needs: NeededAnswer,
-    /// The public keys of the persons whose signatures count.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub keys: Vec<String>,
 }
 
 impl Default for AskRules {
     fn default() -> Self {
-        Self {
-            wait_sec: WAIT_SEC,
-            needs: NeededAnswer::default(),
-            keys: Vec::new(),
-        }
+        Self { wait_sec: WAIT_SEC }
     }
 }
 
@@ -175,21 +150,6 @@ impl AskRules {
     /// How long a connection waits for the answer about its place.
     pub fn hold(&self) -> Duration {
         Duration::from_secs(self.wait_sec.min(HOLD_SEC))
-    }
-
-    /// Why `answer` does not count under these rules.
-    pub fn refuses(&self, answer: &QuestionAnswer) -> Option<AnswerRefused> {
-        match (answer.how, self.needs) {
-            // Whether the list has the command is the question of the run.
-            (AnswerMeans::AllowList, _)
-            | (AnswerMeans::Terminal | AnswerMeans::ServeSession, NeededAnswer::Terminal) => None,
-            (how @ (AnswerMeans::Terminal | AnswerMeans::ServeSession), NeededAnswer::PersonKey) => {
-                Some(AnswerRefused::TooWeak(how))
-            }
-            (AnswerMeans::PersonKey, _) => {
-                (!answer.is_signed(&self.keys)).then_some(AnswerRefused::NotSigned)
-            }
-        }
     }
 }
 
@@ -208,18 +168,6 @@ pub struct QuestionAnswer {
     pub until: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub signature: Option<PersonSignature>,
-}
-
-/// The signature of a person over an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PersonSignature {
-    /// The id of the key.
-    pub key: String,
-    /// 64 bytes in hexadecimal.
-    pub value: String,
 }
 
 impl QuestionAnswer {
@@ -227,47 +175,6 @@ impl QuestionAnswer {
     pub fn until_ms(&self) -> i64 {
         time::parse(&self.until).unwrap_or(i64::MIN)
     }
-
-    /// The same answer, signed with the key of a person.
-    #[must_use]
-    pub fn signed(mut self, key: &SigningKey) -> Self {
-        self.how = AnswerMeans::PersonKey;
-        let value = hex(&key.sign(&self.signed_text()));
-        let key = key.public().id();
-        self.signature = Some(PersonSignature { key, value });
-        self
-    }
-
-    fn signed_text(&self) -> Vec<u8> {
-        let value = json!({ "what": "provost answer v1", "digest": self.digest,
-                            "allow": self.allow, "until": self.until, "reason": self.reason });
-        json::canonical(&value).into_bytes()
-    }
-
-    /// Whether one of `keys` signed it.
-    fn is_signed(&self, keys: &[String]) -> bool {
-        let Some(signature) = &self.signature else {
-            return false;
-        };
-        let Some(value) = bytes_of(&signature.value) else {
-            return false;
-        };
-        let keys = keys.iter().filter_map(|line| NamedKey::parse(line).ok());
-        keys.filter(|known| known.key.id() == signature.key)
-            .any(|known| known.key.verifies(&self.signed_text(), &value))
-    }
-}
-
-/// 64 bytes from hexadecimal digits.
-fn bytes_of(text: &str) -> Option<[u8; 64]> {
-    let mut bytes = [0; 64];
-    if text.len() != 128 || !text.is_ascii() {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
-    }
-    Some(bytes)
 }
 
 /// Why an answer does not count.
@@ -281,25 +188,10 @@ pub enum AnswerRefused {
     Late,
     #[error("the agent that asked has ended")]
     AgentEnded,
-    #[error("the answer was given by `{0}`, and `[approve] needs` asks for a person's key")]
-    TooWeak(AnswerMeans),
-    #[error("no key that counts for this run signed the answer")]
-    NotSigned,
     #[error("the allow-list does not have the command")]
     NotListed,
     #[error("the time until which the answer is valid cannot be read")]
     NoTime,
-}
-
-impl AnswerRefused {
-    pub fn code(&self) -> Code {
-        match self {
-            Self::TooWeak(_) | Self::NotSigned | Self::NotListed => Code::AnswerTooWeak,
-            Self::Unknown | Self::Twice(_) | Self::Late | Self::AgentEnded | Self::NoTime => {
-                Code::NothingToApprove
-            }
-        }
-    }
 }
 
 /// Whether what was asked may happen.
@@ -317,18 +209,6 @@ pub enum Permission {
 mod tests {
     use super::*;
 
-    fn answer(how: AnswerMeans) -> QuestionAnswer {
-        QuestionAnswer {
-            digest: digest("run-1", QuestionKind::Host, "example.com:443"),
-            allow: true,
-            how,
-            by: None,
-            until: "2030-01-01T00:00:00Z".to_owned(),
-            reason: String::new(),
-            signature: None,
-        }
-    }
-
     #[test]
     fn a_digest_is_bound_to_run_kind_and_content() {
         let one = digest("run-1", QuestionKind::Command, "make");
@@ -339,33 +219,5 @@ mod tests {
         ] {
             assert_ne!(digest(run, kind, content), one, "{run} {kind:?} {content}");
         }
-    }
-
-    #[test]
-    fn an_answer_of_too_weak_a_kind_does_not_count() {
-        let key = SigningKey::from_seed(&[7; 32], "anna").unwrap();
-        let other = SigningKey::from_seed(&[8; 32], "otto").unwrap();
-        let strict = AskRules {
-            needs: NeededAnswer::PersonKey,
-            keys: vec![key.named().to_string()],
-            ..AskRules::default()
-        };
-        let weak = |how| Some(AnswerRefused::TooWeak(how));
-        for how in [AnswerMeans::Terminal, AnswerMeans::ServeSession] {
-            assert_eq!(AskRules::default().refuses(&answer(how)), None, "{how}");
-            assert_eq!(strict.refuses(&answer(how)), weak(how));
-        }
-        let bare = answer(AnswerMeans::PersonKey);
-        assert_eq!(strict.refuses(&bare), Some(AnswerRefused::NotSigned));
-        let signed = answer(AnswerMeans::Terminal).signed(&key);
-        assert_eq!(strict.refuses(&signed), None);
-        let by_other = answer(AnswerMeans::Terminal).signed(&other);
-        assert_eq!(strict.refuses(&by_other), Some(AnswerRefused::NotSigned));
-        let mut changed = signed.clone();
-        changed.allow = false;
-        assert_eq!(strict.refuses(&changed), Some(AnswerRefused::NotSigned));
-        let mut longer = signed;
-        longer.until = "2031-01-01T00:00:00Z".to_owned();
-        assert_eq!(strict.refuses(&longer), Some(AnswerRefused::NotSigned));
     }
 }

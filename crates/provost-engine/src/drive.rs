@@ -25,8 +25,8 @@ use serde::Serialize;
 
 use crate::acceptance_cache;
 use crate::ports::{
-    Answers, Bundle, Clock, Control, Host, Ledger, Observer, ObserverChoice, PortError, Progress, Registry,
-    Signer, Watch,
+    Answers, Bundle, Clock, Control, Host, Ledger, Observer, ObserverChoice, PortError, Progress,
+    Registry, Signer, Watch,
 };
 use crate::seal;
 pub use secrets::secret_words;

@@ -139,7 +139,10 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     let tools = &document.mcp_tool_set;
     let resolved = match &request.work {
         Some(_) => agent::ResolvedAgent::none(),
-        None => agent::resolve(&request.agent, (&policy, own), Answer::of(&document), tools)?,
+        None => {
+            let (shell, answer) = (document.tool_permissions.shell, Answer::of(&document));
+            agent::resolve(&request.agent, (&policy, own), answer, tools)?.under(shell, answer)
+        }
     };
     let review = request
         .review

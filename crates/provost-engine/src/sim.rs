@@ -13,15 +13,17 @@ pub use memory::{SimBundle, SimLedger, SimRegistry, Trouble};
 pub use origin::SimOrigin;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use provost_core::bundle::key::PublicKey;
 use provost_core::code::Code;
+use provost_core::question::QuestionAnswer;
 use provost_core::run::fact::Cancel;
 use provost_core::run::{Gate, State, Step};
 use provost_core::verdict::Verdict;
 
-use crate::ports::{Clock, Observer, ObserverChoice, PortError, Progress, Signer};
+use crate::ports::{Answers, Clock, Observer, ObserverChoice, PortError, Progress, Signer};
 
 /// Whether a call that the power cut hits still took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,6 +169,20 @@ pub struct SimObserver {
     pub cancels: Option<Step>,
     /// The cancel request that exists from the beginning on.
     pub cancel_request: Option<Cancel>,
+}
+
+/// Answers that a test leaves for the questions of the agent.
+#[derive(Debug, Default)]
+pub struct SimAnswers(pub RefCell<BTreeMap<String, QuestionAnswer>>);
+
+impl Answers for SimAnswers {
+    fn answer(&self, digest: &str) -> Option<QuestionAnswer> {
+        self.0.borrow().get(digest).cloned()
+    }
+
+    fn forget(&self, digest: &str) {
+        self.0.borrow_mut().remove(digest);
+    }
 }
 
 impl Observer for SimObserver {

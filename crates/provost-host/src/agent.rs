@@ -17,6 +17,7 @@ use provost_core::agent::Adapted;
 use provost_core::agent::adapter::Start;
 use provost_core::agent::launch::{self, Answer};
 use provost_core::code::Code;
+use provost_core::contract::document::Shell;
 use provost_engine::ports::PortError;
 
 use crate::sandbox::{Mount, Profile};
@@ -64,7 +65,8 @@ pub(crate) fn furnish(
         Some(installed) => installed.add_to(profile, agent, answer),
         None => furnish_words(profile, agent, answer),
     }
-    if agent.server.is_some() {
+    let asks = matches!(agent.shell, Shell::Untrusted | Shell::OnRequest);
+    if agent.server.is_some() || asks {
         // No message may be lost: the protocol waits for each answer.
         profile.limits.output_bytes = profile.limits.output_bytes.max(stream::LONGEST_TALK);
     }

@@ -45,7 +45,10 @@ impl AnswerBox {
     /// Leaves `answer`; false if there is one for the same question already.
     pub fn leave(&self, answer: &QuestionAnswer) -> Result<bool, PortError> {
         let Some(file) = self.file(&answer.digest) else {
-            return Err(PortError::new(Code::Bug, "the digest of a question is hexadecimal"));
+            return Err(PortError::new(
+                Code::Bug,
+                "the digest of a question is hexadecimal",
+            ));
         };
         let wrong = |error: &dyn std::error::Error| {
             let reason = format!("`{}`: {error}", file.display());
@@ -136,7 +139,6 @@ mod tests {
             by: None,
             until: "2030-01-01T00:00:00Z".to_owned(),
             reason: String::new(),
-            signature: None,
         }
     }
 

@@ -6,9 +6,9 @@
 //! - There is no `unsafe` here; see `provost-sandbox`.
 
 pub mod agent;
+pub mod answer_box;
 pub mod bundle;
 pub mod cache;
-pub mod answer_box;
 pub mod cancel_request;
 pub mod capture;
 pub mod clock;

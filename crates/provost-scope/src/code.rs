@@ -109,8 +109,6 @@ catalogue! {
     ApprovalRejected = "APPROVAL_REJECTED" => No,
     /// There is no pending question to answer.
     NothingToApprove = "NOTHING_TO_APPROVE" => No,
-    /// The policy asks for a stronger answer.
-    AnswerTooWeak = "ANSWER_TOO_WEAK" => No,
 
     // The diff gate.
     /// The change exceeds what the contract permits.

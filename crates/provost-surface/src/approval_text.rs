@@ -1,5 +1,6 @@
 //! Text about approvals: the question of a run, and who answered it.
 
+use provost_core::question::AgentQuestion;
 use provost_engine::query::{QuestionView, RunView, short_branch};
 
 use crate::report::go_on;
@@ -44,6 +45,32 @@ pub fn objective_lines(objective: &str) -> Vec<String> {
         shown.push(format!("and {more} more lines, which --json has"));
     }
     shown
+}
+
+/// What an agent asks, in one line.
+pub(crate) fn asked(question: &AgentQuestion) -> String {
+    let AgentQuestion { kind, content, .. } = question;
+    one_line(&format!("{} `{}`?", kind.words(), content.escape_debug()))
+}
+
+/// The commands that answer the question of an agent.
+pub(crate) fn answer_commands(run_id: &str, question: &AgentQuestion) -> String {
+    let digest = &question.digest;
+    let digest = digest.get(..SHORT_DIGEST).unwrap_or(digest);
+    format!("provost approve {run_id} {digest} # or: provost reject {run_id} {digest}")
+}
+
+/// How many digits of a digest are shown.
+const SHORT_DIGEST: usize = 12;
+
+/// The question of an agent, and how it is answered.
+pub(crate) fn agent_question(run_id: &str, question: &AgentQuestion) -> String {
+    let until = &question.until;
+    let answer = answer_commands(run_id, question);
+    format!(
+        "the agent asks: {} (no answer until {until} counts as no)\nnext: {answer}",
+        asked(question)
+    )
 }
 
 /// Who approved which widenings of the contract; empty if no approval was needed.

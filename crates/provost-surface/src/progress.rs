@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use provost_core::agent::{Budget, dollars};
+use provost_core::question::AgentQuestion;
 use provost_core::run::fact::Cancel;
 use provost_core::run::judge::NO_RESULT;
 use provost_core::run::spent::Spent;
@@ -18,6 +19,7 @@ use provost_engine::query::{Worker, event_words};
 use provost_host::cancel_request::CancelRequest;
 use provost_host::clock;
 
+use crate::approval_text;
 use crate::frame::{Frame, Size};
 use crate::look;
 use crate::show::{neutralise, one_line};
@@ -235,6 +237,10 @@ impl Observer for ProgressObserver {
         } else if reason != NO_RESULT {
             self.line(&format!("PASS {reason}"));
         }
+    }
+
+    fn asked(&mut self, run_id: &str, question: &AgentQuestion) {
+        self.line(&approval_text::agent_question(run_id, question));
     }
 
     fn progressed(&mut self, progress: &Progress) -> ObserverChoice {

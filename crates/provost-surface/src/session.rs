@@ -215,7 +215,6 @@ fn asked_rules(policy: AskRules, contract: &Document) -> Result<AskRules, Failur
     let user = user_file::read()?;
     let rules = AskRules {
         wait_sec: user.ask_wait_sec.unwrap_or(policy.wait_sec),
-        ..policy
     };
     // The rules of a run whose agent cannot ask stay out of its ledger.
     let permissions = &contract.tool_permissions;

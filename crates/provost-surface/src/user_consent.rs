@@ -82,6 +82,7 @@ fn of_agent(adapted: &Adapted, named: Option<&str>, typed: &Typed<'_>) -> Option
     }
     let bare = Adapted {
         tools: std::collections::BTreeMap::new(),
+        shell: provost_core::contract::document::Shell::Never,
         ..adapted.clone()
     };
     // A built-in program name implies the place of its vendor.

@@ -1,6 +1,7 @@
 //! Parses the command line and sends each command to its module.
 
 mod agent;
+mod agent_answer;
 mod analyze;
 mod approve;
 mod cancel;

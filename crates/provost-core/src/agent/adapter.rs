@@ -254,6 +254,7 @@ impl Adapter {
             tools: BTreeMap::new(),
             budget: Budget::default(),
             grants: Box::default(),
+            shell: Shell::Never,
         })
     }
 

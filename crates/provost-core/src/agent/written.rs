@@ -8,6 +8,7 @@ use super::adapter::Start;
 use super::adapter::mcp::{self, Server};
 use super::provider::{BaseUrl, Login, Provider};
 use super::{Adapted, Adapter, Agent, Budget, ModelGrants, SpendLimits, is_model};
+use crate::contract::document::Shell;
 use crate::gate::command;
 use crate::net::credential::LoginFile;
 
@@ -91,6 +92,8 @@ impl Written {
             server: server.map(Box::new),
             // A contract names them.
             tools: BTreeMap::new(),
+            // A contract says it.
+            shell: Shell::Never,
         }))
     }
 

@@ -206,16 +206,6 @@ fn each_broken_rule_is_named_with_its_place() {
             json!("allow"),
             "/tool_permissions/network `allow` names no hosts",
         ),
-        (
-            "/tool_permissions/network",
-            json!("on-request"),
-            "/tool_permissions/network is more than WORKER may have",
-        ),
-        (
-            "/tool_permissions/shell",
-            json!("on-request"),
-            "/tool_permissions/shell",
-        ),
         ("/inputs/artifacts", json!([]), "/inputs/artifacts binds no"),
         (
             "/inputs/artifacts/0/sha256",

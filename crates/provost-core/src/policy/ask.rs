@@ -1,9 +1,8 @@
-//! `[ask]`, and what `[approve]` says about the answers of persons.
+//! `[ask]`: how long the questions of an agent wait.
 
 use serde::Deserialize;
 
-use super::{Flaw, WrittenApprove};
-use crate::bundle::key::NamedKey;
+use super::Flaw;
 use crate::duration;
 use crate::question::{AskRules, LONGEST_WAIT_SEC};
 
@@ -28,16 +27,9 @@ impl WrittenAsk {
     }
 }
 
-pub(super) fn rules(ask: &WrittenAsk, approve: &WrittenApprove) -> Result<AskRules, Flaw> {
-    for line in &approve.keys {
-        NamedKey::parse(line).map_err(|error| {
-            Flaw(format!("approve.keys: `{}`: {error}", line.escape_debug()))
-        })?;
-    }
+pub(super) fn rules(ask: &WrittenAsk) -> Result<AskRules, Flaw> {
     let defaults = AskRules::default();
     Ok(AskRules {
         wait_sec: ask.wait_sec()?.unwrap_or(defaults.wait_sec),
-        needs: approve.needs,
-        keys: approve.keys.clone(),
     })
 }

@@ -6,6 +6,7 @@ mod lost;
 mod model;
 mod program;
 mod promises;
+mod question;
 mod regression;
 mod review;
 mod tier;

@@ -72,7 +72,6 @@ impl LeaseWatch<'_> {
                 by: None,
                 until: time::render(now.saturating_add(LISTED_MS)),
                 reason: String::new(),
-                signature: None,
             };
             return self.note(Fact::QuestionAnswered(yes));
         }
@@ -113,14 +112,11 @@ impl LeaseWatch<'_> {
 }
 
 /// Records `answer` for a run that no process drives.
-pub fn answer_question(
-    ports: &mut Ports<'_>,
-    answer: QuestionAnswer,
-) -> Result<State, PortError> {
+pub fn answer_question(ports: &mut Ports<'_>, answer: QuestionAnswer) -> Result<State, PortError> {
     let mut state = fold(ports.ledger)?;
     state
         .may_answer(&answer)
-        .map_err(|refused| PortError::new(refused.code(), refused))?;
+        .map_err(|refused| PortError::new(Code::NothingToApprove, refused))?;
     record(ports, &mut state, Fact::QuestionAnswered(answer))?;
     Ok(state)
 }

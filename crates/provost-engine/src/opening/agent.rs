@@ -4,7 +4,7 @@ use provost_core::agent::launch::{self, Answer};
 use provost_core::agent::provider::{FoundLogins, Login, Provider};
 use provost_core::agent::{self, Adapted, Adapter};
 use provost_core::code::Code;
-use provost_core::contract::document::Document;
+use provost_core::contract::document::{Document, Shell};
 use provost_core::gate::command;
 use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::Endpoint;
@@ -121,6 +121,15 @@ pub fn reading_agent(
 }
 
 impl ResolvedAgent {
+    /// The same agent, whose commands are permitted as `shell` says.
+    pub(super) fn under(mut self, shell: Shell, answer: Answer) -> Self {
+        if let Some(adapted) = &mut self.adapted {
+            adapted.shell = shell;
+            self.argv = launch::argv(adapted, answer);
+        }
+        self
+    }
+
     /// No agent, for work that exists already.
     pub(super) fn none() -> Self {
         Self::command(Vec::new())

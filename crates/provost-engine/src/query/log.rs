@@ -47,7 +47,11 @@ fn about(fact: &Fact) -> String {
         Fact::Expired {} => "the approval has expired".to_owned(),
         Fact::Rejected(rejection) => format!("rejected by {}: {}", rejection.by, rejection.reason),
         Fact::QuestionAsked(question) => {
-            format!("may the agent {} `{}`?", question.kind.words(), question.content)
+            format!(
+                "may the agent {} `{}`?",
+                question.kind.words(),
+                question.content
+            )
         }
         Fact::QuestionAnswered(answer) => answered(answer),
         Fact::QuestionExpired { digest } => {

@@ -1,5 +1,6 @@
 //! What has not ended, and the change that a run left.
 
+use provost_core::question::AgentQuestion;
 use provost_core::run::fact::Part;
 use serde::Serialize;
 
@@ -36,6 +37,9 @@ pub struct OpenRun {
     /// What it is doing, if a process drives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<LiveView>,
+    /// The questions of its agent that wait for an answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<AgentQuestion>,
     /// The chain and the node that it is a part of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,

@@ -17,8 +17,8 @@ use provost_core::tier::Tier;
 use provost_engine::drive::{Ports, drive, open, resume};
 use provost_engine::ports::{PortError, Signer};
 use provost_engine::sim::{
-    Behaviour, Power, SimBundle, SimClock, SimHost, SimLedger, SimObserver, SimRegistry, SimSigner,
-    oid,
+    Behaviour, Power, SimAnswers, SimBundle, SimClock, SimHost, SimLedger, SimObserver,
+    SimRegistry, SimSigner, oid,
 };
 use serde_json::{Value, json};
 
@@ -31,6 +31,7 @@ pub(crate) struct Machine {
     pub(crate) bundle: SimBundle,
     pub(crate) clock: SimClock,
     pub(crate) observer: SimObserver,
+    pub(crate) answers: SimAnswers,
     /// How often a refusal may be fixed.
     pub(crate) retries: u32,
     /// Whether the contract asks for more than the policy permits without a question.
@@ -66,6 +67,7 @@ impl Machine {
             bundle,
             clock: SimClock::default(),
             observer: SimObserver::default(),
+            answers: SimAnswers::default(),
             retries: 0,
             wide: false,
             contract: contract(),
@@ -85,6 +87,7 @@ impl Machine {
             signer: &*self.signer,
             clock: &self.clock,
             observer: &mut self.observer,
+            answers: &self.answers,
         }
     }
 

@@ -30,11 +30,7 @@ impl<'a> Asking<'a> {
 
     /// Passes on what is open. Returns a number that grows while a question waits, because a
     /// program that waits for a person is not silent.
-    pub(super) fn relay(
-        &mut self,
-        stream: Option<&mut AgentStream>,
-        watch: &mut dyn Watch,
-    ) -> u64 {
+    pub(super) fn relay(&mut self, stream: Option<&mut AgentStream>, watch: &mut dyn Watch) -> u64 {
         let hosts = self.hosts.as_ref();
         for place in hosts.iter().flat_map(|it| it.open()) {
             let permission = watch.ask(QuestionKind::Host, &place);

@@ -71,7 +71,9 @@ impl HostQuestions {
     /// The places that a person has to be asked about now, as `host:port`.
     pub fn open(&self) -> Vec<String> {
         let places = self.places();
-        let open = places.iter().filter(|(_, it)| it.answer == HostAnswer::Open);
+        let open = places
+            .iter()
+            .filter(|(_, it)| it.answer == HostAnswer::Open);
         open.map(|(place, _)| place.clone()).collect()
     }
 
@@ -167,9 +169,17 @@ mod tests {
         });
         questions.answer("api.example.com:443", Permission::Yes { until: 60_000 }, 0);
         assert_eq!(questions.granted(), [target.clone()]);
-        questions.answer("api.example.com:443", Permission::Yes { until: 60_000 }, 60_000);
+        questions.answer(
+            "api.example.com:443",
+            Permission::Yes { until: 60_000 },
+            60_000,
+        );
         assert!(questions.granted().is_empty(), "a yes expires");
-        questions.answer("other.example.com:443", Permission::Yes { until: 60_000 }, 0);
+        questions.answer(
+            "other.example.com:443",
+            Permission::Yes { until: 60_000 },
+            0,
+        );
         assert!(questions.granted().is_empty(), "it was not asked about");
     }
 

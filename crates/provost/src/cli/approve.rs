@@ -8,6 +8,7 @@ use provost_core::exit::Exit;
 use provost_engine::query::{self, QuestionView, Stage};
 use serde::Serialize;
 
+use super::agent_answer::{self, GivenAnswer, NO_LASTS_SEC};
 use super::case;
 use super::duration::seconds;
 use super::net::Again;
@@ -25,25 +26,32 @@ use crate::{approval_text, report};
 `provost show RUN` shows what the run asks for. The approval is recorded with your name and is bound
 to exactly that question by its digest. It expires after the time that --for gives.
 
+With DIGEST it answers a question of the agent that works: `provost status` lists them. The
+yes counts for the same question of this run until it expires.
+
 Examples:
   provost approve last --go
   provost approve RUN --for 8h
+  provost approve RUN 5be1f2a0c3d4
 
 `provost explain approvals` lists what needs an approval.")]
 pub(super) struct Approve {
     /// The run: its id, a part of it, or `last`.
     run: String,
 
+    /// The digest of a question of the agent, or its first digits.
+    question: Option<String>,
+
     /// How long the approval is valid for the start of the work: 90s, 20m, 2h, up to 7d.
     #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = lasting)]
     lasts: u64,
 
     /// Resume the run at once.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "question")]
     go: bool,
 
     /// The digest of the question that you have seen; any other question is not approved.
-    #[arg(long, value_name = "SHA256")]
+    #[arg(long, value_name = "SHA256", conflicts_with = "question")]
     digest: Option<String>,
 
     #[command(flatten)]
@@ -53,20 +61,25 @@ pub(super) struct Approve {
 /// Reject a run that asks for more than it should get.
 #[derive(Args)]
 #[command(after_help = "\
-No work of the run has begun; the run is sealed with your answer.
+No work of the run has begun; the run is sealed with your answer. With DIGEST it says no to a
+question of the agent, which continues without what it asked for.
 
-Example:
-  provost reject last --reason 'the lock file is not part of this task'")]
+Examples:
+  provost reject last --reason 'the lock file is not part of this task'
+  provost reject RUN 5be1f2a0c3d4")]
 pub(super) struct Reject {
     /// The run: its id, a part of it, or `last`.
     run: String,
+
+    /// The digest of a question of the agent, or its first digits.
+    question: Option<String>,
 
     /// The reason, recorded in the evidence.
     #[arg(long, value_name = "WHY", default_value = "")]
     reason: String,
 
     /// The digest of the question that you have seen; any other question is not answered.
-    #[arg(long, value_name = "SHA256")]
+    #[arg(long, value_name = "SHA256", conflicts_with = "question")]
     digest: Option<String>,
 }
 
@@ -83,6 +96,14 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
         return case::reply(&id, &reply, reader);
     }
     let run_id = place.find_run(&approve.run)?;
+    if let Some(question) = &approve.question {
+        let given = GivenAnswer {
+            allow: true,
+            lasts_sec: approve.lasts,
+            reason: "",
+        };
+        return agent_answer::give(&run_id, question, &given, reader);
+    }
     let mut observer = ProgressObserver::new(reader == Reader::Program);
     let go = resume::Go::On("resume", &approve.again.send);
     if approve.go && is_approved(&place, &run_id, approve.digest.as_deref()) {
@@ -142,6 +163,14 @@ pub(super) fn reject(reject: &Reject, reader: Reader) -> Outcome {
         return case::reply(&id, &reply, reader);
     }
     let run_id = place.find_run(&reject.run)?;
+    if let Some(question) = &reject.question {
+        let given = GivenAnswer {
+            allow: false,
+            lasts_sec: NO_LASTS_SEC,
+            reason: &reject.reason,
+        };
+        return agent_answer::give(&run_id, question, &given, reader);
+    }
     let bundle = place.run(&run_id);
     let mut observer = ProgressObserver::new(reader == Reader::Program);
     let session = Session::open(place, &run_id)?;

@@ -25,7 +25,7 @@ use crate::places::Places;
 use crate::progress::{self, spent_words};
 use crate::report::{self, RunDirectory};
 use crate::show::{Reader, headline, neutralise, one_line};
-use crate::{parts, session, stores, times};
+use crate::{approval_text, parts, session, stores, times};
 
 /// Show active and interrupted runs, and who is changing this checkout.
 #[derive(Args)]
@@ -149,7 +149,9 @@ fn open_runs(place: &Places) -> Result<Vec<OpenRun>, Failure> {
         let is_live = summary.status == RunStatus::Running;
         let live = state.as_ref().filter(|_| is_live);
         let live = live.map(|it| LiveView::of(it, place, &RunDirectory(&directory), now));
+        let questions = state.iter().flat_map(|it| it.open_questions().cloned());
         OpenRun {
+            questions: questions.collect(),
             part: state.and_then(|it| it.opened.part),
             live,
             summary,
@@ -220,6 +222,15 @@ fn table(rows: &[OpenRun]) -> String {
     for row in rows {
         text += &line(&row.summary, now, width);
         text += &row.live.as_ref().map(details).unwrap_or_default();
+        let own = row.questions.iter().filter(|_| !row.summary.is_foreign());
+        for question in own {
+            text += &format!(
+                "  asks     {}\n",
+                headline(&approval_text::asked(question), 11)
+            );
+            let answer = approval_text::answer_commands(&row.summary.run_id, question);
+            text += &format!("  answer   {answer}\n");
+        }
         if let Some(part) = &row.part {
             text += &format!("  part     {} of {}\n", one_line(&part.node), part.chain);
         }

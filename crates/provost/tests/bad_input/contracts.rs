@@ -243,16 +243,11 @@ fn values() -> Vec<(&'static str, Value, (i32, &'static str))> {
         (
             "/tool_permissions/shell",
             json!("on-request"),
-            breaks("PRIVILEGE_EXCEEDED"),
+            breaks("CONTRACT_INVALID"),
         ),
         (
             "/tool_permissions/network",
             json!("allow"),
-            breaks("PRIVILEGE_EXCEEDED"),
-        ),
-        (
-            "/tool_permissions/network",
-            json!("on-request"),
             breaks("PRIVILEGE_EXCEEDED"),
         ),
         (

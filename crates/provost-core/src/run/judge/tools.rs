@@ -78,7 +78,9 @@ impl Opened {
             add(Code::SearchUnavailable, place.to_owned(), problem);
         }
         let adapter = self.adapted.as_ref().map(|it| it.adapter);
-        let kept = adapter.unwrap_or_default().keeps(document.tool_permissions.shell);
+        let kept = adapter
+            .unwrap_or_default()
+            .keeps(document.tool_permissions.shell);
         if let Err(why) = kept
             && self.work.is_none()
         {

@@ -1,5 +1,6 @@
 //! The real Codex, Claude Code and Gemini CLI, under contract, with a model that follows a script.
 
+mod asks;
 mod claims;
 mod counted;
 mod first_minute;
