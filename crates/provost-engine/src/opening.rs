@@ -22,7 +22,6 @@ pub use keep_work::{KeepWorkRequest, Wider, keep_work};
 pub use preflight::{Preflight, foresee};
 pub use retry::{RetryRequest, again};
 
-use provost_core::agent::launch::Answer;
 use provost_core::agent::provider::FoundLogins;
 use provost_core::approval::{self, Widening};
 use provost_core::bundle::layout::BundleFormat;
@@ -136,13 +135,9 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         typed: &request.credentials,
         found: &request.logins,
     };
-    let tools = &document.mcp_tool_set;
     let resolved = match &request.work {
         Some(_) => agent::ResolvedAgent::none(),
-        None => {
-            let (shell, answer) = (document.tool_permissions.shell, Answer::of(&document));
-            agent::resolve(&request.agent, (&policy, own), answer, tools)?.under(shell, answer)
-        }
+        None => agent::resolve_for(&request.agent, (&policy, own), &document)?,
     };
     let review = request
         .review

@@ -212,11 +212,7 @@ impl State {
                 self.tested = Some(test);
                 self.end(Step::Selftest)
             }
-            Fact::AgentEnded(run) => {
-                self.agent = Some(run);
-                self.end_questions();
-                self.end(Step::Agent)
-            }
+            Fact::AgentEnded(run) => self.agent_ended(run),
             Fact::Captured(capture) => {
                 self.captured = Some(capture);
                 self.end(Step::Capture)
@@ -249,6 +245,12 @@ impl State {
                 self.between_steps()
             }
         }
+    }
+
+    fn agent_ended(&mut self, run: AgentRun) -> Result<(), Misplaced> {
+        self.agent = Some(run);
+        self.end_questions();
+        self.end(Step::Agent)
     }
 
     /// The start of a step: one at a time, but the same one may be recorded again after a crash.

@@ -22,7 +22,6 @@ use super::fact::{
 };
 use super::{BadLedger, Gate, Next, State, Step};
 use crate::change::{Change, Ignored, Node as Entry};
-use crate::code::Code;
 use crate::contract::limits::Asked;
 use crate::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
 use crate::gate::command;
@@ -32,7 +31,7 @@ use crate::path::RawPath;
 use crate::protect::Extra;
 use crate::record::{Head, Record};
 use crate::tier::{Processes, Tier};
-use crate::verdict::Verdict;
+use crate::{code::Code, verdict::Verdict};
 use model::agent;
 
 fn oid(word: &str) -> Oid {
@@ -40,11 +39,10 @@ fn oid(word: &str) -> Oid {
 }
 
 fn owner() -> Owner {
-    let word = |text: &str| text.to_owned();
     Owner {
-        host: word("h"),
-        boot: word("b"),
-        pid_namespace: word("p"),
+        host: "h".to_owned(),
+        boot: "b".to_owned(),
+        pid_namespace: "p".to_owned(),
         pid: 1,
         started: 1,
     }

@@ -76,6 +76,17 @@ pub(super) fn resolve(
     })
 }
 
+/// Resolves the agent that works under `document`.
+pub(super) fn resolve_for(
+    agent: &RequestedAgent,
+    means: (&Policy, OwnLogins<'_>),
+    document: &Document,
+) -> Result<ResolvedAgent, PortError> {
+    let answer = Answer::of(document);
+    let resolved = resolve(agent, means, answer, &document.mcp_tool_set)?;
+    Ok(resolved.under(document.tool_permissions.shell, answer))
+}
+
 /// Resolves the reviewer like an agent, except that a known program gets no credential for another
 /// endpoint than that of its model.
 pub(super) fn reviewer(

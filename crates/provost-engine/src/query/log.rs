@@ -2,7 +2,7 @@
 
 use crate::{case, chain};
 use provost_core::gate::command;
-use provost_core::question::QuestionAnswer;
+use provost_core::question::{AgentQuestion, QuestionAnswer};
 use provost_core::record::{Event, Record};
 use provost_core::run::fact::{
     Cleaned, Ending, Fact, Judgement, Side, Stopped, TestRun, Violation,
@@ -46,13 +46,7 @@ fn about(fact: &Fact) -> String {
         }
         Fact::Expired {} => "the approval has expired".to_owned(),
         Fact::Rejected(rejection) => format!("rejected by {}: {}", rejection.by, rejection.reason),
-        Fact::QuestionAsked(question) => {
-            format!(
-                "may the agent {} `{}`?",
-                question.kind.words(),
-                question.content
-            )
-        }
+        Fact::QuestionAsked(question) => asked(question),
         Fact::QuestionAnswered(answer) => answered(answer),
         Fact::QuestionExpired { digest } => {
             let digest = digest.get(..12).unwrap_or(digest);
@@ -109,6 +103,10 @@ fn about(fact: &Fact) -> String {
         },
         Fact::Finished { verdict } => verdict.reason.clone(),
     }
+}
+
+fn asked(AgentQuestion { kind, content, .. }: &AgentQuestion) -> String {
+    format!("may the agent {} `{content}`?", kind.words())
 }
 
 fn answered(answer: &QuestionAnswer) -> String {

@@ -40,6 +40,7 @@ pub(super) struct Approve {
     run: String,
 
     /// The digest of a question of the agent, or its first digits.
+    #[arg(value_name = "DIGEST")]
     question: Option<String>,
 
     /// How long the approval is valid for the start of the work: 90s, 20m, 2h, up to 7d.
@@ -72,6 +73,7 @@ pub(super) struct Reject {
     run: String,
 
     /// The digest of a question of the agent, or its first digits.
+    #[arg(value_name = "DIGEST")]
     question: Option<String>,
 
     /// The reason, recorded in the evidence.

@@ -81,8 +81,8 @@ fn events(stage: &Stage, run: &str, kind: &str) -> Vec<Value> {
 /// Tries until it passes, but not for ever.
 fn patient(place: &str) -> String {
     format!(
-        "for try in 1 2 3 4 5 6; do curl -sS -f http://{place}/ > src/a.txt && exit 0; \
-         curl -sS http://{place}/; sleep 0.2; done; exit 0"
+        "for try in 1 2 3 4 5 6; do curl --noproxy '' -sS -f http://{place}/ > src/a.txt && exit 0; \
+         curl --noproxy '' -sS http://{place}/; sleep 0.2; done; exit 0"
     )
 }
 
@@ -95,8 +95,8 @@ fn a_yes_lets_a_held_connection_through_and_is_given_once() {
     let running = start(&stage, &patient(&place));
     let (run, digest) = question(&stage, &place);
     let shown = String::from_utf8(stage.ask(&["status"]).stdout).unwrap();
-    let command = format!("provost approve {run} {}", &digest[..12]);
-    assert!(shown.contains(&command), "{shown}");
+    assert!(shown.contains("provost approve "), "{shown}");
+    assert!(shown.contains(&digest[..12]), "{shown}");
 
     // Another digest, and one that is too short.
     for wrong in ["0123456789abcdef", "01"] {
@@ -128,7 +128,7 @@ fn a_no_and_silence_refuse_and_an_answer_after_that_is_late() {
         return;
     }
     let (stage, place) = (stage("1m"), server());
-    let once = format!("echo good > src/a.txt; curl -sS http://{place}/; exit 0");
+    let once = format!("echo good > src/a.txt; curl --noproxy '' -sS http://{place}/; exit 0");
     let running = start(&stage, &once);
     let (run, digest) = question(&stage, &place);
     let given = stage.ask(&["reject", &run, &digest, "--reason", "not needed", "--json"]);
@@ -143,7 +143,7 @@ fn a_no_and_silence_refuse_and_an_answer_after_that_is_late() {
 
     let stage = self::stage("2s");
     let slow = format!(
-        "echo good > src/a.txt; curl -sS http://{place}/; sleep 1; curl -sS http://{place}/; \
+        "echo good > src/a.txt; curl --noproxy '' -sS http://{place}/; sleep 1; curl --noproxy '' -sS http://{place}/; \
          sleep 4; exit 0"
     );
     let running = start(&stage, &slow);

@@ -13,9 +13,7 @@ use crate::stage::Running;
 fn start(stage: &AgentStage, shell: &str) -> Running {
     let mut contract = stage.contract();
     contract["tool_permissions"]["shell"] = json!(shell);
-    if let Some(fields) = contract.as_object_mut() {
-        fields.remove("required_outputs");
-    }
+    contract["required_outputs"] = json!([]);
     stage.inner.write("contract.json", &contract.to_string());
     let file = stage.inner.path("contract.json").display().to_string();
     let credential = stage.credential();
