@@ -89,6 +89,8 @@ pub enum Kind {
     Commands,
     /// Work that was refused is judged by another reviewer.
     Reviewer,
+    /// The agent may start children, and an agent wrote that.
+    Children,
 }
 
 /// Whether a directory at the top holds more than half of the files of the repository.
@@ -105,6 +107,12 @@ pub fn widenings(
 ) -> Vec<Widening> {
     let mut found = Found(Vec::new());
     let extension = document.x_provost.clone().unwrap_or_default();
+    let by_agent = extension.author.as_deref().is_some_and(is_agent);
+    if let Some(grant) = extension.children.as_ref().filter(|_| by_agent) {
+        let words = grant.words(document.timeout_retry.timeout_sec);
+        let words = format!("lets the agent start children: {words}");
+        found.add(Kind::Children, "/x_provost/children", words);
+    }
     if let Some(author) = extension.author.filter(|author| is_agent(author))
         && !unasked.authors.contains(&author)
     {

@@ -317,7 +317,13 @@ fn unsupported(document: &Document, problems: &mut Problems) {
         forbid: _,
         permit: _,
         shares: _,
+        children,
     } = extension;
+    let without_sockets = tier.as_deref() == Some(Tier::Landlock.name());
+    if children.is_some() && without_sockets {
+        let problem = "needs a sandbox of tier `namespaces`, and the contract asks for `landlock`";
+        problems.add("/x_provost/children", problem);
+    }
     if let Some(tier) = tier {
         let asks = document.tool_permissions.network == Network::OnRequest;
         sandboxed(&tier, asks || !net.is_empty(), loopback, problems);
@@ -406,6 +412,11 @@ fn bounds(document: &Document, problems: &mut Problems) {
     let asked = document.x_provost.as_ref().and_then(|more| more.limits);
     for (name, flaw) in asked.unwrap_or_default().flaws() {
         problems.add(format!("/x_provost/limits/{name}"), flaw);
+    }
+    let children = document.x_provost.as_ref();
+    let children = children.and_then(|more| more.children.as_ref());
+    for (name, flaw) in children.iter().flat_map(|grant| grant.flaws()) {
+        problems.add(format!("/x_provost/children/{name}"), flaw);
     }
 }
 

@@ -13,6 +13,7 @@ pub mod agent_registry;
 pub mod approval;
 pub mod bundle;
 pub mod checkout;
+pub mod children;
 mod closed;
 pub mod contract;
 pub mod duration;

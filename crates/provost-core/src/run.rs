@@ -94,4 +94,4 @@ words! {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

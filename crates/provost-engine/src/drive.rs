@@ -149,7 +149,7 @@ pub fn drive(ports: &mut Ports<'_>) -> Result<State, PortError> {
                     }
                     ObserverChoice::Cancel | ObserverChoice::Continue => {
                         let fact = perform(ports, &state, step)?;
-                        // The agent may have asked, and got answers.
+                        // Questions and children have events of their own.
                         if step == Step::Agent {
                             state = fold(ports.ledger)?;
                         }
@@ -270,6 +270,11 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
 
 fn lease(ports: &mut Ports<'_>, state: &State, scope: Scope) -> Result<Fact, PortError> {
     let now = ports.clock.millis();
+    let scope = if scope.is_empty() {
+        childs_own(&state.names.run_id)?
+    } else {
+        scope
+    };
     let request = LeaseRequest {
         run_id: state.names.run_id.clone(),
         scope,
@@ -291,6 +296,14 @@ fn lease(ports: &mut Ports<'_>, state: &State, scope: Scope) -> Result<Fact, Por
             })
         }
     }
+}
+
+/// What a child leases: a place of its own that no contract can name, because the run of its parent
+/// holds the scope.
+fn childs_own(run_id: &str) -> Result<Scope, PortError> {
+    let path = RepoPath::try_from(format!(".provost/children/{run_id}"));
+    let path = path.map_err(|error| PortError::of(Code::Bug, error))?;
+    Ok(Scope::of(vec![path]))
 }
 
 /// Renews the lease before a step; false if another run may hold the scope by then.
@@ -350,7 +363,7 @@ struct LeaseWatch<'a> {
     clock: &'a dyn Clock,
     ledger: &'a mut dyn Ledger,
     answers: &'a dyn Answers,
-    /// The state, with the questions that were recorded meanwhile.
+    /// The state, with the questions and children that were recorded meanwhile.
     state: State,
     run_id: &'a str,
     fence: u64,
@@ -363,6 +376,29 @@ impl Watch for LeaseWatch<'_> {
         // A ledger that cannot be written ends the driver at its next record.
         self.ask_person(kind, content)
             .unwrap_or_else(|error| Permission::No(error.to_string()))
+    }
+
+    fn state(&self) -> Option<&State> {
+        let grants = self.state.opened.grants_children();
+        grants.then_some(&self.state)
+    }
+
+    fn note(&mut self, fact: Fact) -> Result<(), PortError> {
+        if !self.state.opened.grants_children() {
+            return Err(PortError::new(Code::Bug, "the contract grants no children"));
+        }
+        let names = Names {
+            task_id: self.state.task_id().to_owned(),
+            ..self.state.names.clone()
+        };
+        let event = fact.event(&names, self.state.attempt, self.clock.timestamp());
+        let mut after = self.state.clone();
+        after.apply(fact).map_err(|misplaced| {
+            PortError::new(Code::Bug, format!("{} {misplaced}", event.event_type))
+        })?;
+        self.ledger.append(event)?;
+        self.state = after;
+        Ok(())
     }
 
     fn tick(&mut self, progress: &Progress) -> Control {

@@ -225,6 +225,10 @@ fn landed(after_seal: &mut LandAfterSeal<'_, '_>, landing: Landing) -> Result<La
 /// The target branch of an accepted run.
 fn landable(state: &State) -> Result<String, PortError> {
     let run = &state.names.run_id;
+    if let Some(child) = &state.opened.child {
+        let reason = format!("{run} is a child of {}, which lands its work", child.run);
+        return Err(PortError::new(Code::NotAccepted, reason));
+    }
     match &state.finished {
         Some(verdict) if verdict.allow => state.opened.target.clone().ok_or_else(|| {
             PortError::new(Code::NotFound, format!("{run} names no branch to land on"))

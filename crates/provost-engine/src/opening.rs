@@ -180,6 +180,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         work: request.work,
         continues: None,
         part: None,
+        child: None,
         owner: request.owner,
         format: BundleFormat::NEWEST,
         version: request.version,

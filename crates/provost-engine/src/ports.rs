@@ -12,14 +12,16 @@ use crate::bundle::verify::Pins;
 use provost_core::agent::event::Event as AgentEvent;
 use provost_core::bundle::key::PublicKey;
 use provost_core::checkout::{CheckoutState, Moved};
+use provost_core::children::ChildEnd;
 use provost_core::code::{Code, Coded};
 use provost_core::lease::{Acquired, Lease, LeaseRequest};
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::question::{AgentQuestion, Permission, QuestionAnswer, QuestionKind};
-use provost_core::record::{Event, Head, Record};
+use provost_core::record::{self, Event, Head, Record};
 use provost_core::run::fact::{
-    AgentRun, Cancel, Capture, Cleaned, Layered, Placed, Published, ReviewRun, SandboxTest, TestRun,
+    AgentRun, Cancel, Capture, Cleaned, Fact, Layered, Names, Opened, Placed, Published, ReviewRun,
+    SandboxTest, TestRun,
 };
 use provost_core::run::{Gate, State, Step, effect};
 use provost_core::verdict::Verdict;
@@ -193,6 +195,47 @@ pub trait Watch {
     fn ask(&mut self, _kind: QuestionKind, _content: &str) -> Permission {
         Permission::No("questions are not asked here".to_owned())
     }
+
+    /// The run as it is recorded so far, if its agent may start children.
+    fn state(&self) -> Option<&State> {
+        None
+    }
+
+    /// Records what a child does while the agent works; `fact` holds no secret.
+    fn note(&mut self, fact: Fact) -> Result<(), PortError> {
+        let (event, _) = record::tagged(&fact);
+        Err(PortError::new(
+            Code::Bug,
+            format!("{event} cannot stand here"),
+        ))
+    }
+}
+
+/// Drives the runs of children, beside the run of their parent.
+pub trait ChildRunner: fmt::Debug + Send {
+    /// A fresh id for a run.
+    fn name(&mut self) -> Result<String, PortError>;
+
+    /// Begins the run `names`; its first event is `opened`.
+    fn begin(&mut self, names: Names, opened: Opened) -> Result<(), PortError>;
+
+    /// The runs that ended since the last call, after at most `wait`.
+    fn ended(&mut self, wait: Duration) -> Vec<ChildCame>;
+
+    /// Asks the driver of a run to end it; it still comes by [`ChildRunner::ended`].
+    fn cancel(&mut self, run_id: &str, reason: &str) -> Result<(), PortError>;
+}
+
+/// The run of a child that ended.
+#[derive(Debug)]
+pub struct ChildCame {
+    pub run_id: String,
+    /// Its end, or why it has none.
+    pub end: Result<ChildEnd, Verdict>,
+    /// Its patch, if its gates let it pass and it changed something.
+    pub patch: Option<Vec<u8>>,
+    /// What its agent said at its end.
+    pub said: Vec<u8>,
 }
 
 /// The progress of a long effect.

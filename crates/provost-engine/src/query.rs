@@ -14,6 +14,7 @@ mod acceptance;
 mod archive;
 mod cases;
 mod change_group;
+mod children;
 mod compare;
 mod ground;
 mod inbox;
@@ -40,6 +41,7 @@ pub use archive::{
 };
 pub use cases::{CaseStatus, CaseSummary};
 pub use change_group::ChangeGroup;
+pub use children::ChildView;
 pub use compare::{ComparedRun, ComparisonView};
 pub use ground::{GroundView, OpenTree, TreeConflict, conflicts};
 pub use inbox::WaitReason;

@@ -5,6 +5,7 @@
 //! sealing again after a crash writes the same bytes.
 
 mod agent_files;
+pub(crate) mod children;
 
 pub(crate) use agent_files::thread;
 
@@ -234,6 +235,7 @@ fn evidence(
     }
     files.extend(test_logs(bundle, state)?);
     files.extend(agent_files::files(bundle, state)?);
+    files.extend(children::files(state)?);
     Ok(files)
 }
 

@@ -8,7 +8,10 @@
 
 mod accept;
 mod acceptance_cache;
+mod agent_run;
 mod asking;
+mod broker;
+mod broker_calls;
 mod cross_tests;
 mod early_patch;
 mod evidence;
@@ -32,7 +35,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use provost_core::agent::launch::Answer;
 use provost_core::bundle::layout::MOST_CHANGED;
 use provost_core::code::Code;
 use provost_core::json;
@@ -47,13 +49,13 @@ use provost_core::run::fact::{
 };
 use provost_core::run::refs::Kind;
 use provost_core::secret::Known;
-use provost_engine::ports::{Control, Host, PortError, Watch};
+use provost_engine::ports::{ChildRunner, Control, Host, PortError, Watch};
 use provost_fs::atomic::{self, Durability};
 
 use crate::capture::{self, Captured, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
-use crate::login::{self, Learned};
-use crate::sandbox::{self, LauncherProgram, ProcessIdentity, Stdin};
+use crate::login::Learned;
+use crate::sandbox::{self, LauncherProgram, ProcessIdentity};
 use crate::workspace::{self, Lower};
 pub use prepare::{Ready, layer_keys};
 pub use profile::{outlet, user_toolchain};
@@ -96,6 +98,8 @@ pub struct Machine {
     learned: Learned,
     /// The secrets that the user permitted this process to send.
     sent: Vec<Credential>,
+    /// Drives the runs of children, if the run may have any.
+    children: Option<Box<dyn ChildRunner>>,
     /// The patch of what was captured, computed in the background.
     patch: Option<EarlyPatch>,
     /// The shapes of sandboxes whose self-test held in this process.
@@ -124,11 +128,17 @@ impl Machine {
             brokered: Vec::new(),
             learned: Learned::default(),
             sent: Vec::new(),
+            children: None,
             patch: None,
             proven: RefCell::default(),
             walled: RefCell::default(),
             submodules: RefCell::default(),
         }
+    }
+
+    /// Lets agents of this run start children, driven by `runner`, where the contract grants them.
+    pub fn start_children_with(&mut self, runner: Box<dyn ChildRunner>) {
+        self.children = Some(runner);
     }
 
     /// Ends the sandbox that an earlier driver may have left running in `directory`.
@@ -283,41 +293,10 @@ impl Host for Machine {
         order: &effect::AgentEffect,
         watch: &mut dyn Watch,
     ) -> Result<AgentRun, PortError> {
-        let directory = self.places.attempt(order.attempt);
-        self.stand(order)?;
-        self.copy_evidence(order)?;
-        let adapted = order.adaptation.as_ref().map(|known| &known.adapted);
-        if let Some(agent) = adapted {
-            login::write_dummy(agent, &self.places.home)?;
-        }
-        let profile = self.agent_profile(order)?;
-        let run = sandboxed_command::SandboxedCommand {
-            launcher: &self.launcher,
-            profile: &profile,
-            directory: &directory,
-            bundle: &self.bundle,
-            what: "agent",
-            stdout: order.stdout.clone(),
-            stderr: order.stderr.clone(),
-            outlet: self.agent_outlet(order)?,
-            known: &self.known,
-        };
-        let result = || self.read_result(&directory);
-        let Some(known) = &order.adaptation else {
-            let contract = serde_json::to_vec(&order.contract)
-                .map_err(|error| PortError::of(Code::Bug, error))?;
-            let ended = run.follow(order.argv.clone(), Stdin::Bytes(contract), watch)?;
-            return self.scrub_late(ended.of_agent(result(), None));
-        };
-        let (ended, stream, claims) =
-            run.converse(known, &order.argv, (&self.run_id, &self.repo), watch)?;
-        let left = match result() {
-            (ResultFile::Absent, _) if known.answer != Answer::Free => {
-                self.scrubbed(stream.result(&known.task_id, RESULT_LIMIT))
-            }
-            left => left,
-        };
-        self.scrub_late(ended.of_agent(left, Some(claims)))
+        let mut runner = self.children.take();
+        let run = self.run_agent(order, watch, runner.as_deref_mut());
+        self.children = runner;
+        run
     }
 
     fn capture(&mut self, order: &effect::Capture) -> Result<Capture, PortError> {

@@ -16,7 +16,7 @@ use super::messages::{Message, Spec};
 use super::minimal_root::INSIDE_ID;
 use super::profile::{Network, Profile, lacks};
 use super::sys;
-use super::{launcher, memory_use, network, payload, proxy_listener, root};
+use super::{broker_listener, launcher, memory_use, network, payload, proxy_listener, root};
 
 /// How long, and after which pauses, init retries while the machine has no free process.
 const CROWDED: Duration = Duration::from_secs(1);
@@ -114,6 +114,9 @@ fn set_up(spec: &Spec, inheritance: &Inheritance) -> Result<(), Failure> {
     }
     if matches!(spec.profile.network, Network::Proxy(_)) {
         proxy_listener::open(&inheritance.go).map_err(Failure::at("proxy"))?;
+    }
+    if spec.profile.broker {
+        broker_listener::open(&inheritance.go).map_err(Failure::at("broker"))?;
     }
     memory_use::hand_over(&inheritance.go).map_err(Failure::at("memory lists"))?;
     // The payload must not reach the descriptors of init, above all the pipes.

@@ -13,6 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::PipeFlags;
 
+use super::broker_listener;
 use super::error::SandboxError;
 use super::fork_server;
 use super::limit_watch::LimitWatch;
@@ -98,6 +99,13 @@ impl LauncherProgram {
                 source,
             })?);
         }
+        if profile.broker {
+            let listener = running.go.as_ref().and_then(broker_listener::receive);
+            let Some(listener) = listener else {
+                return Err(refusal(running.next_message(PATIENCE)?));
+            };
+            running.broker = Some(listener);
+        }
         running.go(profile.tier);
         Ok(running)
     }
@@ -165,6 +173,7 @@ impl LauncherProgram {
             control,
             go: Some(go),
             proxy: None,
+            broker: None,
             birth: None,
             stdout,
             stderr,

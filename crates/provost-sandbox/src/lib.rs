@@ -18,6 +18,7 @@ mod availability;
 #[cfg(target_env = "gnu")]
 mod before_main;
 mod bpf;
+mod broker_listener;
 mod cgroup;
 mod descendants;
 mod error;
@@ -55,6 +56,7 @@ mod scratch;
 mod seccomp_filter;
 pub mod selftest;
 mod socket_memory;
+pub mod stopped;
 mod streams;
 mod sys;
 mod terminal;
@@ -64,6 +66,7 @@ mod wall;
 mod without_mounts;
 
 pub use availability::{Availability, Blocker, ProcessLimit, availability, kernel};
+pub use broker_listener::{BROKER, BROKER_VARIABLE};
 pub use cgroup::place as group_place;
 pub use error::{SandboxError, symbol};
 pub use kernel_features::{LAYERS, MEMORY, OWN_PROC, Rung, below, processes, rungs};

@@ -79,6 +79,7 @@ impl Profile {
             workdir: HOME.into(),
             env: environment(),
             network: Network::Loopback,
+            broker: false,
             limits: Limits::default(),
             #[cfg(feature = "holes")]
             holes: std::collections::BTreeSet::new(),

@@ -29,6 +29,9 @@ pub struct Profile {
     /// The whole environment of the payload.
     pub env: BTreeMap<String, String>,
     pub network: Network,
+    /// Whether init makes the socket of a broker and passes it out; see [`Profile::add_broker`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub broker: bool,
     pub limits: Limits,
     /// Restrictions that are left out, to check that the self-test notices.
     #[cfg(feature = "holes")]

@@ -9,6 +9,7 @@
 //!   the driver, reaps it.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,7 @@ pub struct Running {
     pub(crate) control: OwnedFd,
     pub(crate) go: Option<OwnedFd>,
     pub(crate) proxy: Option<Proxy>,
+    pub(crate) broker: Option<UnixListener>,
     pub(crate) birth: Option<ProcessIdentity>,
     pub(crate) stdout: Stream,
     pub(crate) stderr: Stream,
@@ -129,6 +131,11 @@ impl Running {
     /// The init of the sandbox, with its pid on the host.
     pub fn birth(&self) -> Option<&ProcessIdentity> {
         self.birth.as_ref()
+    }
+
+    /// The listener of its broker, if its profile has one; it can be taken once.
+    pub fn take_broker(&mut self) -> Option<UnixListener> {
+        self.broker.take()
     }
 
     /// Removes secrets from the kept streams; those in `known` in any encoding.

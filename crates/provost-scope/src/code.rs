@@ -347,10 +347,14 @@ catalogue! {
     RouteOverrideBlank = "ROUTE_OVERRIDE_BLANK" => No,
     /// The id of a child is too long to derive the id of its package.
     ChildIdTooLong = "CHILD_ID_TOO_LONG" => No,
-    /// The limit on the depth of children is reached.
     DepthExhausted = "DEPTH_EXHAUSTED" => No,
-    /// The limit on the number of children is reached.
     ChildrenExhausted = "CHILDREN_EXHAUSTED" => No,
+    ChildrenNotGranted = "CHILDREN_NOT_GRANTED" => No,
+    ChildBudgetExhausted = "CHILD_BUDGET_EXHAUSTED" => No,
+    ChildRequestInvalid = "CHILD_REQUEST_INVALID" => Usage,
+    ChildKeyReused = "CHILD_KEY_REUSED" => No,
+    ChildUnknown = "CHILD_UNKNOWN" => No,
+    ChildBaseRefused = "CHILD_BASE_REFUSED" => No,
 
     // The task board.
     /// A payload does not match the schema of its contract.

@@ -48,13 +48,13 @@ pub fn objective_lines(objective: &str) -> Vec<String> {
 }
 
 /// What an agent asks, in one line.
-pub(crate) fn asked(question: &AgentQuestion) -> String {
+pub fn asked(question: &AgentQuestion) -> String {
     let AgentQuestion { kind, content, .. } = question;
     one_line(&format!("{} `{}`?", kind.words(), content.escape_debug()))
 }
 
 /// The commands that answer the question of an agent.
-pub(crate) fn answer_commands(run_id: &str, question: &AgentQuestion) -> String {
+pub fn answer_commands(run_id: &str, question: &AgentQuestion) -> String {
     let digest = &question.digest;
     let digest = digest.get(..SHORT_DIGEST).unwrap_or(digest);
     format!("provost approve {run_id} {digest} # or: provost reject {run_id} {digest}")

@@ -9,6 +9,8 @@
 pub mod answer;
 pub mod approval_text;
 pub mod change;
+pub mod child_text;
+pub mod child_threads;
 pub mod frame;
 pub mod history;
 pub mod input;

@@ -21,6 +21,7 @@ use provost_engine::query::{
 };
 
 use crate::answer::Answer;
+use crate::child_text;
 use crate::places::Places;
 use crate::show::{findings, findings_of, headline, one_line, relative};
 use crate::{approval_text, missing_text, refusal_text, times, traffic};
@@ -190,6 +191,7 @@ fn beginning(view: &RunView) -> String {
     let mut text = format!("  asked    {}\n", headline(&view.objective, 11));
     text += &format!("  began    {began}, {age} ago\n");
     text += &approval_text::given(view);
+    text += &child_text::children(view);
     if let Some(parent) = &view.parent {
         text += &format!("  again    another try of {parent}\n");
     }

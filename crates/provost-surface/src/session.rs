@@ -30,6 +30,7 @@ use provost_host::machine::Machine;
 use provost_host::{clock, keys, process_owner, user_file};
 
 use crate::answer::Failure;
+use crate::child_threads::ChildThreads;
 use crate::parts;
 use crate::places::Places;
 use crate::stores::{self, DriverGuard, Expected};
@@ -103,13 +104,16 @@ impl Session {
         let directory = place.run(run_id);
         let cache = place.cache()?.to_owned();
         let answers = AnswerBox::of(&place.root, run_id, place.secret()?);
+        let children = ChildThreads::new(&place.root);
+        let mut machine = Machine::new(place.repo, &cache, &directory, run_id);
+        machine.start_children_with(Box::new(children));
         Ok(Self {
             answers,
             _lock: lock,
             ledger,
             registry,
             bundle: stores::bundle(&directory),
-            machine: Machine::new(place.repo, &cache, &directory, run_id),
+            machine,
             signer,
         })
     }
@@ -162,7 +166,7 @@ impl Session {
     }
 
     /// Records the answer to a question of an agent that was lost with its driver.
-    pub(crate) fn answer_question(
+    pub fn answer_question(
         &mut self,
         answer: QuestionAnswer,
         observer: &mut dyn Observer,

@@ -9,6 +9,7 @@ mod case;
 mod chain;
 mod change;
 mod check;
+mod child;
 mod completions;
 mod contract;
 #[cfg(feature = "formats")]
@@ -137,6 +138,9 @@ enum Command {
     Resume(resume::Resume),
     /// Cancel a run, whichever process drives it.
     Cancel(cancel::Ended),
+    /// Start agents of your own and wait for them, inside a sandbox that grants them.
+    #[command(subcommand)]
+    Child(child::Child),
     /// Retry a run that is over, or judge its work again.
     Retry(Box<retry::Retry>),
     /// Approve a run that asks for more than the policy permits by itself.
@@ -304,6 +308,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Sandbox(sandboxed) => sandbox::run(sandboxed, reader),
         Command::Shell(shell) => shell::run(&shell, reader),
         Command::Check(check) => check::run(check),
+        Command::Child(child) => child::run(child),
         Command::Package(package) => package::run(&package),
         #[cfg(feature = "formats")]
         Command::Convert(convert) => convert::run(&convert, reader),

@@ -333,7 +333,7 @@ pub(super) fn contract(root: &Path, elsewhere: &[(String, String)]) -> Result<Ro
 /// What a contract requires of a run.
 fn held_to(contract: &Contract) -> String {
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         // The fix loop takes its bounds from the document as written.
         contract.document.timeout_retry,
         contract.scope,
@@ -347,6 +347,12 @@ fn held_to(contract: &Contract) -> String {
         contract.loopback,
         contract.accept_mode,
         contract.shares,
+        // Requests for children are judged by the document as written.
+        contract
+            .document
+            .x_provost
+            .as_ref()
+            .map(|more| &more.children),
     )
 }
 

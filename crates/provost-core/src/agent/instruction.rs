@@ -46,6 +46,7 @@ pub fn render(contract: &Contract, answer: Answer) -> String {
         let _ = writeln!(text, "- `{}` ({duty})", test.text);
     }
     text.push_str("\nRun them yourself before you end; what you say about them is not believed.\n");
+    children(&mut text, contract);
     surroundings(&mut text, contract);
     let output = Output::of(document.assigned_agent.role);
     if output != Output::TaskResult {
@@ -67,6 +68,24 @@ pub fn render(contract: &Contract, answer: Answer) -> String {
         }
     });
     text
+}
+
+/// How the agent starts children, if its contract grants some.
+fn children(text: &mut String, contract: &Contract) {
+    let extension = contract.document.x_provost.as_ref();
+    let grant = extension.and_then(|extension| extension.children.as_ref());
+    let Some(grant) = grant.filter(|grant| grant.count > 0) else {
+        return;
+    };
+    let words = grant.words(contract.time_limit.as_secs());
+    let _ = write!(
+        text,
+        "\n# Children\n\nYou may start agents of your own ({words}). Run \
+         `/run/provost/self child start --key NAME --tokens N --write PATH 'TASK'`, or with \
+         `--read-only` instead of `--write` for one that only reads. Each works on your files as \
+         they are at that moment. `/run/provost/self child wait CHILD` prints where its patch is, \
+         which you may apply with `git apply`. `/run/provost/self child start --help` says more.\n"
+    );
 }
 
 fn list(text: &mut String, entries: &[String]) {

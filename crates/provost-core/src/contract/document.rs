@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::Asked;
 use super::role::{BrowserPolicy, HandoffChain, RoleContract, RuntimeOptions};
+use crate::children::ChildGrant;
 use crate::closed::closed;
 use crate::closed::present;
 
@@ -312,6 +313,9 @@ pub struct Extension {
     /// Limits beside the time limit.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub limits: Option<Asked>,
+    /// The children that the agent may start; none if left out.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub children: Option<ChildGrant>,
 }
 
 /// What the acceptance commands have to show.

@@ -110,6 +110,7 @@ impl Typed {
                 author: Some("person".to_owned()),
                 accept_mode: self.accept_mode,
                 limits: (!self.limits.is_empty()).then_some(self.limits),
+                children: None,
             }),
         }
     }

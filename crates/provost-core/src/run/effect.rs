@@ -138,6 +138,8 @@ pub struct AgentEffect {
     pub hold: Duration,
     /// The network endpoints it may reach.
     pub net: Vec<Endpoint>,
+    /// Whether its sandbox has the socket of a broker, through which it may start children.
+    pub children: bool,
     /// Whether its sandbox has a loopback interface.
     pub loopback: bool,
     /// Secrets that the proxy adds for it.

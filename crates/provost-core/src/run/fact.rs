@@ -36,6 +36,7 @@ use crate::agent::Adapted;
 use crate::approval::{Approval, Rejection, Widening};
 use crate::bundle::layout::BundleFormat;
 use crate::change::{Change, Finding, Ignored};
+use crate::children::{ChildEnd, ChildOf, ChildRefused, ChildStart};
 use crate::contract::check::Referred;
 use crate::contract::document::Document;
 use crate::contract::limits::Asked;
@@ -125,6 +126,15 @@ pub enum Fact {
     /// The agent ended and every process of its sandbox is dead.
     #[serde(rename = "AGENT_ENDED")]
     AgentEnded(AgentRun),
+    /// The agent starts a child; its share is taken from here on.
+    #[serde(rename = "CHILD_STARTED")]
+    ChildStarted(Box<ChildStart>),
+    /// A child ended and every process of its sandbox is dead; what it did not use comes back.
+    #[serde(rename = "CHILD_ENDED")]
+    ChildEnded(Box<ChildEnd>),
+    /// A request of the agent for a child was refused; the run continues.
+    #[serde(rename = "CHILD_REFUSED")]
+    ChildRefused(Box<ChildRefused>),
     /// The agent was lost with its driver.
     #[serde(rename = "ATTEMPT_LOST")]
     Lost {},
@@ -258,6 +268,9 @@ pub struct Opened {
     /// The chain that this run is a part of, if the chain divides one contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
+    /// The parent whose agent started this run, with the package that it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<Box<ChildOf>>,
     pub owner: Owner,
     /// The naming scheme of the bundle.
     #[serde(default)]
@@ -456,6 +469,7 @@ impl Fact {
             | Self::QuestionAsked(_)
             | Self::QuestionExpired { .. }
             | Self::CancelRequested(_)
+            | Self::ChildRefused(_)
             | Self::Expired {} => Level::Warn,
             Self::Finished { verdict } if !verdict.allow => Level::Error,
             _ => Level::Info,

@@ -59,6 +59,12 @@ impl Opened {
     }
 
     /// What the run is held to, or what is wrong with its contract.
+    /// Whether the contract lets the agent ask for children.
+    pub fn grants_children(&self) -> bool {
+        let extension = self.contract.x_provost.as_ref();
+        extension.is_some_and(|extension| extension.children.is_some())
+    }
+
     pub fn resolve(&self) -> Result<Contract, Vec<Problem>> {
         self.resolve_document(self.contract.clone())
     }

@@ -91,6 +91,16 @@ impl State {
         self.contract.as_ref().is_ok_and(|contract| contract.audit)
     }
 
+    /// Whether every gate has decided about a run that publishes nothing: an audit, or a child,
+    /// whose work its parent applies and the acceptance commands of its parent judge.
+    fn is_judged(&self) -> bool {
+        let judged = |gate| self.gates.contains_key(&gate);
+        match &self.opened.child {
+            Some(_) => judged(Gate::Diff),
+            None => self.audits() && judged(Gate::Tree),
+        }
+    }
+
     /// Whether tests that fail on the base may fail, and some command does fail there.
     fn excuses(&self) -> bool {
         let mode = self.contract.as_ref().map(|contract| contract.accept_mode);
@@ -124,7 +134,7 @@ impl State {
             self.consent().unwrap_or(Next::Judge(Gate::Policy))
         } else if self.fence.is_none() {
             Next::Do(Step::Lease)
-        } else if self.published.is_some() || (self.audits() && judged(Gate::Tree)) {
+        } else if self.published.is_some() || self.is_judged() {
             self.wind_up(Verdict::allow("every gate passed"))
         } else if has_agent && self.layers.is_none() && !self.opened.prepare.is_empty() {
             Next::Do(Step::Prepare)

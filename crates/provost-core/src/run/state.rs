@@ -10,6 +10,7 @@ use super::fix::EarlierAttempt;
 use super::judge::QuestionState;
 use super::{Gate, Next, Round, Step};
 use crate::approval::Approval;
+use crate::children::{ChildStart, Family};
 use crate::contract::{Contract, Problem};
 use crate::lease::Owner;
 use crate::record::Record;
@@ -59,6 +60,8 @@ pub struct State {
     pub tested: Option<SandboxTest>,
     /// How the agent of this attempt ended.
     pub agent: Option<AgentRun>,
+    /// The children that the agents of this run started.
+    pub family: Family,
     pub captured: Option<Capture>,
     pub reviewed: Option<ReviewRun>,
     pub gates: BTreeMap<Gate, Verdict>,
@@ -160,6 +163,7 @@ impl State {
             worked_in: None,
             tested: None,
             agent: None,
+            family: Family::default(),
             captured: None,
             reviewed: None,
             gates: BTreeMap::new(),
@@ -212,6 +216,11 @@ impl State {
                 self.tested = Some(test);
                 self.end(Step::Selftest)
             }
+            fact @ (Fact::ChildStarted(_) | Fact::ChildEnded(_) | Fact::ChildRefused(_)) => {
+                self.apply_child(fact)
+            }
+            // No agent ends before its children.
+            Fact::AgentEnded(_) if self.family.running().next().is_some() => Err(Misplaced),
             Fact::AgentEnded(run) => self.agent_ended(run),
             Fact::Captured(capture) => {
                 self.captured = Some(capture);
@@ -307,7 +316,34 @@ impl State {
             return Err(Misplaced);
         }
         self.site = Site::Abandoned;
+        self.family.lose();
         self.end(Step::Agent)
+    }
+
+    /// What children do while the agent of their parent works.
+    fn apply_child(&mut self, fact: Fact) -> Result<(), Misplaced> {
+        let stands = self.pending == Some(Step::Agent)
+            && match fact {
+                Fact::ChildStarted(start) => self.is_left(&start) && self.family.start(*start),
+                Fact::ChildEnded(end) => self.family.end(*end),
+                Fact::ChildRefused(refused) => {
+                    self.family.refused.push(*refused);
+                    true
+                }
+                _ => false,
+            };
+        stands.then_some(()).ok_or(Misplaced)
+    }
+
+    /// Whether the share of a child is within what the contract grants and others have left.
+    fn is_left(&self, start: &ChildStart) -> bool {
+        let contract = &self.opened.contract;
+        let extension = contract.x_provost.as_ref();
+        let Some(grant) = extension.and_then(|extension| extension.children.as_ref()) else {
+            return false;
+        };
+        let left = self.family.left(grant, contract.timeout_retry.timeout_sec);
+        start.children < left.children && start.given.excess(&left.budget).is_empty()
     }
 
     /// Cancellation was requested. A running step ends on its own and records that; a run that only
@@ -347,6 +383,10 @@ impl State {
             }
             // The directory stays, and the ledger says so; the verdict stays as well.
             (Step::Clean, _) => self.clean(Cleaned::default()),
+            (Step::Agent, _) => {
+                self.family.lose();
+                self.refusal.get_or_insert(verdict);
+            }
             _ if self.round_failed(step, &verdict) => {}
             // The fix did not happen, and the reason is the verdict.
             _ if self.trigger.take().is_some() => self.refusal = Some(verdict),

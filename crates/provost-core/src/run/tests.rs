@@ -48,7 +48,7 @@ fn owner() -> Owner {
     }
 }
 
-fn opened() -> Fact {
+pub(crate) fn opened() -> Fact {
     let document = json!({
         "task_id": "task-0001",
         "owner_agent": { "role": "PM", "agent_id": "agent-pm" },
@@ -106,6 +106,7 @@ fn opened() -> Fact {
         work: None,
         continues: None,
         part: None,
+        child: None,
         owner: owner(),
         format: crate::bundle::layout::BundleFormat::NEWEST,
         version: "0".to_owned(),

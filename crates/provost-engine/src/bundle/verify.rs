@@ -67,6 +67,7 @@ const ENDED: &[Check] = &[
     presence::expected,
     presence::unnamed,
     presence::lock,
+    presence::children,
     presence::evidence_report,
     bytes::named_files,
     bytes::manifest,

@@ -53,6 +53,12 @@ pub(super) fn of_document(
     again: RetryRequest,
 ) -> Result<Opened, PortError> {
     let opened = &before.opened;
+    if let Some(child) = &opened.child {
+        // Its base is what an agent wrote, and no policy is read from there.
+        let reason = format!("{} is a child of {}", before.names.run_id, child.run);
+        let hint = format!("provost retry {} starts its parent again", child.run);
+        return Err(PortError::new(Code::UsageError, reason).hint(hint));
+    }
     let same = opened.base_commit.to_string();
     let base_commit = base(origin, again.base.as_deref().unwrap_or(&same))?;
     let named = origin.resolve(&document.rollback.baseline_ref);

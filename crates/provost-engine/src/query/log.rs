@@ -70,6 +70,25 @@ fn about(fact: &Fact) -> String {
             let words = ended(agent.ending);
             format!("the agent {words} after {} ms", agent.wall_ms)
         }
+        Fact::ChildStarted(start) => {
+            let kind = if start.read_only { "reads" } else { "writes" };
+            let (seconds, base) = (start.given.seconds, start.base_tree.short());
+            format!(
+                "{} `{}` {kind} on {base}, {seconds} s",
+                start.run_id, start.key
+            )
+        }
+        Fact::ChildEnded(end) => {
+            let (code, seconds) = (end.verdict.code, end.spent.seconds);
+            format!("{}: {code} after {seconds} s", end.run_id)
+        }
+        Fact::ChildRefused(refused) => {
+            let verdict = &refused.verdict;
+            match refused.times {
+                1 => format!("{}: {}", verdict.code, verdict.reason),
+                times => format!("{}: {}, {times} times", verdict.code, verdict.reason),
+            }
+        }
         Fact::Lost {} => "the agent was lost with its driver".to_owned(),
         Fact::Captured(captured) => format!(
             "{}, tree {}",

@@ -33,6 +33,7 @@ use serde_json::Value;
 
 use super::acceptance::TestsView;
 use super::archive::{self, Landed, LineCount, RunArchive, RunFiles, Stage};
+use super::children::{self, ChildView};
 use super::logs::{LogFile, SecretsView, log_file, logs, secrets};
 use super::missing;
 use super::question::QuestionView;
@@ -106,6 +107,14 @@ pub struct RunView {
     pub role_binding_read_model: RoleBinding,
     /// The run that this one retries.
     pub parent: Option<String>,
+    /// The run whose agent started this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child_of: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<ChildView>,
+    /// How many requests for children were refused, by code.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub children_refused: BTreeMap<String, u64>,
     /// The work that it judged without an agent, with every earlier refusal of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<ExistingWork>,
@@ -296,6 +305,9 @@ impl RunView {
             objective: state.opened.contract.inputs.spec.clone(),
             role_binding_read_model: role_binding(state),
             parent: state.opened.parent.clone(),
+            child_of: state.opened.child.as_ref().map(|it| it.run.clone()),
+            children: children::views(state),
+            children_refused: children::refused(state),
             work: state.opened.work.clone(),
             approval: state.approval.clone(),
             base: state.opened.base_commit.clone(),

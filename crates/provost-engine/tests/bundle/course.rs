@@ -121,6 +121,7 @@ fn opened(draft: &Draft) -> Fact {
         work: None,
         continues: None,
         part: None,
+        child: None,
         owner: Owner {
             host: word(),
             boot: word(),

@@ -210,6 +210,7 @@ fn opening(contract: Document) -> Opened {
         work: None,
         continues: None,
         part: None,
+        child: None,
         owner: process(1),
         format: provost_core::bundle::layout::BundleFormat::NEWEST,
         version: "0".to_owned(),

@@ -194,6 +194,7 @@ impl Round<'_> {
         watch: &mut dyn Watch,
     ) -> Result<CommandRun, PortError> {
         let run = SandboxedCommand {
+            broker: None,
             launcher: &self.machine.launcher,
             profile: &self.profile,
             directory: &self.workspace.root,

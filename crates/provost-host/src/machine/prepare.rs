@@ -338,6 +338,7 @@ impl Making<'_> {
             format!("{logs}/{step}.{key}.{number}.{stream}.log")
         };
         let run = SandboxedCommand {
+            broker: None,
             launcher: &self.machine.launcher,
             profile,
             directory,

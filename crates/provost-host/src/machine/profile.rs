@@ -1,6 +1,7 @@
 //! Builds the sandbox profile of an agent and of an acceptance command.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use provost_core::run::effect::{AgentEffect, NamedBy};
 use provost_core::tier::Tier;
 use provost_engine::ports::PortError;
 
-use super::{Machine, evidence, git, host};
+use super::{Machine, broker, evidence, git, host};
 use crate::agent;
 use crate::cache;
 use crate::login::{self, Learned};
@@ -184,6 +185,15 @@ impl Machine {
         }
         if let Some(known) = &agent.adaptation {
             agent::furnish(&mut profile, &known.adapted, known.answer)?;
+        }
+        if agent.children {
+            let shared = directory.join(broker::SHARED);
+            fs::create_dir_all(&shared).map_err(host("make the directory of children"))?;
+            profile.add(Mount::ReadOnly {
+                source: shared,
+                target: broker::CHILDREN.into(),
+            });
+            profile.add_broker();
         }
         let asks = asks_for_hosts(agent);
         if !agent.net.is_empty() || asks {

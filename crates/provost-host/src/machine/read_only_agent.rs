@@ -126,6 +126,7 @@ impl Machine {
         // No agent runs in a sandbox whose self-test did not hold.
         let probed = self.attack(&profile, order.who)?;
         let run = SandboxedCommand {
+            broker: None,
             launcher: &self.launcher,
             profile: &profile,
             directory: &directory,

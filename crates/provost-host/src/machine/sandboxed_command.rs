@@ -1,5 +1,6 @@
 //! Runs one command in a sandbox, with its streams in the bundle, under the engine's watch.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -18,6 +19,7 @@ use provost_core::secret::Known;
 use provost_engine::ports::{AgentProgress, Control, PortError, Progress, Watch};
 
 use super::asking::Asking;
+use super::broker::Broker;
 use super::{host, write_birth, write_live};
 use crate::agent::{self, AgentControl, AgentStream};
 use crate::git::Repository;
@@ -46,6 +48,8 @@ pub(super) struct SandboxedCommand<'a> {
     pub(super) outlet: Outlet,
     /// Secrets that must not stay in its streams.
     pub(super) known: &'a Known,
+    /// The broker through which it may start children.
+    pub(super) broker: Option<RefCell<Broker<'a>>>,
 }
 
 /// A sandboxed command that ended.
@@ -171,6 +175,10 @@ impl SandboxedCommand<'_> {
                 agent: listener.agent(),
             };
             requested = watch.tick(&progress);
+            if self.serve(watch).is_err() {
+                // The end of the sandbox reports it.
+                return sandbox::Control::Cancel;
+            }
             if control != AgentControl::Continue {
                 return sandbox::Control::Cancel;
             }
@@ -188,7 +196,18 @@ impl SandboxedCommand<'_> {
             .start_with(self.profile, &command, outlet, |birth| {
                 write_birth(self.directory, birth)
             })
-            .and_then(|running| running.scrubbed(self.known).wait(&mut tick));
+            .and_then(|mut running| {
+                if let (Some(broker), Some(listener)) = (&self.broker, running.take_broker()) {
+                    broker
+                        .borrow_mut()
+                        .attach(listener, running.birth().cloned());
+                }
+                running.scrubbed(self.known).wait(&mut tick)
+            });
+        if let Some(broker) = &self.broker {
+            // No child outlives its parent.
+            broker.borrow_mut().finish(watch)?;
+        }
         reports.iter_mut().for_each(StubReports::read);
         let refused = reports.map_or_else(BTreeMap::new, StubReports::into_counts);
         match outcome {
@@ -210,6 +229,12 @@ impl SandboxedCommand<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Answers what its agent asked of the broker since the last call.
+    fn serve(&self, watch: &mut dyn Watch) -> Result<(), ()> {
+        let broker = self.broker.as_ref();
+        broker.map_or(Ok(()), |broker| broker.borrow_mut().serve(watch))
     }
 
     /// A command that could not be executed; writes `words`, the reason, to the file of stderr.

@@ -40,6 +40,7 @@ pub(super) const ALL: &[Group] = &[
         ],
     ),
     ("Sandbox", &["sandbox", "shell", "snapshot", "analyze"]),
+    ("In a sandbox", &["child"]),
     ("Formats", FORMATS),
     ("Reference", &["help", "explain", "completions"]),
 ];

@@ -2,6 +2,7 @@
 
 mod case;
 mod changed;
+mod children;
 
 use std::path::{Path, PathBuf};
 
@@ -70,14 +71,26 @@ pub(super) fn run(verify: &Verify) -> Outcome {
         return Ok(changed::answer(&report, &names));
     }
     let report = verify::verify(&directory, &keys, &place.pins, want_key);
-    Ok(Answer {
+    let mut answer = Answer {
         exit: report.exit(),
         json: serde_json::to_value(report.verdict()).unwrap_or_default(),
         text: match kind {
             Kind::Unknown if !has_bundle_files(&directory) => not_a_bundle(&report, verify),
             _ => render(&report, &names),
         },
-    })
+    };
+    if report.verdict().allow {
+        keys.extend(want_key);
+        let followed = children::follow(&place.directory, &keys);
+        answer.text += &followed.text;
+        if let Some(refusal) = followed.refusal {
+            answer.text += &format!("error[{}]: {}\n", refusal.code, one_line(&refusal.reason));
+            answer.text += &format!("hint: provost explain {}\n", refusal.code);
+            answer.exit = refusal.code.exit();
+            answer.json = serde_json::to_value(refusal).unwrap_or_default();
+        }
+    }
+    Ok(answer)
 }
 
 /// The answer about a directory that has nothing of a bundle.

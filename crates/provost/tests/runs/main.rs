@@ -13,6 +13,8 @@ mod case_parts;
 #[cfg(test)]
 mod chain;
 #[cfg(test)]
+mod children;
+#[cfg(test)]
 mod collected;
 #[cfg(test)]
 mod command;

@@ -20,6 +20,7 @@ use crate::review;
 use crate::run::fact::{CacheStart, Side, TestRun};
 use crate::run::refs::{self, Kind};
 use crate::run::{Site, State, Step};
+use crate::scope::Scope;
 use crate::time;
 
 /// The directory of the bundle for the acceptance logs of the candidate.
@@ -32,6 +33,8 @@ impl State {
     /// The inputs of `step` in this state.
     pub fn effect(&self, step: Step) -> Result<Effect, NoEffect> {
         Ok(match step {
+            // The run of a child's parent holds the scope.
+            Step::Lease if self.opened.child.is_some() => Effect::Lease(Scope::of(Vec::new())),
             Step::Lease => Effect::Lease(self.held_to()?.scope.clone()),
             Step::Prepare => Effect::Prepare(self.prepare(self.opened.base_tree.clone(), PREPARE)),
             Step::Workspace => Effect::Workspace(Workspace {
@@ -215,7 +218,15 @@ impl State {
         let (task, attempt) = (self.task_id(), self.attempt);
         let file = |name: &str, kind: &str| format!("agent/{task}/{name}.{attempt}.{kind}");
         let answer = Answer::of(&contract.document);
-        let adaptation = self.opened.adapted.clone().map(|adapted| Adaptation {
+        let grant = contract.document.x_provost.as_ref();
+        let grant = grant.and_then(|extension| extension.children.clone());
+        let adapted = self.opened.adapted.clone().map(|mut adapted| {
+            grant
+                .iter()
+                .for_each(|grant| grant.take_from(&mut adapted.budget));
+            adapted
+        });
+        let adaptation = adapted.map(|adapted| Adaptation {
             instruction: instruction::render(contract, answer)
                 + &launch::binding(adapted.adapter, answer),
             adapted,
@@ -251,6 +262,7 @@ impl State {
             limits: contract.limits,
             hold: self.opened.ask.hold(),
             net,
+            children: grant.is_some(),
             loopback: self.has_loopback(contract),
             credentials: self.opened.credentials.clone(),
             stdout: file("stdout", "log"),

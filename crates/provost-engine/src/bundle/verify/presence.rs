@@ -12,6 +12,7 @@ use provost_core::bundle::layout::{
 use provost_core::bundle::report::EvidenceStatus;
 use provost_core::json;
 use provost_core::lease::Owner;
+use provost_core::object::sha256;
 use provost_core::path::RepoPath;
 use provost_core::run::fact::Opened;
 
@@ -95,6 +96,22 @@ pub(super) fn expected(bundle: &Bundle<'_>) -> Vec<Finding> {
             Finding::incomplete(name, "is missing, and the evidence report does not say so")
         })
         .collect()
+}
+
+/// The file of every child is there, and says what the ledger says.
+pub(super) fn children(bundle: &Bundle<'_>) -> Vec<Finding> {
+    let Some(state) = bundle.course.end() else {
+        return Vec::new();
+    };
+    let composed = crate::seal::children::files(state).unwrap_or_default();
+    let differs = |(name, bytes): (String, Vec<u8>)| match bundle.file(&name) {
+        Some(Ok(file)) if file.sha256 == sha256(&bytes) => None,
+        Some(Ok(_)) => Some(Finding::altered(&name, "is not what the ledger says")),
+        Some(Err(_)) | None if is_named(bundle, &name) => None,
+        Some(Err(problem)) => Some(Finding::incomplete(&name, problem)),
+        None => Some(Finding::incomplete(&name, "is missing")),
+    };
+    composed.into_iter().filter_map(differs).collect()
 }
 
 /// Every existing file was sealed.

@@ -1,0 +1,149 @@
+//! Drives the runs of children, each in its own thread, because sandboxes die with their thread.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::Duration;
+
+use provost_core::bundle::layout::{ATTESTATION, PATCH};
+use provost_core::children::{ChildBudget, ChildEnd};
+use provost_core::code::Code;
+use provost_core::object::sha256;
+use provost_core::run::State;
+use provost_core::run::fact::{AgentRun, Cancel, Capture, Names, Opened, ResultFile};
+use provost_core::verdict::Verdict;
+use provost_engine::ports::{ChildCame, ChildRunner, PortError};
+use provost_host::cancel_request::CancelRequest;
+use provost_host::{clock, ids};
+
+use crate::answer::Failure;
+use crate::places::Places;
+use crate::progress::ProgressObserver;
+use crate::session::Session;
+
+/// How much of what a child said its parent gets.
+const MOST_SAID: usize = 256 << 10;
+
+/// The threads of the children of one run.
+#[derive(Debug)]
+pub struct ChildThreads {
+    root: PathBuf,
+    sender: Sender<ChildCame>,
+    receiver: Receiver<ChildCame>,
+}
+
+impl ChildThreads {
+    /// For a run in the runtime root `root`.
+    pub fn new(root: &Path) -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Self {
+            root: root.to_owned(),
+            sender,
+            receiver,
+        }
+    }
+}
+
+impl ChildRunner for ChildThreads {
+    fn name(&mut self) -> Result<String, PortError> {
+        let id = ids::run_id(clock::now_millis());
+        id.map_err(|error| PortError::of(Code::HostFailed, error))
+    }
+
+    fn begin(&mut self, names: Names, opened: Opened) -> Result<(), PortError> {
+        let sender = self.sender.clone();
+        let named = thread::Builder::new().name(names.run_id.clone());
+        let spawned = named.spawn(move || {
+            let run_id = names.run_id.clone();
+            let came = drive(&names, opened).unwrap_or_else(|failure| ChildCame {
+                run_id,
+                end: Err(failure.verdict()),
+                patch: None,
+                said: Vec::new(),
+            });
+            // The receiver is gone if the parent failed; the run of the child is sealed.
+            let _ = sender.send(came);
+        });
+        match spawned {
+            Ok(_) => Ok(()),
+            Err(error) => Err(PortError::of(Code::HostFailed, error)),
+        }
+    }
+
+    fn ended(&mut self, wait: Duration) -> Vec<ChildCame> {
+        let first = if wait.is_zero() {
+            self.receiver.try_recv().ok()
+        } else {
+            self.receiver.recv_timeout(wait).ok()
+        };
+        first.into_iter().chain(self.receiver.try_iter()).collect()
+    }
+
+    fn cancel(&mut self, run_id: &str, reason: &str) -> Result<(), PortError> {
+        CancelRequest::of(&self.root, run_id).leave(&Cancel {
+            by: None,
+            at: clock::now(),
+            reason: reason.to_owned(),
+        })
+    }
+}
+
+/// Drives the run of a child to its seal.
+fn drive(names: &Names, opened: Opened) -> Result<ChildCame, Failure> {
+    let place = Places::find()?;
+    let directory = place.run(&names.run_id);
+    let mut observer = ProgressObserver::new(true);
+    observer.listen(CancelRequest::of(&place.root, &names.run_id));
+    let session = Session::create(place, names)?;
+    let state = session.run(names, opened, None, &mut observer)?;
+    observer.close_request(&state);
+    Ok(came(&state, &directory))
+}
+
+fn came(state: &State, directory: &Path) -> ChildCame {
+    let unfinished = || Verdict::deny(Code::RunUnfinished, "the run has not ended yet");
+    let verdict = state.finished.clone().unwrap_or_else(unfinished);
+    let changed = state.captured.as_ref().is_some_and(Capture::holds_anything);
+    let patch = (verdict.allow && changed).then(|| fs::read(directory.join(PATCH)).ok());
+    let wall: u64 = state.attempts().map(|run| run.wall_ms).sum();
+    let usage = state
+        .spent(None)
+        .map(|spent| spent.usage)
+        .unwrap_or_default();
+    let own = ChildBudget {
+        tokens: usage.tokens(),
+        micro_usd: usage.micro_usd,
+        seconds: wall.div_ceil(1000),
+        processes: 0,
+    };
+    let attestation = fs::read(directory.join(ATTESTATION)).ok();
+    ChildCame {
+        run_id: state.names.run_id.clone(),
+        patch: patch.flatten(),
+        said: state
+            .agent
+            .as_ref()
+            .map_or_else(Vec::new, |agent| said(agent, directory)),
+        end: Ok(ChildEnd {
+            run_id: state.names.run_id.clone(),
+            verdict,
+            spent: own.plus(state.family.used()),
+            children: state.family.count(),
+            tree: state.captured.as_ref().map(|it| it.tree.clone()),
+            attestation_sha256: attestation.map(|bytes| sha256(&bytes)),
+        }),
+    }
+}
+
+/// The result that an agent left, or else what it printed.
+fn said(agent: &AgentRun, directory: &Path) -> Vec<u8> {
+    let mut bytes = match &agent.result {
+        ResultFile::Text(text) => text.clone().into_bytes(),
+        ResultFile::Absent | ResultFile::Unusable(_) => {
+            fs::read(directory.join(&agent.stdout.file)).unwrap_or_default()
+        }
+    };
+    bytes.truncate(MOST_SAID);
+    bytes
+}
