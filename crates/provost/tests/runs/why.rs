@@ -172,7 +172,8 @@ fn a_policy_that_is_corrected_but_not_committed_is_named() {
     let hint = |stage: &Stage| {
         let refused = stage.run("echo good > src/a.txt", &Ask::default());
         assert_eq!(refused.code(), "INPUT_INVALID", "{refused:?}");
-        refused.text("hint").to_owned()
+        let hint = refused.json["details"]["hint"].as_str();
+        hint.unwrap_or_default().to_owned()
     };
     let broken = hint(&stage);
     assert!(broken.starts_with("correct provost.toml"), "{broken}");
