@@ -184,7 +184,7 @@ fn a_question_outlives_its_driver_and_the_yes_serves_the_next_attempt() {
         "{given:?}"
     );
     let outcome = stage.ask(&["resume", &run, "--json"]);
-    assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
+    assert_eq!(outcome.exit, 0, "{outcome:?}");
     assert_eq!(events(&stage, &run, "QUESTION_ASKED").len(), 1);
     assert_eq!(events(&stage, &run, "ATTEMPT_LOST").len(), 1);
     assert_eq!(stage.verify(&run).exit, 0);
