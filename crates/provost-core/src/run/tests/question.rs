@@ -105,3 +105,34 @@ fn a_ledger_with_a_question_out_of_place_does_not_fold() {
     let before = State::fold(&ledger(&[opened(), asked("make x")]));
     assert!(before.is_err(), "no agent runs");
 }
+
+#[test]
+fn a_contract_that_asks_is_only_for_an_agent_that_can() {
+    use crate::agent::Adapter;
+    use crate::contract::document::Shell;
+
+    let plain = |name| Adapter::named(name).and_then(Adapter::plain);
+    for (agent, shell, want) in [
+        (None, Shell::Never, true),
+        (None, Shell::Deny, false),
+        (None, Shell::Untrusted, false),
+        (None, Shell::OnRequest, false),
+        (plain("codex"), Shell::Untrusted, false),
+        (plain("codex"), Shell::Deny, false),
+        (plain("gemini"), Shell::OnRequest, false),
+        (plain("claude"), Shell::Deny, true),
+        (plain("claude"), Shell::Untrusted, true),
+        (plain("claude"), Shell::OnRequest, true),
+    ] {
+        let Fact::Opened(mut opened) = opened() else {
+            unreachable!("it is the first fact");
+        };
+        opened.adapted.clone_from(&agent);
+        opened.contract.tool_permissions.shell = shell;
+        let problems = opened.resolve().err().unwrap_or_default();
+        let refused = problems
+            .iter()
+            .any(|it| it.path == "/tool_permissions/shell");
+        assert_eq!(!refused, want, "{agent:?} {shell:?}");
+    }
+}
