@@ -111,16 +111,20 @@ impl RequestedAgent {
     }
 }
 
+fn target_of(origin: &dyn Origin, document: &Document) -> Result<String, PortError> {
+    let named = document.x_provost.as_ref();
+    let named = named.and_then(|extra| extra.target.as_deref());
+    let exists = |branch: &str| origin.has_branch(branch);
+    target::choose(named, origin.checked_out()?, exists)
+}
+
 /// The first record of the run that `request` asks for.
 pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortError> {
     let document = request.contract;
     let base_commit = base(origin, &document.rollback.baseline_ref)?;
     let base_tree = origin.tree(&base_commit)?;
     let policy = origin.policy(&base_tree)?;
-    let named = document.x_provost.as_ref();
-    let named = named.and_then(|extra| extra.target.as_deref());
-    let exists = |branch: &str| origin.has_branch(branch);
-    let target = target::choose(named, origin.checked_out()?, exists)?;
+    let target = target_of(origin, &document)?;
     no_branch_in_the_way(origin)?;
     granted(&request.credentials, agent::granted(&document))?;
     let named = request.credentials.iter().map(|it| it.endpoint.clone());

@@ -24,7 +24,7 @@ impl GitOrigin<'_> {
     }
 
     /// Whether the policy in the checkout, which no run reads, can be parsed.
-    fn is_corrected(&self) -> bool {
+    fn is_corrected(self) -> bool {
         let path = self
             .0
             .checkout()

@@ -53,8 +53,8 @@ impl ChildRunner for ChildThreads {
 
     fn begin(&mut self, names: Names, opened: Opened) -> Result<(), PortError> {
         let sender = self.sender.clone();
-        let named = thread::Builder::new().name(names.run_id.clone());
-        let spawned = named.spawn(move || {
+        let builder = thread::Builder::new().name(names.run_id.clone());
+        let thread = builder.spawn(move || {
             let run_id = names.run_id.clone();
             let came = drive(&names, opened).unwrap_or_else(|failure| ChildCame {
                 run_id,
@@ -65,7 +65,7 @@ impl ChildRunner for ChildThreads {
             // The receiver is gone if the parent failed; the run of the child is sealed.
             let _ = sender.send(came);
         });
-        match spawned {
+        match thread {
             Ok(_) => Ok(()),
             Err(error) => Err(PortError::of(Code::HostFailed, error)),
         }

@@ -133,7 +133,7 @@ impl Session {
             let mut ports = self.ports(observer);
             drive::keep_source(&mut ports, &mut opened, source)?;
         }
-        opened.ask = asked_rules(opened.ask, &opened.contract)?;
+        opened.ask = asked_rules(&opened.ask, &opened.contract)?;
         drive::open(&mut self.ports(observer), names, opened)?;
         let state = drive::drive(&mut self.ports(observer))?;
         Ok(self.ended(state))
@@ -215,7 +215,7 @@ impl Session {
 
 /// How the questions of a run are asked, by its policy and by what the user says for all
 /// repositories.
-fn asked_rules(policy: AskRules, contract: &Document) -> Result<AskRules, Failure> {
+fn asked_rules(policy: &AskRules, contract: &Document) -> Result<AskRules, Failure> {
     let user = user_file::read()?;
     let rules = AskRules {
         wait_sec: user.ask_wait_sec.unwrap_or(policy.wait_sec),

@@ -86,7 +86,7 @@ pub fn admit(asking: &Asking<'_>) -> Result<Admitted, Verdict> {
     family
         .agents(grant)
         .spend(task.children)
-        .map_err(|refusal| refuse(refusal.code, refusal.reason, refusal.findings))?;
+        .map_err(|refusal| refuse(refusal.code, refusal.reason, &refusal.findings))?;
     let left = family.left(grant, timeout).budget;
     let given = share(task.budget, grant.budget(timeout), left);
     let mut beyond = given.excess(&left);
@@ -100,12 +100,12 @@ pub fn admit(asking: &Asking<'_>) -> Result<Admitted, Verdict> {
         beyond.push("a child with a model needs tokens, and the request names none".to_owned());
     }
     if let Some(first) = beyond.first().cloned() {
-        return Err(refuse(Code::ChildBudgetExhausted, first, beyond));
+        return Err(refuse(Code::ChildBudgetExhausted, first, &beyond));
     }
     let parent = package_of(opened).map_err(|reason| invalid(&reason))?;
     let request = request(&parent, opened, task, given)?;
     let derived = package::derive(&request)
-        .map_err(|refusal| refuse(refusal.code, refusal.reason, refusal.findings))?;
+        .map_err(|refusal| refuse(refusal.code, refusal.reason, &refusal.findings))?;
     let fingerprint = derived.package.fingerprint().to_string();
     let start = ChildStart {
         run_id: asking.child.to_owned(),
@@ -130,11 +130,7 @@ pub fn admit(asking: &Asking<'_>) -> Result<Admitted, Verdict> {
     let opened = first_event(asking, grant, child_of);
     if let Err(problems) = opened.resolve() {
         let verdict = contract::judge(&problems);
-        return Err(refuse(
-            Code::ChildRequestInvalid,
-            verdict.reason,
-            Vec::new(),
-        ));
+        return Err(invalid(&verdict.reason));
     }
     Ok(Admitted { start, opened })
 }
@@ -414,7 +410,7 @@ fn invalid(reason: &str) -> Verdict {
     Verdict::deny(Code::ChildRequestInvalid, reason)
 }
 
-fn refuse(code: Code, reason: String, findings: Vec<String>) -> Verdict {
+fn refuse(code: Code, reason: String, findings: &[String]) -> Verdict {
     let verdict = Verdict::deny(code, reason);
     if findings.is_empty() {
         return verdict;

@@ -154,7 +154,7 @@ fn a_third_child_and_a_grandchild_beyond_the_depth_are_refused() {
 fn a_child_keeps_what_its_parent_may_not_touch_and_reads_only_if_asked() {
     let opened = parent(&grant());
     let (start, child) = asked(&opened, &Family::default(), &task("one"))
-        .and_then(|admitted| Ok(admitted.on(base("one")).unwrap()))
+        .map(|admitted| admitted.on(base("one")).unwrap())
         .unwrap();
     let contract = child.resolve().unwrap();
     assert_eq!(child.base_tree, start.base_tree);

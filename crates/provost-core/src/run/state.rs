@@ -219,8 +219,6 @@ impl State {
             fact @ (Fact::ChildStarted(_) | Fact::ChildEnded(_) | Fact::ChildRefused(_)) => {
                 self.apply_child(fact)
             }
-            // No agent ends before its children.
-            Fact::AgentEnded(_) if self.family.running().next().is_some() => Err(Misplaced),
             Fact::AgentEnded(run) => self.agent_ended(run),
             Fact::Captured(capture) => {
                 self.captured = Some(capture);
@@ -245,10 +243,7 @@ impl State {
                 self.published = Some(published);
                 self.end(Step::Publish)
             }
-            Fact::Cleaned(cleaned) => {
-                self.clean(cleaned);
-                self.end(Step::Clean)
-            }
+            Fact::Cleaned(cleaned) => self.cleaned(cleaned),
             Fact::Finished { verdict } => {
                 self.finished = Some(verdict);
                 self.between_steps()
@@ -256,7 +251,16 @@ impl State {
         }
     }
 
+    fn cleaned(&mut self, cleaned: Cleaned) -> Result<(), Misplaced> {
+        self.clean(cleaned);
+        self.end(Step::Clean)
+    }
+
+    /// No agent ends before its children.
     fn agent_ended(&mut self, run: AgentRun) -> Result<(), Misplaced> {
+        if self.family.running().next().is_some() {
+            return Err(Misplaced);
+        }
         self.agent = Some(run);
         self.end_questions();
         self.end(Step::Agent)

@@ -1,6 +1,7 @@
 //! What an event of a run says, in one line.
 
 use crate::{case, chain};
+use provost_core::children::{ChildRefused, ChildStart};
 use provost_core::gate::command;
 use provost_core::question::{AgentQuestion, QuestionAnswer};
 use provost_core::record::{Event, Record};
@@ -48,10 +49,7 @@ fn about(fact: &Fact) -> String {
         Fact::Rejected(rejection) => format!("rejected by {}: {}", rejection.by, rejection.reason),
         Fact::QuestionAsked(question) => asked(question),
         Fact::QuestionAnswered(answer) => answered(answer),
-        Fact::QuestionExpired { digest } => {
-            let digest = digest.get(..12).unwrap_or(digest);
-            format!("no answer to {digest} in time, which counts as no")
-        }
+        Fact::QuestionExpired { digest } => unanswered(digest),
         Fact::CancelRequested(cancel) => cancel.verdict().reason,
         Fact::Started { step } => name(step),
         Fact::Failed { step, verdict } => format!("{}: {}", name(step), verdict.reason),
@@ -70,25 +68,12 @@ fn about(fact: &Fact) -> String {
             let words = ended(agent.ending);
             format!("the agent {words} after {} ms", agent.wall_ms)
         }
-        Fact::ChildStarted(start) => {
-            let kind = if start.read_only { "reads" } else { "writes" };
-            let (seconds, base) = (start.given.seconds, start.base_tree.short());
-            format!(
-                "{} `{}` {kind} on {base}, {seconds} s",
-                start.run_id, start.key
-            )
-        }
+        Fact::ChildStarted(start) => child_started(start),
         Fact::ChildEnded(end) => {
             let (code, seconds) = (end.verdict.code, end.spent.seconds);
             format!("{}: {code} after {seconds} s", end.run_id)
         }
-        Fact::ChildRefused(refused) => {
-            let verdict = &refused.verdict;
-            match refused.times {
-                1 => format!("{}: {}", verdict.code, verdict.reason),
-                times => format!("{}: {}, {times} times", verdict.code, verdict.reason),
-            }
-        }
+        Fact::ChildRefused(refused) => child_refused(refused),
         Fact::Lost {} => "the agent was lost with its driver".to_owned(),
         Fact::Captured(captured) => format!(
             "{}, tree {}",
@@ -122,6 +107,28 @@ fn about(fact: &Fact) -> String {
         },
         Fact::Finished { verdict } => verdict.reason.clone(),
     }
+}
+
+fn child_started(start: &ChildStart) -> String {
+    let kind = if start.read_only { "reads" } else { "writes" };
+    let (seconds, base) = (start.given.seconds, start.base_tree.short());
+    format!(
+        "{} `{}` {kind} on {base}, {seconds} s",
+        start.run_id, start.key
+    )
+}
+
+fn child_refused(refused: &ChildRefused) -> String {
+    let verdict = &refused.verdict;
+    match refused.times {
+        1 => format!("{}: {}", verdict.code, verdict.reason),
+        times => format!("{}: {}, {times} times", verdict.code, verdict.reason),
+    }
+}
+
+fn unanswered(digest: &str) -> String {
+    let digest = digest.get(..12).unwrap_or(digest);
+    format!("no answer to {digest} in time, which counts as no")
 }
 
 fn asked(AgentQuestion { kind, content, .. }: &AgentQuestion) -> String {

@@ -290,6 +290,7 @@ impl RunView {
         let captured = state.captured.as_ref();
         let published = state.published.as_ref();
         let finished = state.finished.as_ref();
+        let agent = state.agent.as_ref();
         let sandbox = state.tested.as_ref().map(|test| SandboxView {
             tier: test.tier.clone(),
             landlock: test.landlock.filter(|_| !test.sealed_gaps.is_empty()),
@@ -326,14 +327,8 @@ impl RunView {
             tests: TestsView::of(state),
             tests_changed: changed_tests(state),
             layers: layers(state),
-            forbidden: state
-                .agent
-                .as_ref()
-                .map_or_else(BTreeMap::new, AgentRun::forbidden),
-            network: state
-                .agent
-                .as_ref()
-                .map_or_else(Vec::new, |it| it.network.clone()),
+            forbidden: agent.map_or_else(BTreeMap::new, AgentRun::forbidden),
+            network: agent.map_or_else(Vec::new, |it| it.network.clone()),
             lines: around.lines.map(lines),
             logs: logs(state).map(log_file).collect(),
             agent_said: transcript::last_words(state, files),

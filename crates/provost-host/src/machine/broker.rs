@@ -42,7 +42,7 @@ const RECORDED: usize = 50;
 /// How many messages are answered before the limits of the sandbox are looked at again.
 const AT_ONCE: usize = 4;
 /// How long children may take to end when their parent has ended.
-const LAST: Duration = Duration::from_secs(60);
+const LAST: Duration = Duration::from_mins(1);
 /// The longest that an agent waits for an answer.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
 

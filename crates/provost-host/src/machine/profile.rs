@@ -152,12 +152,7 @@ impl Machine {
             target: OUT.into(),
         });
         if !agent.evidence.is_empty() {
-            profile.add(Mount::ReadOnly {
-                source: directory.join(evidence::COPIES),
-                target: EVIDENCE.into(),
-            });
-            let name = "PROVOST_EVIDENCE".to_owned();
-            profile.env.insert(name, EVIDENCE.to_owned());
+            add_evidence(&mut profile, &directory);
         }
         profile.add(Mount::Writable {
             source: self.places.home.clone(),
@@ -187,13 +182,7 @@ impl Machine {
             agent::furnish(&mut profile, &known.adapted, known.answer)?;
         }
         if agent.children {
-            let shared = directory.join(broker::SHARED);
-            fs::create_dir_all(&shared).map_err(host("make the directory of children"))?;
-            profile.add(Mount::ReadOnly {
-                source: shared,
-                target: broker::CHILDREN.into(),
-            });
-            profile.add_broker();
+            add_broker(&mut profile, &directory)?;
         }
         let asks = asks_for_hosts(agent);
         if !agent.net.is_empty() || asks {
@@ -307,4 +296,26 @@ pub(super) fn programs(named_by: NamedBy, argv: &[String]) -> Vec<PathBuf> {
         .map(PathBuf::from)
         .filter(|path| path.is_absolute() && path.is_file() && !inside(path))
         .collect()
+}
+
+/// Lets the agent start children, and read what they left.
+fn add_broker(profile: &mut Profile, attempt: &Path) -> Result<(), PortError> {
+    let shared = attempt.join(broker::SHARED);
+    fs::create_dir_all(&shared).map_err(host("make the directory of children"))?;
+    profile.add(Mount::ReadOnly {
+        source: shared,
+        target: broker::CHILDREN.into(),
+    });
+    profile.add_broker();
+    Ok(())
+}
+
+/// Shows the agent of a fix what refused the attempt before it.
+fn add_evidence(profile: &mut Profile, attempt: &Path) {
+    profile.add(Mount::ReadOnly {
+        source: attempt.join(evidence::COPIES),
+        target: EVIDENCE.into(),
+    });
+    let name = "PROVOST_EVIDENCE".to_owned();
+    profile.env.insert(name, EVIDENCE.to_owned());
 }

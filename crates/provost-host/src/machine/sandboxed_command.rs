@@ -144,14 +144,13 @@ impl SandboxedCommand<'_> {
         watch: &mut dyn Watch,
         mut listener: Listener<'_>,
     ) -> Result<Ended, PortError> {
-        let (stdout, stderr) = (self.place(&self.stdout)?, self.place(&self.stderr)?);
-        let mut glance = Glance::over([stdout.clone(), stderr.clone()]);
         let command = Command {
             argv,
             stdin,
-            stdout,
-            stderr,
+            stdout: self.place(&self.stdout)?,
+            stderr: self.place(&self.stderr)?,
         };
+        let mut glance = Glance::over([command.stdout.clone(), command.stderr.clone()]);
         let gauge = listener.gauge.clone();
         let passed = || gauge.as_ref().map(|gauge| self.scrubbed(gauge.passed()));
         let mut reports =
@@ -175,11 +174,8 @@ impl SandboxedCommand<'_> {
                 agent: listener.agent(),
             };
             requested = watch.tick(&progress);
-            if self.serve(watch).is_err() {
-                // The end of the sandbox reports it.
-                return sandbox::Control::Cancel;
-            }
-            if control != AgentControl::Continue {
+            // The end of the sandbox reports why its children could not be served.
+            if self.serve(watch).is_err() || control != AgentControl::Continue {
                 return sandbox::Control::Cancel;
             }
             match requested {
@@ -187,23 +183,9 @@ impl SandboxedCommand<'_> {
                 Control::Cancel | Control::LeaseLost => sandbox::Control::Cancel,
             }
         };
-        let outlet = Outlet {
-            gauge: gauge.clone(),
-            ..self.outlet.clone()
-        };
         let outcome = self
-            .launcher
-            .start_with(self.profile, &command, outlet, |birth| {
-                write_birth(self.directory, birth)
-            })
-            .and_then(|mut running| {
-                if let (Some(broker), Some(listener)) = (&self.broker, running.take_broker()) {
-                    broker
-                        .borrow_mut()
-                        .attach(listener, running.birth().cloned());
-                }
-                running.scrubbed(self.known).wait(&mut tick)
-            });
+            .start(&command, gauge.clone())
+            .and_then(|running| running.scrubbed(self.known).wait(&mut tick));
         if let Some(broker) = &self.broker {
             // No child outlives its parent.
             broker.borrow_mut().finish(watch)?;
@@ -229,6 +211,25 @@ impl SandboxedCommand<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Starts the sandbox; from now on its agent may ask the broker, if there is one.
+    fn start(
+        &self,
+        command: &Command,
+        gauge: Option<Arc<TokenMeter>>,
+    ) -> Result<sandbox::Running, sandbox::SandboxError> {
+        let outlet = Outlet {
+            gauge,
+            ..self.outlet.clone()
+        };
+        let birth = |birth: &_| write_birth(self.directory, birth);
+        let mut running = (self.launcher).start_with(self.profile, command, outlet, birth)?;
+        if let (Some(broker), Some(listener)) = (&self.broker, running.take_broker()) {
+            let init = running.birth().cloned();
+            broker.borrow_mut().attach(listener, init);
+        }
+        Ok(running)
     }
 
     /// Answers what its agent asked of the broker since the last call.

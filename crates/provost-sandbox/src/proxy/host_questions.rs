@@ -168,7 +168,7 @@ mod tests {
             assert_eq!(held.join().unwrap(), HeldAnswer::Refused("no".to_owned()));
         });
         questions.answer("api.example.com:443", Permission::Yes { until: 60_000 }, 0);
-        assert_eq!(questions.granted(), [target.clone()]);
+        assert_eq!(questions.granted(), std::slice::from_ref(&target));
         questions.answer(
             "api.example.com:443",
             Permission::Yes { until: 60_000 },

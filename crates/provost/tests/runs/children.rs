@@ -22,7 +22,7 @@ if grep -q CHILD-SLEEPER "$PROVOST_CONTRACT"; then sleep 300; exit 0; fi
 if grep -q CHILD-PAIR "$PROVOST_CONTRACT"; then wc -l < src/one; wc -l < src/two; exit 0; fi
 "#;
 
-fn run(stage: &Stage, script: &str, children: Value) -> Outcome {
+fn run(stage: &Stage, script: &str, children: &Value) -> Outcome {
     let text = include_str!(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../docs/examples/contract-minimal.json"
@@ -77,7 +77,7 @@ child wait "$W"; cat /run/provost/children/$W/said.txt
 git apply /run/provost/children/$W/patch.diff && echo applied
 child list
 "#;
-    let outcome = run(&stage, script, json!({ "count": 2 }));
+    let outcome = run(&stage, script, &json!({ "count": 2 }));
     let run_id = outcome.text("run_id").to_owned();
     let printed = stage.printed_in(&run_id);
     assert_eq!(
@@ -141,7 +141,7 @@ child wait run-of-another; echo "unknown $?"
 ls /run/provost/children/$S
 echo good > src/a.txt
 "#;
-    let outcome = run(&stage, script, json!({ "count": 4 }));
+    let outcome = run(&stage, script, &json!({ "count": 4 }));
     let run_id = outcome.text("run_id").to_owned();
     let printed = stage.printed_in(&run_id);
     assert_eq!(
@@ -183,7 +183,7 @@ sleep 1
 child cancel "$A" > /dev/null; child wait "$A"
 echo good > src/a.txt
 "#;
-    let outcome = run(&stage, script, json!({ "count": 2 }));
+    let outcome = run(&stage, script, &json!({ "count": 2 }));
     let run_id = outcome.text("run_id").to_owned();
     let printed = stage.printed_in(&run_id);
     assert_eq!(
@@ -213,7 +213,7 @@ child wait "$C" > /dev/null; kill $P
 set -- $(cat /run/provost/children/$C/said.txt); echo "lag $(($1 - $2)) of $1"
 rm -f src/one src/two
 "#;
-    let outcome = run(&stage, script, json!({ "count": 1 }));
+    let outcome = run(&stage, script, &json!({ "count": 1 }));
     let printed = stage.printed_in(outcome.text("run_id"));
     assert_eq!(
         (outcome.code(), outcome.exit),
@@ -250,7 +250,7 @@ print("flood", "limited" if time.time() - since > 1.0 else "free")
 END
 echo good > src/a.txt
 "#;
-    let outcome = run(&stage, script, json!({ "count": 1 }));
+    let outcome = run(&stage, script, &json!({ "count": 1 }));
     let run_id = outcome.text("run_id").to_owned();
     let printed = stage.printed_in(&run_id);
     assert_eq!(
@@ -267,7 +267,7 @@ echo good > src/a.txt
 fn without_a_grant_there_is_no_broker() {
     let stage = Stage::new();
     let script = "child list; echo \"none $?\"; ls /run/provost/broker; echo good > src/a.txt";
-    let outcome = run(&stage, script, Value::Null);
+    let outcome = run(&stage, script, &Value::Null);
     let printed = stage.printed_in(outcome.text("run_id"));
     assert_eq!(
         (outcome.code(), outcome.exit),

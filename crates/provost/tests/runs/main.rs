@@ -4,6 +4,7 @@
 mod agents;
 #[cfg(test)]
 mod approvals;
+#[cfg(test)]
 mod asks;
 #[cfg(test)]
 mod bundle_files;

@@ -221,9 +221,9 @@ impl State {
         let grant = contract.document.x_provost.as_ref();
         let grant = grant.and_then(|extension| extension.children.clone());
         let adapted = self.opened.adapted.clone().map(|mut adapted| {
-            grant
-                .iter()
-                .for_each(|grant| grant.take_from(&mut adapted.budget));
+            if let Some(grant) = &grant {
+                grant.take_from(&mut adapted.budget);
+            }
             adapted
         });
         let adaptation = adapted.map(|adapted| Adaptation {

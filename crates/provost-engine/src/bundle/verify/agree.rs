@@ -308,6 +308,13 @@ fn is_audit(bundle: &Bundle<'_>) -> bool {
     contract.is_some_and(|contract| contract.audit_only == Some(true))
 }
 
+/// Whether the run was started by the agent of another: the acceptance commands of that run judge
+/// its work.
+fn is_child(bundle: &Bundle<'_>) -> bool {
+    let end = bundle.course.end();
+    end.is_some_and(|state| state.opened.child.is_some())
+}
+
 /// An accepted run has everything an acceptance needs; a refused one says so in every document.
 pub(super) fn verdict(bundle: &Bundle<'_>) -> Vec<Finding> {
     let Some(predicate) = bundle.predicate() else {
@@ -342,11 +349,7 @@ pub(super) fn verdict(bundle: &Bundle<'_>) -> Vec<Finding> {
         }
         Some(_) => {}
     }
-    // The acceptance commands of its parent judge the work of a child.
-    let is_child = bundle
-        .course
-        .end()
-        .is_some_and(|it| it.opened.child.is_some());
+    let is_child = is_child(bundle);
     let test = bundle.reports.test.as_ref().filter(|_| !is_child);
     if test.is_some_and(|test| test.status != TestStatus::Pass) {
         wrong(TEST_REPORT, "does not pass, and the run was accepted");

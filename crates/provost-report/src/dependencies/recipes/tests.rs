@@ -206,7 +206,8 @@ fn pytest_is_installed_for_tests_that_need_it() {
     let extra = "[build-system]\n[project.optional-dependencies]\ntest = [\"pytest>=7\"]\n";
     let other = "[build-system]\n[project.optional-dependencies]\nlint = [\"pytest\"]\n";
     let pytest = "python3 -m pytest -q";
-    let cases: [(&[(&str, &str)], &str, &str); 6] = [
+    type Files<'a> = &'a [(&'a str, &'a str)];
+    let cases: [(Files<'_>, &str, &str); 6] = [
         (&[build], pytest, "-e . pytest"),
         (&[build], "python3 -m unittest", "-e ."),
         (&[("pyproject.toml", extra)], pytest, "-e .[test]"),

@@ -55,7 +55,7 @@ pub(super) fn show(place: &Places, run_id: &str, follow: bool, reader: Reader) -
             }
         }
         anything |= !text.is_empty();
-        if !anything && !(follow && driven) {
+        if !(anything || follow && driven) {
             let run = query::short_id(run_id);
             print_message(&format!("note: the agent of {run} printed nothing"));
         }
