@@ -35,6 +35,11 @@ const CALLS: &[(&str, Touch, &[&str])] = &[
     // The server ends when it is stopped; its own tests start it.
     ("serve", Nothing, &["--help"]),
     ("serve token", Nothing, &["list"]),
+    // They speak to the socket of a sandbox, and here is none.
+    ("child start", Nothing, &["x --key k"]),
+    ("child wait", Nothing, &["k"]),
+    ("child cancel", Nothing, &["k"]),
+    ("child list", Nothing, &[""]),
     ("plan", Uses, &["x --agent-cmd true"]),
     ("split", Uses, &["-f contract.json --agent-cmd true"]),
     (
