@@ -240,7 +240,10 @@ mod tests {
         }
         let directory = Directory::open(root).unwrap();
         let beyond = directory.entries.values().flatten();
-        assert_eq!(beyond.filter(|problem| problem.contains("more")).count(), 1);
+        assert_eq!(
+            beyond.filter(|problem| problem.contains("beyond")).count(),
+            1
+        );
         directory.room.set(3);
         fs::write(root.join("1"), b"four").unwrap();
         fs::write(root.join("2"), b"two").unwrap();

@@ -57,7 +57,7 @@ pub(super) fn integrity(bundle: &Bundle<'_>) -> Vec<Finding> {
         findings.push(Finding::altered(place, problem));
     };
     if integrity.manifest_sha256.is_some() {
-        let problem = "must be absent: the seal holds this digest, not the manifest";
+        let problem = "must be absent: a manifest cannot hold its own digest; the seal does";
         wrong("manifest_sha256", problem);
     }
     let sealed = bundle

@@ -64,7 +64,7 @@ fn a_server_that_breaks_the_protocol_is_ended_and_refused() {
     for (way, patience, code, words) in [
         ("other", "60s", "AGENT_PROTOCOL", "was not sent"),
         ("long", "60s", "AGENT_PROTOCOL", "a line of more than 4 MiB"),
-        ("flood", "60s", "AGENT_PROTOCOL", "no message"),
+        ("flood", "60s", "AGENT_PROTOCOL", "not a JSON message"),
         ("silent", "3s", "NO_PROGRESS", "got nowhere"),
     ] {
         let stage = Stage::new();

@@ -148,7 +148,7 @@ fn a_server_that_breaks_the_protocol_is_not_spoken_to_any_more() {
             "no message of JSON-RPC",
             vec![json!({ "id": 1, "result": {} })],
         ),
-        ("no message", vec![json!([1])]),
+        ("not a JSON message", vec![json!([1])]),
         (
             "without a method and without an id",
             vec![json!({ "jsonrpc": "2.0" })],
