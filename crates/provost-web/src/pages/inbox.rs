@@ -124,10 +124,11 @@ fn card(
                     (forms.line("cancel", "Cancel", "reason", "Reason"))
                 },
                 WaitReason::Refused | WaitReason::Budget => {
-                    @if let Some(command) = room.remedy(&repository.id, run) {
-                        p { "Helps: " code { (one_line(&command)) } }
+                    @let remedy = room.remedy(&repository.id, run);
+                    @if let Some(command) = &remedy {
+                        p { "Helps: " code { (one_line(command)) } }
                     }
-                    (again(&forms))
+                    (again(&forms, remedy.as_deref()))
                 },
                 WaitReason::Landing | WaitReason::TargetMoved => {
                     (landing_on(row))
@@ -157,11 +158,14 @@ fn landing_on(row: &RoomRow) -> Markup {
     }
 }
 
-/// The ways to try a run again.
-pub(super) fn again(forms: &Forms<'_>) -> Markup {
+/// The ways to try a run again; its work is judged again only where `remedy` says that this helps.
+pub(super) fn again(forms: &Forms<'_>, remedy: Option<&str>) -> Markup {
+    let keeps_work = remedy.is_some_and(|command| command.contains(" --keep-work"));
     html! {
         (forms.line("retry", "Retry", "words", "What else is to be done (empty: the same again)"))
-        (forms.button("keep-work", "Judge the same work under a wider contract"))
+        @if keeps_work {
+            (forms.button("keep-work", "Judge the same work under a wider contract"))
+        }
     }
 }
 

@@ -228,10 +228,11 @@ fn actions(room: &dyn ControlRoom, view: &RunView, forms: &Forms<'_>) -> Markup 
                     }
                 },
                 RunStatus::Failure => {
-                    @if let Some(command) = room.remedy(forms.repository, forms.run) {
-                        p { "Helps: " code { (one_line(&command)) } }
+                    @let remedy = room.remedy(forms.repository, forms.run);
+                    @if let Some(command) = &remedy {
+                        p { "Helps: " code { (one_line(command)) } }
                     }
-                    (inbox::again(forms))
+                    (inbox::again(forms, remedy.as_deref()))
                 },
                 _ => p { "Nothing is left to decide." },
             }

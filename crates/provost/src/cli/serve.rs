@@ -97,8 +97,12 @@ fn announce(Announced { place, link }: &Announced, reader: Reader) {
         Reader::Person => format!("serving at {place}\n{link}"),
     };
     print_line(&text);
-    if reader == Reader::Person {
-        print_message("the link opens one session, within a minute; Ctrl-C ends the server");
+    if reader == Reader::Program {
+        return;
+    }
+    print_message("the link opens one session, within a minute; Ctrl-C ends the server");
+    if place.starts_with('/') {
+        print_message("a browser cannot open a socket; for a browser: provost serve --open");
     }
 }
 

@@ -322,6 +322,10 @@ impl ControlRoom for UserRoom {
             self.run_in(repository, id)?;
             carry_out::about_run(&path, id, command, asked)
         };
+        // The page after a command shows what it did.
+        if let Some(cache) = self.known().repositories.get_mut(repository) {
+            cache.forget_look();
+        }
         done.map_err(Failure::into_port_error)
     }
 

@@ -28,6 +28,9 @@ use crate::answer::Failure;
 use crate::parts;
 use crate::places::Places;
 
+/// How long a look is good for, in milliseconds: one page needs the listing several times.
+const LOOK_LASTS: i64 = 40;
+
 /// How many sealed runs one look examines.
 const SEALED_AT_ONCE: usize = 500;
 
@@ -126,6 +129,8 @@ pub(super) struct RepositoryCache {
     runs: BTreeMap<String, KnownRun>,
     cases: BTreeMap<String, KnownCase>,
     branches: BTreeMap<String, KnownBranch>,
+    /// When the files were looked at, in milliseconds since 1970.
+    looked: i64,
     read_branches: i64,
     progressed: i64,
     /// The sealed run after which the next look begins.
@@ -134,6 +139,11 @@ pub(super) struct RepositoryCache {
 }
 
 impl RepositoryCache {
+    /// Makes the next look read the files.
+    pub(super) fn forget_look(&mut self) {
+        self.looked = 0;
+    }
+
     /// Looks at the files again. Failures leave what was known.
     pub(super) fn look(
         &mut self,
@@ -141,6 +151,10 @@ impl RepositoryCache {
         now: i64,
         log: &mut ChangeLog,
     ) -> Result<Arc<RoomListing>, PortError> {
+        if (0..LOOK_LASTS).contains(&(now - self.looked)) {
+            return Ok(Arc::clone(&self.listing));
+        }
+        self.looked = now;
         let before = log.last;
         let runs = place.runs().map_err(Failure::into_port_error)?;
         let here: BTreeSet<&str> = runs.iter().map(String::as_str).collect();
