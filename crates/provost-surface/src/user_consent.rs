@@ -302,7 +302,7 @@ pub fn answer(question: &str) -> Option<String> {
 }
 
 /// Lets a run continue only with secrets that the user names in this very command, each with its
-/// place.
+/// place. `command` is that command without its flags, such as `resume RUN`.
 pub fn to_send(
     run_id: &str,
     command: &str,
@@ -332,10 +332,8 @@ pub fn to_send(
         .map(|it| format!(" --send {}", Sent::of(it)));
     let mut flags: Vec<String> = all.collect();
     flags.dedup();
-    Err(Failure::new(Code::ConsentNeeded, reason).hint(format!(
-        "provost {command} {run_id}{}",
-        one_line(&flags.concat())
-    )))
+    Err(Failure::new(Code::ConsentNeeded, reason)
+        .hint(format!("provost {command}{}", one_line(&flags.concat()))))
 }
 
 /// A secret, by its variable or login file, and the place that receives it.

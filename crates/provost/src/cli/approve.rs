@@ -94,6 +94,7 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
             digest: approve.digest.as_deref(),
             reason: "",
             go: approve.go,
+            send: &approve.again.send,
         };
         return case::reply(&id, &reply, reader);
     }
@@ -161,6 +162,7 @@ pub(super) fn reject(reject: &Reject, reader: Reader) -> Outcome {
             digest: reject.digest.as_deref(),
             reason: &reject.reason,
             go: false,
+            send: &[],
         };
         return case::reply(&id, &reply, reader);
     }

@@ -34,6 +34,7 @@ use crate::places::Places;
 use crate::session::{self, KeySigner, SystemClock, lock};
 use crate::show::Reader;
 use crate::stores::{self, DriverGuard, Expected};
+use crate::user_consent::Sent;
 pub(super) use landing::land;
 use runner::CaseThreads;
 
@@ -129,6 +130,25 @@ struct OpenCase {
     signer: KeySigner,
 }
 
+/// How a case is driven.
+struct How<'a> {
+    jobs: usize,
+    /// The secrets that resumed runs may send.
+    send: &'a [Sent],
+    reader: Reader,
+}
+
+impl How<'_> {
+    /// For a step that starts no agent.
+    fn without_agents(reader: Reader) -> Self {
+        How {
+            jobs: 1,
+            send: &[],
+            reader,
+        }
+    }
+}
+
 impl OpenCase {
     fn begin(place: &Places, id: &str) -> Result<Self, Failure> {
         place.prepare()?;
@@ -166,7 +186,7 @@ impl OpenCase {
     fn with_ports<T>(
         &mut self,
         opened: &CaseOpened,
-        (jobs, reader): (usize, Reader),
+        How { jobs, send, reader }: How<'_>,
         step: impl FnOnce(&mut Ports<'_>, &Task<'_>) -> Result<T, PortError>,
     ) -> Result<T, Failure> {
         let agents = part_runner::NodeAgents {
@@ -174,7 +194,8 @@ impl OpenCase {
             review: opened.review.clone(),
             credentials: Vec::new(),
             places: Vec::new(),
-            send: Vec::new(),
+            send: send.to_vec(),
+            case: Some(self.id.clone()),
         };
         let began = self.ledger.records().first();
         let began = began.and_then(|first| time::parse(&first.event.ts).ok());
@@ -247,7 +268,11 @@ pub(super) fn run(case: &Case, reader: Reader) -> Outcome {
     let id = ids::run_id(now)?.replacen("run_", "case_", 1);
     let jobs = case.jobs.map_or_else(super::chain::processors, usize::from);
     let mut open = OpenCase::begin(&place, &id)?;
-    let state = open.with_ports(&opened, (jobs, reader), |ports, task| {
+    let how = How {
+        jobs,
+        ..How::without_agents(reader)
+    };
+    let state = open.with_ports(&opened, how, |ports, task| {
         case::open(ports, task, opened.clone())?;
         let state = case::fold(ports.ledger)?;
         case::drive(ports, task, state)
@@ -336,17 +361,17 @@ struct CaseModel {
 }
 
 /// Continues the case `id` after its driver died, a question was answered, or the machine failed.
-pub(super) fn resume(id: &str, reader: Reader) -> Outcome {
+pub(super) fn resume(id: &str, send: &[Sent], reader: Reader) -> Outcome {
     let place = Places::find()?;
     let mut open = OpenCase::open(&place, id)?;
-    drive(&mut open, false, reader)
+    drive(&mut open, false, send, reader)
 }
 
 /// Continues the case `id`, and tries again what was refused.
-pub(super) fn retry(id: &str, reader: Reader) -> Outcome {
+pub(super) fn retry(id: &str, send: &[Sent], reader: Reader) -> Outcome {
     let place = Places::find()?;
     let mut open = OpenCase::open(&place, id)?;
-    drive(&mut open, true, reader)
+    drive(&mut open, true, send, reader)
 }
 
 /// The run that a command about the case `id` is about: the one that judged the whole, or else the
@@ -364,12 +389,13 @@ pub(super) fn run_of(place: &Places, id: &str) -> Result<String, Failure> {
     })
 }
 
-fn drive(open: &mut OpenCase, again: bool, reader: Reader) -> Outcome {
+fn drive(open: &mut OpenCase, again: bool, send: &[Sent], reader: Reader) -> Outcome {
     let opened = open.state()?.opened;
-    let how = (
-        thread::available_parallelism().map_or(1, usize::from),
+    let how = How {
+        jobs: thread::available_parallelism().map_or(1, usize::from),
+        send,
         reader,
-    );
+    };
     let state = open.with_ports(&opened, how, |ports, task| {
         let state = case::resume(ports, task, again)?;
         case::drive(ports, task, state)
@@ -385,6 +411,8 @@ pub(super) struct Reply<'a> {
     pub(super) reason: &'a str,
     /// Whether the case is driven on at once.
     pub(super) go: bool,
+    /// The secrets that resumed runs may send.
+    pub(super) send: &'a [Sent],
 }
 
 pub(super) fn reply(id: &str, reply: &Reply<'_>, reader: Reader) -> Outcome {
@@ -403,11 +431,12 @@ pub(super) fn reply(id: &str, reply: &Reply<'_>, reader: Reader) -> Outcome {
         reason: reply.reason.to_owned(),
     };
     let opened = state.opened.clone();
-    open.with_ports(&opened, (1, reader), |ports, task| {
+    let how = How::without_agents(reader);
+    open.with_ports(&opened, how, |ports, task| {
         case::answer(ports, task, &mut state, given)
     })?;
     if reply.go || !reply.approved {
-        let mut done = drive(&mut open, false, reader)?;
+        let mut done = drive(&mut open, false, reply.send, reader)?;
         if !reply.approved {
             // The verdict is a refusal, as the user asked.
             done.exit = Exit::Yes;
@@ -453,7 +482,8 @@ pub(super) fn cancel(id: &str, reason: &str, reader: Reader) -> Outcome {
     let mut open = OpenCase::open(&place, id)?;
     let mut state = open.state()?;
     let opened = state.opened.clone();
-    open.with_ports(&opened, (1, reader), |ports, task| {
+    let how = How::without_agents(reader);
+    open.with_ports(&opened, how, |ports, task| {
         case::cancel(ports, task, &mut state, reason)
     })?;
     let report = CaseReport::of(id, &state);

@@ -209,6 +209,7 @@ impl Run {
             credentials: self.net.credentials().to_vec(),
             places: self.net.places(),
             send: self.named.send.clone(),
+            case: None,
         }
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn run(resume: &Resume, reader: Reader) -> Outcome {
     let place = Places::find()?;
     let case = resume.run.as_deref().map(|run| place.find_case(run));
     match case.transpose()?.flatten() {
-        Some(id) => case::resume(&id, reader),
+        Some(id) => case::resume(&id, &resume.again.send, reader),
         None => resume_runs(resume, &place, reader),
     }
 }
@@ -165,7 +165,8 @@ pub(super) fn take_over(run_id: &str, go: &Go<'_>, reader: Reader) -> Result<Ans
     if let Go::On(command, named) = go {
         let brokered = session.brokered()?;
         let brokered: Vec<&Credential> = brokered.iter().collect();
-        user_consent::to_send(run_id, command, &brokered, named)?;
+        let command = format!("{command} {run_id}");
+        user_consent::to_send(run_id, &command, &brokered, named)?;
         session.send(&brokered);
     }
     observer.line(&format!("resuming {run_id}"));

@@ -69,7 +69,7 @@ pub(super) struct Retry {
 pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
     let place = Places::find()?;
     if let Some(id) = place.find_case(&retry.run)? {
-        return case::retry(&id, reader);
+        return case::retry(&id, &retry.again.send, reader);
     }
     let before = place.find_run(&retry.run)?;
     let stage = query::stage(&place, &before);
@@ -108,7 +108,8 @@ pub(super) fn run(retry: &Retry, reader: Reader) -> Outcome {
         let reason = "a wider contract is for work that is kept; without that, `provost run` it";
         return Err(Failure::new(Code::UsageError, reason).hint("add --keep-work"));
     };
-    user_consent::to_send(&before, "retry", &opened.brokered(), &retry.again.send)?;
+    let command = format!("retry {before}");
+    user_consent::to_send(&before, &command, &opened.brokered(), &retry.again.send)?;
     user_consent::to_retry(&place, &opened)?;
     start::check(&opened, None)?;
     let names = Names {

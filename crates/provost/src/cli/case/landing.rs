@@ -5,7 +5,7 @@ use provost_core::run::refs::branch;
 use provost_engine::case::{self, CaseReport, State};
 use provost_engine::query;
 
-use super::OpenCase;
+use super::{How, OpenCase};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::Places;
 use crate::progress::ProgressObserver;
@@ -30,7 +30,8 @@ pub(in crate::cli) fn land(id: &str, reader: Reader) -> Outcome {
     let landing = landed?.landing;
     let opened = state.opened.clone();
     let place = (landing.target.clone(), landing.commit.clone());
-    open.with_ports(&opened, (1, reader), |ports, task| {
+    let how = How::without_agents(reader);
+    open.with_ports(&opened, how, |ports, task| {
         case::landed(ports, task, &mut state, place)
     })?;
     remove_branches(&state)?;

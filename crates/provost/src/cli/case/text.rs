@@ -1,5 +1,6 @@
 //! Cases as text for a person.
 
+use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
@@ -123,7 +124,9 @@ fn next(report: &CaseReport<'_>) -> String {
         None => format!("provost resume {id}"),
         Some(_) if report.landed.is_some() => format!("provost verify {id}"),
         Some(verdict) if verdict.allow => format!("provost land {id}"),
-        Some(verdict) if !is_final(verdict) => format!("provost resume {id}"),
+        Some(verdict) if !is_final(verdict) => {
+            consent(report).map_or_else(|| format!("provost resume {id}"), str::to_owned)
+        }
         Some(_) => {
             let refused = |run: &&CaseRun<'_>| run.verdict.is_some_and(|it| !it.allow);
             let runs = report.parts.iter().flat_map(|part| &part.runs);
@@ -137,6 +140,14 @@ fn next(report: &CaseReport<'_>) -> String {
             }
         }
     }
+}
+
+/// The command that names what an interrupted part sends.
+fn consent<'a>(report: &CaseReport<'a>) -> Option<&'a str> {
+    let runs = report.parts.iter().flat_map(|part| &part.runs);
+    let mut verdicts = runs.filter_map(|run| run.verdict);
+    let open = verdicts.find(|verdict| verdict.code == Code::ConsentNeeded)?;
+    open.hint()
 }
 
 /// A case in a list.

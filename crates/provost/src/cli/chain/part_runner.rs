@@ -49,6 +49,8 @@ pub(in crate::cli) struct NodeAgents {
     pub(in crate::cli) places: Vec<Endpoint>,
     /// The secrets that resumed runs may send.
     pub(in crate::cli) send: Vec<Sent>,
+    /// The case that these runs are parts of.
+    pub(in crate::cli) case: Option<String>,
 }
 
 impl NodeAgents {
@@ -318,7 +320,8 @@ fn take_up(run_id: &str, agents: &NodeAgents) -> Result<Option<End>, Failure> {
     let brokered = session.brokered()?;
     let (typed, others): (Vec<&Credential>, Vec<&Credential>) =
         brokered.iter().partition(|it| agents.sends(it));
-    user_consent::to_send(run_id, "resume", &others, &agents.send)?;
+    let command = format!("resume {}", agents.case.as_deref().unwrap_or(run_id));
+    user_consent::to_send(run_id, &command, &others, &agents.send)?;
     session.send(&[typed, others].concat());
     let state = session.resume(&mut observer)?;
     observer.close_request(&state);

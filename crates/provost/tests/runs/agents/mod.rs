@@ -1,6 +1,7 @@
 //! The real Codex, Claude Code and Gemini CLI, under contract, with a model that follows a script.
 
 mod asks;
+mod case;
 mod claims;
 mod counted;
 mod first_minute;
@@ -22,3 +23,4 @@ mod spend;
 mod stage;
 mod trouble;
 mod tunnel;
+mod vendor;

@@ -7,7 +7,9 @@ far as the programs need them. SCRIPT is a JSON list of turns: {"shell": COMMAND
 "input": OBJECT} for a tool of Claude Code, {"call": NAME} for the offered tool whose name ends like that, {"read": PATH} by
 the tool for that, where there is one, {"program": EXPRESSION} for the one tool of newer models of Codex, {"text": WORDS}, {"answer": OBJECT} for an answer that a schema is bound to, or {"status": NUMBER} for a refusal; after the last one
 it says "done". A turn with "wait" is answered only after so many seconds. A turn with "tokens" says that it wrote so many. Each request for a turn becomes a line of LOG, and the tokens of each reply one of
-LOG.served. Prints its port.
+LOG.served. SCRIPT may be {"scenes": [{"when": WORDS, "unless": WORDS, "turns": TURNS}]} instead: a
+request gets a turn of the first scene whose words it has, by how many it got before. Prints its
+port.
 """
 
 import json
@@ -35,12 +37,32 @@ def served(*tokens):
         file.write(json.dumps(tokens) + "\n")
 
 
-def take():
+def all_of(words, text):
+    return not [word for word in words if word not in text]
+
+
+def taken(request):
+    """How many turns of the model a request has."""
+    said = [message for message in request.get("messages", []) if message["role"] == "assistant"]
+    calls = [item for item in request.get("input", [])
+             if item.get("type") in ("function_call", "custom_tool_call")
+             or item.get("role") == "assistant"]
+    return len(said) + len(calls)
+
+
+def take(request, text):
     """The next turn and its number."""
+    all = turns()
+    if isinstance(all, dict):
+        scene = next((scene for scene in all["scenes"]
+                      if all_of(scene["when"], text) and not any(
+                          word in text for word in scene.get("unless", []))), {"turns": []})
+        number = taken(request)
+        list = scene["turns"]
+        return (list[number] if number < len(list) else {"text": "done"}), number
     with LOCK:
         number = TAKEN[0]
         TAKEN[0] += 1
-    all = turns()
     return (all[number] if number < len(all) else {"text": "done"}), number
 
 
@@ -209,7 +231,7 @@ class Model(BaseHTTPRequestHandler):
         self.reply(200, "application/json", b'{"data": [], "models": []}')
 
     def route(self):
-        if turns() and "status" in turns()[0]:
+        if isinstance(turns(), list) and turns() and "status" in turns()[0]:
             return self.refuse(turns()[0]["status"])
         score = json.dumps({"complexity_reasoning": "it is easy", "complexity_score": 10})
         part = {"content": {"role": "model", "parts": [{"text": score}]}, "finishReason": "STOP"}
@@ -241,7 +263,7 @@ class Model(BaseHTTPRequestHandler):
         if make is content:
             # There the model is part of the address.
             request["model"] = path.rpartition("/")[2].partition(":")[0]
-        turn, number = take()
+        turn, number = take(request, body.decode())
         key = next((self.headers[name] for name in ("Authorization", "X-Api-Key", "X-Goog-Api-Key")
                     if self.headers[name]), None)
         note({"key": key, "account": self.headers["ChatGPT-Account-ID"],
