@@ -155,14 +155,27 @@ impl State {
             return Next::Finish(Verdict::allow(format!("{parts}, accepted together")));
         }
         let last = integration.merged.len().saturating_sub(1);
-        match verdict.code {
-            Code::AcceptanceFailed => {}
-            // A reviewer judges all parts at once, and the last one was made knowing the others.
-            Code::ReviewRefused => return self.fix_merged(integration, last, verdict),
-            _ => return Next::Finish(Verdict::deny(denial(verdict), verdict.reason.clone())),
+        if !matches!(verdict.code, Code::AcceptanceFailed | Code::ReviewRefused) {
+            return Next::Finish(Verdict::deny(denial(verdict), verdict.reason.clone()));
         }
         if self.fixes.len() >= self.opened.retries as usize {
             return self.fix_merged(integration, last, verdict);
+        }
+        let Some(merged) = integration.merged.get(last) else {
+            return Next::Finish(verdict.clone());
+        };
+        let mut refusal = verdict;
+        if verdict.code == Code::ReviewRefused {
+            // A fix has to pass the commands, so what breaks them is fixed before what the reviewer
+            // refused.
+            match self.prefixes.get(&merged.commit) {
+                None => return Next::TestPrefix(merged.commit.clone()),
+                // A reviewer judges all parts at once, and the last was made knowing the others.
+                Some(tested) if tested.allow => {
+                    return self.fix_merged(integration, last, verdict);
+                }
+                Some(tested) => refusal = tested,
+            }
         }
         let prefix = |count: usize| match count.checked_sub(1) {
             None => Some(&self.opened.base_commit),
@@ -186,9 +199,9 @@ impl State {
             (Some(unclear), _) => Next::Finish(unclear.clone()),
             (None, Blame::Test(count)) => match prefix(count) {
                 Some(commit) => Next::TestPrefix(commit.clone()),
-                None => Next::Finish(verdict.clone()),
+                None => Next::Finish(refusal.clone()),
             },
-            (None, Blame::Part(at)) => self.fix_merged(integration, at, verdict),
+            (None, Blame::Part(at)) => self.fix_merged(integration, at, refusal),
         }
     }
 

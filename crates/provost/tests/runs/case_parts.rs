@@ -286,9 +286,7 @@ fn six_parts_in_two_chains_are_fixed_by_commands_and_by_a_reviewer() {
             "findings": [] });
         format!("cat > $PROVOST_RESULT <<'END'\n{report}\nEND\n")
     };
-    // A refusal by the reviewer comes first, and its fix has to pass the commands.
-    let is_fine = "! sh check.sh || test ! -e src/aa.txt || test ! -e src/ba.txt || \
-                  ! grep -q raw src/bc.txt";
+    let is_fine = "test ! -e src/aa.txt || test ! -e src/ba.txt || ! grep -q raw src/bc.txt";
     let reviewer = format!(
         "cd $PROVOST_TREE\nif {is_fine}\nthen\n{}else\n{}fi\n",
         review("PASS"),

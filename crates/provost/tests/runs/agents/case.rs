@@ -27,9 +27,8 @@ fn check(one: &str, two: &str) -> String {
 }
 
 /// What the models do: plan `parts` (name and needs), write a raw file for each, write a fixed one
-/// where a result was refused, and review. The reviewer refuses a whole with a fixed file of the first
-/// `unwanted` part and a raw one of the second.
-fn scenes(parts: &[(&str, &[&str])], unwanted: Option<(&str, &str)>) -> Value {
+/// where a result was refused, and review. The reviewer refuses a whole with a raw `unwanted` file.
+fn scenes(parts: &[(&str, &[&str])], unwanted: Option<&str>) -> Value {
     let path = |name: &str| format!("src/{name}.txt");
     let allow: Vec<String> = parts.iter().map(|(name, _)| path(name)).collect();
     let plan = json!({ "verdict": "PLAN", "summary": "files", "objective": "write the files",
@@ -49,17 +48,13 @@ fn scenes(parts: &[(&str, &[&str])], unwanted: Option<(&str, &str)>) -> Value {
         json!([{ "read": patch }, { "answer": report }, { "text": "done" }])
     };
     let mut scenes = Vec::new();
-    if let Some((fixed, raw)) = unwanted {
+    if let Some(raw) = unwanted {
         // The whole has the files of all parts, the review of one part does not.
         let whole: Vec<String> = parts
             .iter()
             .map(|(name, _)| format!("+++ b/{}", path(name)))
             .collect();
-        let mut when = vec![
-            "You review a change".to_owned(),
-            format!("+fixed {fixed}."),
-            format!("+raw {raw}."),
-        ];
+        let mut when = vec!["You review a change".to_owned(), format!("+raw {raw}.")];
         when.extend(whole);
         scenes.push(json!({ "when": when, "turns": review("FAIL") }));
     }
@@ -83,7 +78,7 @@ fn scenes(parts: &[(&str, &[&str])], unwanted: Option<(&str, &str)>) -> Value {
 fn stage(
     parts: &[(&str, &[&str])],
     [one, two]: [&str; 2],
-    unwanted: Option<(&str, &str)>,
+    unwanted: Option<&str>,
 ) -> Option<VendorStage> {
     let policy = "[commands]\nallow = [\"sh check.sh\"]\n";
     let stage = Stage::with(&[("provost.toml", policy), ("check.sh", &check(one, two))]);
@@ -242,7 +237,7 @@ fn six_parts_in_two_chains_are_fixed_by_commands_and_by_a_reviewer() {
         ("bb", &["ba"]),
         ("bc", &["bb"]),
     ];
-    let Some(stage) = stage(&parts, ["ab", "bb"], Some(("bb", "bc"))) else {
+    let Some(stage) = stage(&parts, ["ab", "bb"], Some("bc")) else {
         return;
     };
     let (id, approve) = planned(&stage);
