@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 use super::fact::{AgentRun, Ending, Opened, Probe, Side, TestRun, WorkspaceChoice};
 use super::{Gate, State};
-use crate::agent::reader::End;
+use crate::agent::sum::End;
 use crate::agent::{Adapted, dollars};
 use crate::change::{Change, Finding};
 use crate::code::Code;

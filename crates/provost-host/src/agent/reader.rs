@@ -1,14 +1,12 @@
 //! Parses the output stream of an agent line by line, and keeps totals.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
+use provost_core::agent::Adapted;
+use provost_core::agent::event::Event;
+use provost_core::agent::sum::{Complaint, End, Sum};
+use provost_core::contract::forbidden;
 use serde_json::Value;
 
-use super::Adapted;
-use super::adapter::{Breach, StreamParser};
-use super::event::{Event, Usage};
-use crate::contract::forbidden;
+use super::parser::{self, AgentTask, Breach, Conversation, StreamParser};
 
 /// The longest line that is read, in bytes; a longer one is counted and skipped.
 const LONGEST_LINE: usize = 4 << 20;
@@ -29,59 +27,11 @@ pub struct Reader {
     complaint: Option<Complaint>,
 }
 
-/// An error of a program about its model, which it retries.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Complaint {
-    /// The HTTP status of the model's reply, if any.
-    pub status: Option<u16>,
-    /// The program's message.
-    pub words: String,
-    /// How often it was reported since the agent last made progress.
-    pub times: u32,
-}
-
-/// Totals of an attempt's stream.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sum {
-    pub events: u64,
-    /// How many events show progress.
-    pub progress: u64,
-    /// Lines that are not events: not JSON, or too long.
-    pub unread: u64,
-    /// Usage as the agent reports it.
-    pub usage: Usage,
-    /// How often a tool was used for each forbidden action.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub forbidden: BTreeMap<String, u64>,
-    /// How often a tool was used with each forbidden form of command.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub shapes: BTreeMap<String, u64>,
-    /// The program's name for the conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thread: Option<String>,
-    /// How the agent says that it ended; absent if it does not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<End>,
-}
-
-/// How an agent says that it ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum End {
-    /// The agent finished.
-    Done,
-    /// It gave up, with this message.
-    GaveUp(String),
-    /// It violates its protocol, in this way.
-    Broken(String),
-}
-
 impl Reader {
-    /// Reads the output of `agent`, which works on `prompt` and may continue the conversation
-    /// `thread`.
-    pub fn new(agent: &Adapted, prompt: &str, thread: Option<&str>) -> Self {
+    /// Reads the output of `agent`, which works on `task`.
+    pub fn new(agent: &Adapted, task: &AgentTask<'_>) -> Self {
         Self {
-            parser: agent.adapter.parser(agent, prompt, thread),
+            parser: parser::of(agent, task),
             line: Vec::new(),
             skipping: false,
             forbidden: Vec::new(),
@@ -115,7 +65,7 @@ impl Reader {
     /// The bytes to send to the program since the last call.
     pub fn take_words(&mut self) -> Vec<u8> {
         let conversation = self.parser.conversation();
-        conversation.map_or_else(Vec::new, super::adapter::Conversation::take_words)
+        conversation.map_or_else(Vec::new, Conversation::take_words)
     }
 
     /// The commands that the program asks about and that have no answer, by its ids.
