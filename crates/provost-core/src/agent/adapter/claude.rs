@@ -4,9 +4,7 @@ mod prompt;
 
 use serde_json::json;
 
-use super::{
-    AgentAdapter, ClaimedAgain, Start, StreamForm, Subscription, Vendor, servers, words,
-};
+use super::{AgentAdapter, ClaimedAgain, Start, StreamForm, Subscription, Vendor, servers, words};
 use crate::agent::Adapted;
 use crate::agent::launch::Answer;
 use crate::contract::document::Shell;

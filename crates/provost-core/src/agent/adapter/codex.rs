@@ -6,9 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    AgentAdapter, ClaimedAgain, Start, StreamForm, Subscription, Vendor, servers, words,
-};
+use super::{AgentAdapter, ClaimedAgain, Start, StreamForm, Subscription, Vendor, servers, words};
 use crate::agent::launch::{Answer, SCHEMA};
 use crate::agent::provider::Login;
 use crate::agent::{Adapted, Plane};
@@ -213,7 +211,11 @@ fn inline(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
             let field = |(name, value): (&String, &Value)| {
-                let name = if name.contains('/') { &json!(name).to_string() } else { name };
+                let name = if name.contains('/') {
+                    &json!(name).to_string()
+                } else {
+                    name
+                };
                 format!("{name}={}", inline(value))
             };
             let fields: Vec<String> = fields.iter().map(field).collect();

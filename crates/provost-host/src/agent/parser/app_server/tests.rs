@@ -1,7 +1,7 @@
 //! The conversation with the app server, message by message.
 
-use provost_core::agent::{Adapter, Plane};
 use provost_core::agent::sum::End;
+use provost_core::agent::{Adapter, Plane};
 use provost_core::contract::document::Shell;
 use serde_json::json;
 
@@ -38,8 +38,14 @@ fn sent(reader: &mut Reader) -> Vec<Value> {
 fn working(shell: Shell) -> Reader {
     let mut reader = client(shell, None);
     push(&mut reader, &json!({ "id": 1, "result": {} }));
-    push(&mut reader, &json!({ "id": 2, "result": { "thread": { "id": "t-1" } } }));
-    push(&mut reader, &json!({ "id": 3, "result": { "turn": { "id": "u-1" } } }));
+    push(
+        &mut reader,
+        &json!({ "id": 2, "result": { "thread": { "id": "t-1" } } }),
+    );
+    push(
+        &mut reader,
+        &json!({ "id": 3, "result": { "turn": { "id": "u-1" } } }),
+    );
     sent(&mut reader);
     reader
 }
@@ -71,12 +77,18 @@ fn a_thread_is_opened_with_the_rules_of_the_contract_and_one_turn() {
         let rules = json!({ "approvalPolicy": rule, "approvalsReviewer": "user" });
         let want = json!({ "id": 2, "method": "thread/start", "params": rules });
         assert_eq!(opening[1], want);
-        push(&mut reader, &json!({ "id": 2, "result": { "thread": { "id": "t-1" } } }));
+        push(
+            &mut reader,
+            &json!({ "id": 2, "result": { "thread": { "id": "t-1" } } }),
+        );
         let turn = &sent(&mut reader)[0];
         assert_eq!(turn["method"], "turn/start");
         let params = &turn["params"];
         assert_eq!(params["threadId"], "t-1");
-        assert_eq!(params["input"], json!([{ "type": "text", "text": "do it" }]));
+        assert_eq!(
+            params["input"],
+            json!([{ "type": "text", "text": "do it" }])
+        );
         assert_eq!(params["approvalPolicy"], rule);
         assert_eq!(params["outputSchema"]["type"], "object");
         assert_eq!(reader.sum().thread.as_deref(), Some("t-1"));
@@ -94,7 +106,10 @@ fn a_thread_is_resumed_and_opened_anew_where_it_is_lost() {
     let events = push(&mut reader, &lost);
     assert!(matches!(&events[..], [Event::Error { text }] if text == "no rollout found"));
     assert_eq!(sent(&mut reader)[0]["method"], "thread/start");
-    push(&mut reader, &json!({ "id": 3, "result": { "thread": { "id": "t-1" } } }));
+    push(
+        &mut reader,
+        &json!({ "id": 3, "result": { "thread": { "id": "t-1" } } }),
+    );
     assert_eq!(sent(&mut reader)[0]["method"], "turn/start");
     assert_eq!(reader.sum().end, None);
 }
@@ -113,13 +128,19 @@ fn a_question_is_answered_once_and_the_reason_of_a_no_reaches_the_model() {
     assert_eq!(sent(&mut reader), [want]);
     reader.answer_command(&open[1].0, Err("a person said no"));
     let answer = sent(&mut reader);
-    assert_eq!(answer[0], json!({ "id": 1, "result": { "decision": "decline" } }));
+    assert_eq!(
+        answer[0],
+        json!({ "id": 1, "result": { "decision": "decline" } })
+    );
     assert_eq!(answer[1]["method"], "turn/steer");
     assert!(answer[1].to_string().contains("a person said no"));
     let item = json!({ "type": "commandExecution", "id": "i-1", "command": "make y",
                        "status": "declined" });
     let params = json!({ "threadId": "t-1", "item": item });
-    let events = push(&mut reader, &json!({ "method": "item/completed", "params": params }));
+    let events = push(
+        &mut reader,
+        &json!({ "method": "item/completed", "params": params }),
+    );
     let want = Event::ToolResult {
         ok: false,
         text: "the command was not permitted: a person said no".to_owned(),
@@ -142,13 +163,25 @@ fn what_is_no_question_about_a_command_is_declined_or_refused() {
     };
     for (shell, message, want) in [
         (Shell::Never, asked(7, "make x"), "decline"),
-        (Shell::Untrusted, with("kind", json!("writeStdin")), "decline"),
+        (
+            Shell::Untrusted,
+            with("kind", json!("writeStdin")),
+            "decline",
+        ),
         (Shell::Untrusted, with("command", Value::Null), "decline"),
         (Shell::Untrusted, with("threadId", json!("t-2")), "decline"),
-        (Shell::Untrusted, with("networkApprovalContext", json!({})), "decline"),
+        (
+            Shell::Untrusted,
+            with("networkApprovalContext", json!({})),
+            "decline",
+        ),
         (Shell::Untrusted, file(Value::Null), "accept"),
         (Shell::Untrusted, file(json!("/")), "decline"),
-        (Shell::Untrusted, other("item/permissions/requestApproval"), ""),
+        (
+            Shell::Untrusted,
+            other("item/permissions/requestApproval"),
+            "",
+        ),
         (Shell::Untrusted, other("item/tool/requestUserInput"), ""),
         (Shell::Untrusted, other("mcpServer/elicitation/request"), ""),
         (Shell::Untrusted, other("execCommandApproval"), ""),
@@ -173,7 +206,10 @@ fn a_violation_of_the_protocol_ends_the_conversation() {
         (vec![json!({ "id": 9, "result": {} })], "was not sent"),
         (vec![json!({ "id": 3, "result": {} })], "was not sent"),
         (vec![json!({})], "without a method and without an id"),
-        (vec![json!({ "method": ASKED, "id": {}, "params": {} })], "neither text nor a number"),
+        (
+            vec![json!({ "method": ASKED, "id": {}, "params": {} })],
+            "neither text nor a number",
+        ),
         (vec![json!([])], "not a JSON message"),
         (twice.to_vec(), "twice under one id"),
         (many, "256 open questions"),
@@ -197,21 +233,29 @@ fn a_violation_of_the_protocol_ends_the_conversation() {
 fn the_app_server_tells_the_same_as_the_exec_stream() {
     let mut reader = working(Shell::Never);
     let mut events = Vec::new();
-    let about = |method: &str, name: &str, value: Value| {
-        json!({ "method": method, "params": { "threadId": "t-1", name: value } })
-    };
+    let about = |method: &str, name: &str, value: Value| json!({ "method": method, "params": { "threadId": "t-1", name: value } });
     let item = |value| about("item/completed", "item", value);
     let total = json!({ "inputTokens": 30, "cachedInputTokens": 20, "outputTokens": 5 });
     let reconnecting = json!({ "message": "Reconnecting... 1/5",
         "additionalDetails": "unexpected status 401 Unauthorized: x" });
     for message in [
         about("error", "error", reconnecting),
-        about("item/started", "item", json!({ "type": "commandExecution" })),
-        item(json!({ "type": "commandExecution", "id": "1", "command": "rm -rf x",
-                     "status": "failed", "exitCode": 1, "aggregatedOutput": "no" })),
+        about(
+            "item/started",
+            "item",
+            json!({ "type": "commandExecution" }),
+        ),
+        item(
+            json!({ "type": "commandExecution", "id": "1", "command": "rm -rf x",
+                     "status": "failed", "exitCode": 1, "aggregatedOutput": "no" }),
+        ),
         item(json!({ "type": "fileChange", "id": "2", "changes": [{ "path": "a" }] })),
         item(json!({ "type": "mcpToolCall", "id": "3", "server": "s", "tool": "t" })),
-        about("thread/tokenUsage/updated", "tokenUsage", json!({ "total": total })),
+        about(
+            "thread/tokenUsage/updated",
+            "tokenUsage",
+            json!({ "total": total }),
+        ),
         item(json!({ "type": "agentMessage", "id": "4", "text": "{\"status\":\"SUCCESS\"}" })),
         json!({ "method": "item/completed", "params": { "threadId": "t-2",
                 "item": { "type": "agentMessage", "text": "of another thread" } } }),
@@ -229,7 +273,14 @@ fn the_app_server_tells_the_same_as_the_exec_stream() {
         .map(|event| serde_json::to_value(event).unwrap()["kind"].clone())
         .collect();
     let want = [
-        "error", "tool", "tool_result", "file_change", "tool", "usage", "message", "final",
+        "error",
+        "tool",
+        "tool_result",
+        "file_change",
+        "tool",
+        "usage",
+        "message",
+        "final",
     ];
     assert_eq!(kinds, want);
     assert!(matches!(events[2], Event::ToolResult { ok: false, .. }));
