@@ -1,7 +1,7 @@
-//! One file for each agent program: how it is started, given its task, and read.
+//! One file for each agent program: how it is started and given its task.
 //!
 //! An adapter is pure, because a ledger is judged again on other machines. The host finds the
-//! program, starts it in a sandbox and passes on its bytes. To add a program, add a file that
+//! program, starts it in a sandbox and reads what it prints. To add a program, add a file that
 //! implements [`AgentAdapter`] to this directory, and its row to [`ADAPTERS`].
 
 mod claude;

@@ -3,18 +3,18 @@
 use serde_json::json;
 
 use super::offered;
-use super::stage::{AgentStage, PROGRAMS, Way};
+use super::stage::{AgentStage, STARTS, Way};
 
 #[test]
 fn a_conversation_continues_where_its_work_was_refused() {
-    for program in PROGRAMS {
+    for (program, more) in STARTS {
         let turns = json!([
             { "shell": "echo worse > src/a.txt" },
             { "text": "done" },
             { "shell": "echo good > src/a.txt" },
             { "text": "fixed" },
         ]);
-        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, more) else {
             return;
         };
         let credential = stage.credential();

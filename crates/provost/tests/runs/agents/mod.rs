@@ -2,6 +2,8 @@
 
 mod asks;
 mod claims;
+mod codex_asks;
+mod codex_protocol;
 mod counted;
 mod first_minute;
 mod fix;
