@@ -3,7 +3,8 @@ use serde_json::json;
 use super::event::Usage;
 use super::launch::{self, Answer};
 use super::provider::{BaseUrl, Login};
-use super::{Adapted, Adapter, Budget, dollars, instruction, is_model};
+use super::{Adapted, Adapter, Budget, Plane, dollars, instruction, is_model};
+use crate::contract::document::Shell;
 use crate::gate::command::{CommandPolicy, Trust};
 use crate::{contract, review};
 
@@ -143,6 +144,67 @@ fn the_programs_get_neither_a_key_nor_a_way_around_the_sandbox() {
         assert!(!is_model(name), "{name:?}");
     }
     assert!(is_model("vendor/model-1.5:latest"));
+}
+
+#[test]
+fn codex_converses_where_it_may_ask_and_neither_trusts_the_tree_nor_types_unasked() {
+    let asked = "features.unified_exec_tty=false";
+    let deny = "features.shell_tool=false";
+    let untrusted = "projects={\"/workspace\"={trust_level=\"untrusted\"}}";
+    let cases = [
+        (Shell::Never, Plane::Exec, "exec --json", vec![]),
+        (Shell::Deny, Plane::Exec, "exec --json", vec![deny]),
+        (
+            Shell::Never,
+            Plane::AppServer,
+            "app-server",
+            vec![untrusted],
+        ),
+        (
+            Shell::Deny,
+            Plane::AppServer,
+            "app-server",
+            vec![deny, untrusted],
+        ),
+        (
+            Shell::Untrusted,
+            Plane::Exec,
+            "app-server",
+            vec![asked, untrusted],
+        ),
+        (
+            Shell::OnRequest,
+            Plane::Exec,
+            "app-server",
+            vec![asked, untrusted],
+        ),
+    ];
+    for (shell, plane, start, with) in cases {
+        let mut codex = agent("codex");
+        (codex.shell, codex.plane) = (shell, plane);
+        codex.model = Some("m-1".to_owned());
+        let words = launch::argv(&codex, Answer::Bound);
+        let all = words.join(" ");
+        assert!(all.starts_with(&format!("codex {start} ")), "{all}");
+        for one in [asked, deny, untrusted] {
+            assert_eq!(all.contains(one), with.contains(&one), "{one}: {all}");
+        }
+        for one in [
+            "agents.enabled=false",
+            "skills.include_instructions=false",
+            "m-1",
+        ] {
+            assert!(all.contains(one), "{one}: {all}");
+        }
+        let converses = start == "app-server";
+        assert_eq!(codex.converses(), converses);
+        let continued = launch::continued(&words, codex.adapter, "0a-1");
+        assert_eq!(
+            continued == words,
+            converses,
+            "it asks for the thread itself"
+        );
+    }
 }
 
 #[test]

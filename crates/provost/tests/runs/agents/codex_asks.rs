@@ -67,7 +67,8 @@ fn a_question_of_codex_outlives_its_driver_and_the_yes_serves_the_next_attempt()
     let (again, same) = question(&stage, GOOD);
     assert_eq!((&again, &same), (&run, &digest), "it is still open");
     approve(&stage, &run, &digest);
-    let outcome = stage.ask(&["resume", &run, "--json"]);
+    let send = format!("OPENAI_API_KEY@{}", stage.place);
+    let outcome = stage.ask(&["resume", &run, "--send", &send, "--json"]);
     assert_eq!(outcome.exit, 0, "{outcome:?}");
     assert_eq!(count(&stage, &run, "QUESTION_ASKED"), 1);
     assert_eq!(count(&stage, &run, "ATTEMPT_LOST"), 1);
@@ -155,7 +156,12 @@ fn neither_the_tree_nor_an_earlier_attempt_lets_codex_run_commands_unasked() {
     contract["timeout_retry"]["max_retries"] = json!(1);
     let running = start_under(&stage, "untrusted", contract);
     let (mut run, mut asked) = (String::new(), 0);
-    for command in [&leave, "cp docs/readme.md src/a.txt", "cp -f docs/readme.md src/a.txt", GOOD] {
+    for command in [
+        &leave,
+        "cp docs/readme.md src/a.txt",
+        "cp -f docs/readme.md src/a.txt",
+        GOOD,
+    ] {
         let (name, digest) = question(&stage, command);
         approve(&stage, &name, &digest);
         (run, asked) = (name, asked + 1);

@@ -100,6 +100,13 @@ fn run(start: (Program, &str), servers: &[&str]) -> Option<(BTreeSet<String>, St
         json!(["src/a.txt"]),
         "{program:?}: a server began that the contract does not name"
     );
+    let ledger = stage.inner.evidence(outcome.text("run_id"), "events.jsonl");
+    let ledger = std::fs::read_to_string(ledger).unwrap();
+    for gate in ["integrated", "sampling"] {
+        let judged = ledger.contains(&format!("\"gate\":\"{gate}\""));
+        assert_eq!(judged, called, "{program:?} {gate}");
+    }
+    assert_eq!(stage.inner.verify(outcome.text("run_id")).exit, 0);
     let requests = stage.requests();
     let mut names = BTreeSet::new();
     for request in &requests {
