@@ -24,7 +24,7 @@ use serde_json::Value;
 /// The parser for what `agent` prints while it works on `task`.
 pub(crate) fn of(agent: &Adapted, task: &AgentTask<'_>) -> Box<dyn StreamParser> {
     match agent.adapter.prints(agent) {
-        StreamForm::Any => Box::new(Unread),
+        StreamForm::Any => Box::new(UnreadStream),
         StreamForm::CodexExec => Box::new(codex::CodexStream::default()),
         StreamForm::CodexAppServer => Box::new(app_server::AppServerDialogue::begin(agent, task)),
         StreamForm::Claude => Box::new(claude::ClaudeStream::begin(agent, task)),
@@ -44,9 +44,9 @@ pub(crate) struct AgentTask<'a> {
 
 /// The output of a command, which is not read.
 #[derive(Debug)]
-struct Unread;
+struct UnreadStream;
 
-impl StreamParser for Unread {
+impl StreamParser for UnreadStream {
     fn read(&mut self, _: &Value) -> Result<Line, Breach> {
         Ok(Line::default())
     }

@@ -22,9 +22,9 @@ use serde_json::Value;
 use super::mcp::NOT_OFFERED;
 use super::{AgentTask, Breach, Conversation, Line, StreamParser, codex, number, text};
 use message::{
-    ApprovalDecision, ApprovalRule, ApprovalsReviewer, ClientCall, ClientCapabilities, ClientInfo,
-    ClientMessage, ClientReply, Decided, Introduction, NotOffered, Nothing, ReplyOutcome,
-    ThreadRules, TurnRemark, TurnStart, UserText,
+    ApprovalDecision, ApprovalReply, ApprovalRule, ApprovalsReviewer, ClientCall,
+    ClientCapabilities, ClientInfo, ClientMessage, ClientReply, Introduction, NotOffered, Nothing,
+    ReplyOutcome, ThreadRules, TurnRemark, TurnStart, UserText,
 };
 
 /// The most requests that are not questions, and the most questions that are open at once.
@@ -318,7 +318,7 @@ impl AppServerDialogue {
     fn decide(&mut self, id: &Value, decision: ApprovalDecision) {
         self.send(&ClientReply {
             id,
-            outcome: ReplyOutcome::Result(Decided { decision }),
+            outcome: ReplyOutcome::Result(ApprovalReply { decision }),
         });
     }
 

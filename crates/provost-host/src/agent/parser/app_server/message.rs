@@ -133,12 +133,12 @@ pub(super) struct ClientReply<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ReplyOutcome {
-    Result(Decided),
+    Result(ApprovalReply),
     Error(NotOffered),
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Decided {
+pub(super) struct ApprovalReply {
     pub(super) decision: ApprovalDecision,
 }
 
