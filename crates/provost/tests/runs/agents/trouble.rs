@@ -9,12 +9,20 @@ use super::stage::{APP_SERVER, AgentStage, Program, STARTS, Way};
 
 #[test]
 fn a_refused_key_is_said_at_once_and_ends_the_attempt() {
-    let again = (Program::Claude, "");
-    for ((program, more), status) in STARTS
-        .into_iter()
-        .chain([again])
-        .zip([401, 401, 401, 403, 403])
-    {
+    refused_keys(&[(Program::Claude, "", 401), (Program::Claude, "", 403)]);
+}
+
+#[test]
+fn a_refused_key_ends_the_attempt_of_other_programs_too() {
+    refused_keys(&[
+        (Program::Codex, "", 401),
+        (Program::Codex, APP_SERVER, 401),
+        (Program::Gemini, "", 403),
+    ]);
+}
+
+fn refused_keys(cases: &[(Program, &str, u16)]) {
+    for (program, more, status) in cases.iter().copied() {
         let turns = json!(vec![json!({ "status": status }); 40]);
         let Some(stage) = AgentStage::new(program, Way::Plain, &turns, more) else {
             return;
