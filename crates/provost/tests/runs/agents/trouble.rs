@@ -64,7 +64,16 @@ fn a_reviewer_whose_key_is_refused_is_ended_and_the_cause_is_said() {
 
 #[test]
 fn a_model_that_is_not_there_ends_the_attempt_and_says_so() {
-    for (program, more) in STARTS {
+    absent_models(&STARTS[2..]);
+}
+
+#[test]
+fn a_model_of_codex_that_is_not_there_ends_the_attempt_too() {
+    absent_models(&STARTS[..2]);
+}
+
+fn absent_models(starts: &[(Program, &str)]) {
+    for (program, more) in starts.iter().copied() {
         let Some(mut stage) = AgentStage::new(program, Way::Plain, &json!([]), more) else {
             return;
         };
