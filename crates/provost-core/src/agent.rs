@@ -14,7 +14,7 @@ pub mod event;
 pub mod instruction;
 pub mod launch;
 pub mod provider;
-pub mod reader;
+pub mod sum;
 #[cfg(test)]
 mod tests;
 pub mod written;
@@ -28,7 +28,7 @@ use crate::net::credential::Credential;
 
 pub use adapter::Adapter;
 
-use adapter::{Start, mcp};
+use adapter::{Start, StreamForm, mcp};
 use event::Usage;
 use provider::{FoundLogins, Login, Provider};
 
@@ -63,6 +63,27 @@ pub struct Adapted {
     /// How its commands are permitted, as the contract says.
     #[serde(default = "unasked", skip_serializing_if = "is_unasked")]
     pub shell: Shell,
+    /// How Codex is driven where its contract does not decide it.
+    #[serde(default, skip_serializing_if = "Plane::is_exec")]
+    pub plane: Plane,
+}
+
+/// How Codex is driven.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Plane {
+    /// By `codex exec`, which prints what it does and cannot ask.
+    #[default]
+    Exec,
+    /// By `codex app-server`, a conversation in which it can ask.
+    AppServer,
+}
+
+impl Plane {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+    fn is_exec(&self) -> bool {
+        *self == Self::Exec
+    }
 }
 
 /// The sandbox decides, and no person is asked.
@@ -112,6 +133,15 @@ impl Adapted {
         model
             .flat_map(|model| ["--model".to_owned(), model.clone()])
             .collect()
+    }
+
+    /// Whether it works in a conversation, so that no message of it may be lost.
+    pub fn converses(&self) -> bool {
+        match self.adapter.prints(self) {
+            StreamForm::CodexAppServer | StreamForm::Mcp => true,
+            StreamForm::Claude => self.shell.asks(),
+            StreamForm::Any | StreamForm::CodexExec | StreamForm::Gemini => false,
+        }
     }
 
     /// The command that starts an MCP server.

@@ -2,6 +2,7 @@
 //!
 //! [`State::judge`](crate::run::State::judge) asks them for a run. Where each of them decides:
 //!
+//! - integrated, sampling: `run/judge/tools.rs`
 //! - policy: `contract/check.rs`, with `run/judge.rs` for this repository and agent; whether a
 //!   person must approve first is in `run/judge/consent.rs`
 //! - sandbox, agent, tree: `run/judge.rs`

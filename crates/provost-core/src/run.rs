@@ -73,6 +73,10 @@ words! {
     /// A pure function that judges the facts.
     #[derive(PartialOrd, Ord, Deserialize)]
     pub enum Gate {
+        /// Is every server that the contract names integrated: one of the policy, and permitted?
+        Integrated = "integrated",
+        /// Does no server get to ask the model of the agent?
+        Sampling = "sampling",
         /// Does the contract follow every rule?
         Policy = "policy",
         /// Did the sandbox pass its self-test?

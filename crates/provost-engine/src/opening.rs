@@ -179,6 +179,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         least_tier: policy.least_tier,
         ask: policy.ask,
         refuses_programs: true,
+        checks_thread: true,
         widenings,
         parent: None,
         work: request.work,

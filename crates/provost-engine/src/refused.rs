@@ -49,6 +49,15 @@ pub struct Ports<'a> {
     pub secret: &'a Secret,
 }
 
+/// The codes of what is wrong with the contract.
+fn codes(verdict: &Verdict) -> Vec<Code> {
+    let findings = verdict.findings();
+    let code = |finding: &Value| finding["code"].as_str().and_then(Code::parse);
+    // What has no code is for the policy gate.
+    let all: Option<Vec<Code>> = findings.iter().map(code).collect();
+    all.unwrap_or_default()
+}
+
 /// Stores that the request for the run `names`, given as `document`, was refused by `verdict`.
 pub fn keep(
     ports: &mut Ports<'_>,
@@ -64,7 +73,7 @@ pub fn keep(
         verdict: tame(verdict),
     };
     let fact = Fact::judged(Judgement {
-        gate: Gate::Policy,
+        gate: Gate::about(&codes(&refused.verdict)),
         verdict: refused.verdict.clone(),
     });
     let event = fact.event(names, 1, refused.refused_at.clone());

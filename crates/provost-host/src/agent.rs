@@ -6,6 +6,9 @@
 //!   it.
 //! - Only its own package is mounted, read-only; never a home, a setting or a login.
 
+mod parser;
+mod reader;
+mod settings;
 mod stream;
 mod version;
 
@@ -17,10 +20,10 @@ use provost_core::agent::Adapted;
 use provost_core::agent::adapter::Start;
 use provost_core::agent::launch::{self, Answer};
 use provost_core::code::Code;
-use provost_core::contract::document::Shell;
 use provost_engine::ports::PortError;
 
 use crate::sandbox::{Mount, Profile};
+pub(crate) use settings::put_aside;
 pub(crate) use stream::{AgentControl, AgentStream};
 
 /// Path of the server certificates in a sandbox, if the user named some.
@@ -65,8 +68,7 @@ pub(crate) fn furnish(
         Some(installed) => installed.add_to(profile, agent, answer),
         None => furnish_words(profile, agent, answer),
     }
-    let asks = matches!(agent.shell, Shell::Untrusted | Shell::OnRequest);
-    if agent.server.is_some() || asks {
+    if agent.converses() {
         // No message may be lost: the protocol waits for each answer.
         profile.limits.output_bytes = profile.limits.output_bytes.max(stream::LONGEST_TALK);
     }

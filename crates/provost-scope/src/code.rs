@@ -97,6 +97,8 @@ catalogue! {
     SecretInContract = "SECRET_IN_CONTRACT" => Usage,
     /// A contract names a tool that its agent cannot get.
     ToolRefused = "TOOL_REFUSED" => No,
+    /// A contract asks for a server that may ask the model.
+    SamplingRefused = "SAMPLING_REFUSED" => No,
     /// A contract is for a search, and there is no search tool.
     SearchUnavailable = "SEARCH_UNAVAILABLE" => No,
     /// An acceptance command is not allowed.

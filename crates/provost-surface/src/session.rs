@@ -10,7 +10,7 @@ use provost_core::bundle::dsse;
 use provost_core::bundle::key::{PublicKey, SigningKey};
 use provost_core::bundle::layout::{AFTER, DRIVER_LOCK, LEDGER};
 use provost_core::code::Code;
-use provost_core::contract::document::{Document, Network, Shell};
+use provost_core::contract::document::{Document, Network};
 use provost_core::lease::Owner;
 use provost_core::net::credential::Credential;
 use provost_core::question::{AskRules, QuestionAnswer};
@@ -222,8 +222,7 @@ fn asked_rules(policy: &AskRules, contract: &Document) -> Result<AskRules, Failu
     };
     // The rules of a run whose agent cannot ask stay out of its ledger.
     let permissions = &contract.tool_permissions;
-    let asks = permissions.network == Network::OnRequest
-        || matches!(permissions.shell, Shell::Untrusted | Shell::OnRequest);
+    let asks = permissions.network == Network::OnRequest || permissions.shell.asks();
     if !asks {
         return Ok(AskRules::default());
     }

@@ -83,6 +83,8 @@ fn of_agent(adapted: &Adapted, named: Option<&str>, typed: &Typed<'_>) -> Option
     let bare = Adapted {
         tools: std::collections::BTreeMap::new(),
         shell: provost_core::contract::document::Shell::Never,
+        // It reaches and reads nothing more.
+        plane: provost_core::agent::Plane::Exec,
         ..adapted.clone()
     };
     // A built-in program name implies the place of its vendor.

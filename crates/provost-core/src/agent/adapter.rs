@@ -1,7 +1,7 @@
-//! One file for each agent program: how it is started, given its task, and read.
+//! One file for each agent program: how it is started and given its task.
 //!
 //! An adapter is pure, because a ledger is judged again on other machines. The host finds the
-//! program, starts it in a sandbox and passes on its bytes. To add a program, add a file that
+//! program, starts it in a sandbox and reads what it prints. To add a program, add a file that
 //! implements [`AgentAdapter`] to this directory, and its row to [`ADAPTERS`].
 
 mod claude;
@@ -18,10 +18,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::event::Event;
 use super::launch::Answer;
 use super::provider::{BaseUrl, Login, Provider};
-use super::{Adapted, Budget};
+use super::{Adapted, Budget, Plane};
 use crate::contract::document::Shell;
 use crate::contract::role::RunnerKind;
 use crate::net::credential::LoginFile;
@@ -104,8 +103,14 @@ pub trait AgentAdapter: Sync {
         Vec::new()
     }
 
-    /// Reads its output. A program that converses gets `prompt` that way, and continues `thread`.
-    fn parser(&self, agent: &Adapted, prompt: &str, thread: Option<&str>) -> Box<dyn StreamParser>;
+    /// What it prints.
+    fn prints(&self, agent: &Adapted) -> StreamForm;
+
+    /// Directories in its home, each with a name in it: settings that weaken what it is held to.
+    /// What an earlier attempt left there is put aside.
+    fn settings_in_home(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
 }
 
 /// How an agent is started.
@@ -153,6 +158,23 @@ pub struct Subscription {
     pub file: LoginFile,
 }
 
+/// The protocol of what a program prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamForm {
+    /// Anything; it is not read.
+    Any,
+    /// `codex exec --json`.
+    CodexExec,
+    /// `codex app-server`: a conversation.
+    CodexAppServer,
+    /// `claude --output-format stream-json`; a conversation if a person is asked.
+    Claude,
+    /// `gemini --output-format stream-json`.
+    Gemini,
+    /// The Model Context Protocol: a conversation.
+    Mcp,
+}
+
 /// What a program that continues a conversation claims again, with what is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimedAgain {
@@ -160,52 +182,6 @@ pub enum ClaimedAgain {
     Tokens,
     Price,
 }
-
-/// Reads the output of one attempt, line by line.
-pub trait StreamParser: fmt::Debug + Send {
-    fn read(&mut self, line: &Value) -> Result<Line, Breach>;
-
-    /// The conversation with a program that answers requests; most have none.
-    fn conversation(&mut self) -> Option<&mut dyn Conversation> {
-        None
-    }
-}
-
-/// What one line of output says.
-#[derive(Debug, Default)]
-pub struct Line {
-    pub events: Vec<Event>,
-    /// Whether it shows that the agent is working, even without an event: a tool that starts, or a
-    /// thought.
-    pub is_progress: bool,
-    /// The error about a model that does not answer: the status, if any, and the message.
-    pub complaint: Option<(Option<u16>, String)>,
-    /// The whole answer so far; events are truncated.
-    pub answer: Option<Value>,
-}
-
-/// The client's side of a conversation.
-pub trait Conversation {
-    /// The bytes to send to the program since the last call.
-    fn take_words(&mut self) -> Vec<u8>;
-
-    fn is_over(&self) -> bool;
-
-    /// Ends it; nothing more is sent.
-    fn close(&mut self);
-
-    /// The commands that the program asks about and that have no answer, by its ids.
-    fn asked_commands(&self) -> Vec<(String, String)> {
-        Vec::new()
-    }
-
-    /// Answers the question `id`; an error is the reason of a no.
-    fn answer_command(&mut self, _id: &str, _permitted: Result<(), &str>) {}
-}
-
-/// A violation of its protocol by the program, as text.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Breach(pub(super) String);
 
 /// One of the adapters; two are equal if their names are.
 #[derive(Clone, Copy)]
@@ -255,6 +231,7 @@ impl Adapter {
             budget: Budget::default(),
             grants: Box::default(),
             shell: Shell::Never,
+            plane: Plane::Exec,
         })
     }
 
@@ -340,26 +317,6 @@ fn servers(agent: &Adapted) -> Map<String, Value> {
         Some((name.clone(), server))
     };
     agent.tools.iter().filter_map(server).collect()
-}
-
-/// The answer in `words`, with or without a Markdown code fence; text that is not JSON becomes a
-/// string.
-fn spoken(words: &str) -> Value {
-    let bare = words.trim();
-    let fenced = bare.strip_prefix("```json").or(bare.strip_prefix("```"));
-    let inner = fenced.and_then(|rest| rest.strip_suffix("```"));
-    serde_json::from_str::<Value>(inner.unwrap_or(bare)).unwrap_or(Value::from(words))
-}
-
-/// The string at `place`, or empty.
-fn text<'a>(value: &'a Value, place: &str) -> &'a str {
-    let found = value.pointer(place).and_then(Value::as_str);
-    found.unwrap_or_default()
-}
-
-/// The number at `place`, or 0.
-fn number(value: &Value, place: &str) -> u64 {
-    value.pointer(place).and_then(Value::as_u64).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl Usage {
 }
 
 /// `text`, truncated to the length an event may keep.
-pub(super) fn brief(text: &str) -> String {
+pub fn brief(text: &str) -> String {
     let mut end = text.len().min(LONGEST);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -7,8 +7,9 @@ use serde::Deserialize;
 use super::adapter::Start;
 use super::adapter::mcp::{self, Server};
 use super::provider::{BaseUrl, Login, Provider};
-use super::{Adapted, Adapter, Agent, Budget, ModelGrants, SpendLimits, is_model};
+use super::{Adapted, Adapter, Agent, Budget, ModelGrants, Plane, SpendLimits, is_model};
 use crate::contract::document::Shell;
+use crate::contract::role::RunnerKind;
 use crate::gate::command;
 use crate::net::credential::LoginFile;
 
@@ -31,6 +32,7 @@ pub struct Written {
     outward: Option<Vec<String>>,
     tool: Option<String>,
     reply_tool: Option<String>,
+    plane: Option<Plane>,
 }
 
 impl Written {
@@ -55,6 +57,9 @@ impl Written {
         }
         if let Some(model) = self.model.as_deref().filter(|model| !is_model(model)) {
             return Err(("model", format!("`{model}` cannot be the name of a model")));
+        }
+        if self.plane.is_some() && adapter.runner() != Some(RunnerKind::Codex) {
+            return Err(("plane", "is for the adapter `codex` alone".to_owned()));
         }
         let server = self.server(adapter)?;
         let base_url = match &self.base_url {
@@ -94,6 +99,7 @@ impl Written {
             tools: BTreeMap::new(),
             // A contract says it.
             shell: Shell::Never,
+            plane: self.plane.unwrap_or_default(),
         }))
     }
 
@@ -172,6 +178,7 @@ impl Written {
             ("outward", self.outward.is_some()),
             ("tool", self.tool.is_some()),
             ("reply_tool", self.reply_tool.is_some()),
+            ("plane", self.plane.is_some()),
         ];
         if let Some((field, _)) = others.into_iter().find(|(_, there)| *there) {
             // Nothing would enforce it.

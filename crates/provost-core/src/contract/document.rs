@@ -201,6 +201,13 @@ pub enum Shell {
     Never,
 }
 
+impl Shell {
+    /// Whether a person may be asked before a command runs.
+    pub fn asks(self) -> bool {
+        matches!(self, Self::Untrusted | Self::OnRequest)
+    }
+}
+
 /// Whether an agent may reach the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

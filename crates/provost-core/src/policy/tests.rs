@@ -132,6 +132,8 @@ fn an_agent_with_an_adapter_says_what_it_may_spend() {
         ("adapter = \"gemini\"\nlogin = \"file\"", "login"),
         ("adapter = \"claude\"\nlogin = \"file_key\"", "login"),
         ("command = \"x\"\nreply_tool = \"y\"", "reply_tool"),
+        ("command = \"x\"\nplane = \"app-server\"", "plane"),
+        ("adapter = \"claude\"\nplane = \"exec\"", "plane"),
     ] {
         let error = parse(format!("[agents.x]\n{line}\n").as_bytes()).unwrap_err();
         let place = format!("provost.toml: agents.x.{field} ");

@@ -252,6 +252,9 @@ pub struct Opened {
     /// Whether programs that the contract forbids are kept from running; earlier versions did not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refuses_programs: bool,
+    /// Whether a contract that names a conversation is refused; earlier versions carried its name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checks_thread: bool,
     /// How the contract exceeds what the policy at the base permits without approval.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub widenings: Vec<Widening>,
@@ -445,7 +448,7 @@ impl Fact {
     pub fn judged(judgement: Judgement) -> Self {
         match (judgement.verdict.allow, judgement.gate) {
             (true, _) => Self::Passed(judgement),
-            (false, Gate::Policy | Gate::Diff | Gate::Tree) => {
+            (false, Gate::Integrated | Gate::Sampling | Gate::Policy | Gate::Diff | Gate::Tree) => {
                 Self::Violation(Violation::Gate(judgement))
             }
             (

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 use super::fact::{AgentRun, Ending, Opened, Probe, Side, TestRun, WorkspaceChoice};
 use super::{Gate, State};
-use crate::agent::reader::End;
+use crate::agent::sum::End;
 use crate::agent::{Adapted, dollars};
 use crate::change::{Change, Finding};
 use crate::code::Code;
@@ -42,6 +42,7 @@ use crate::tier::Tier;
 use crate::verdict::Verdict;
 use crate::wording::counted;
 use command_policy::policy;
+use tools::judge_integrated;
 
 impl Opened {
     /// Every secret that the proxy adds in this run, for the agent if one starts, or for the
@@ -58,13 +59,13 @@ impl Opened {
         contract::judge(&problems)
     }
 
-    /// What the run is held to, or what is wrong with its contract.
     /// Whether the contract lets the agent ask for children.
     pub fn grants_children(&self) -> bool {
         let extension = self.contract.x_provost.as_ref();
         extension.is_some_and(|extension| extension.children.is_some())
     }
 
+    /// What the run is held to, or what is wrong with its contract.
     pub fn resolve(&self) -> Result<Contract, Vec<Problem>> {
         self.resolve_document(self.contract.clone())
     }
@@ -157,6 +158,8 @@ impl State {
             Err(problems) => return contract::judge(problems),
         };
         match gate {
+            Gate::Integrated => judge_integrated(&contract.document),
+            Gate::Sampling => Verdict::allow("no server may ask the model of the agent"),
             Gate::Policy => self.judge_policy(),
             Gate::Sandbox => self.judge_sandbox(contract.tier),
             Gate::Agent => self.judge_agent(contract),

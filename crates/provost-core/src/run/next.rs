@@ -131,7 +131,7 @@ impl State {
         // Work that exists already needs no sandbox before its changes are known to be in scope.
         let has_agent = self.opened.work.is_none();
         if !judged(Gate::Policy) {
-            self.consent().unwrap_or(Next::Judge(Gate::Policy))
+            self.consent().unwrap_or(Next::Judge(self.first_gate()))
         } else if self.fence.is_none() {
             Next::Do(Step::Lease)
         } else if self.published.is_some() || self.is_judged() {

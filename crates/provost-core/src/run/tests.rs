@@ -101,6 +101,7 @@ pub(crate) fn opened() -> Fact {
         least_tier: Tier::default(),
         ask: crate::question::AskRules::default(),
         refuses_programs: true,
+        checks_thread: true,
         widenings: Vec::new(),
         parent: None,
         work: None,

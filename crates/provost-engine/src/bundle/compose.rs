@@ -173,6 +173,13 @@ impl<'a> Composer<'a> {
         }
     }
 
+    /// The gate that decided about the contract: a special one if it refused.
+    fn policy_gate(&self) -> Gate {
+        let refused = |gate: &Gate| self.state.gates.get(gate).is_some_and(|it| !it.allow);
+        let special = [Gate::Integrated, Gate::Sampling].into_iter().find(refused);
+        special.unwrap_or(Gate::Policy)
+    }
+
     fn failure_reason(&self) -> Option<String> {
         (!self.verdict.allow).then(|| self.verdict.reason.clone())
     }
@@ -228,7 +235,7 @@ impl<'a> Composer<'a> {
             },
             gates: Gates {
                 diff_gate: self.gate(Gate::Diff),
-                policy_gate: self.gate(Gate::Policy),
+                policy_gate: self.gate(self.policy_gate()),
                 review_gate: self.review_gate(),
                 tests_gate: self.gate(Gate::Acceptance),
             },

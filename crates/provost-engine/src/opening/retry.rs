@@ -103,6 +103,7 @@ pub(super) fn of_document(
         least_tier: policy.least_tier,
         ask: policy.ask,
         refuses_programs: true,
+        checks_thread: true,
         widenings,
         parent: Some(before.names.run_id.clone()),
         owner: again.owner,

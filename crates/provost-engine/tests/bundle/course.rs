@@ -116,6 +116,7 @@ fn opened(draft: &Draft) -> Fact {
         least_tier: Tier::default(),
         ask: provost_core::question::AskRules::default(),
         refuses_programs: true,
+        checks_thread: true,
         widenings: Vec::new(),
         parent: None,
         work: None,

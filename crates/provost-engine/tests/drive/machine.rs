@@ -205,6 +205,7 @@ fn opening(contract: Document) -> Opened {
         least_tier: Tier::default(),
         ask: provost_core::question::AskRules::default(),
         refuses_programs: true,
+        checks_thread: true,
         widenings: Vec::new(),
         parent: None,
         work: None,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use provost_core::agent::event::{Event, Usage};
 use provost_core::agent::launch;
 use provost_core::agent::provider::Provider;
-use provost_core::agent::reader::{Complaint, End, Reader, Sum};
+use provost_core::agent::sum::{Complaint, End, Sum};
 use provost_core::agent::{Adapted, Budget};
 use provost_core::object::hex;
 use provost_core::run::effect::Adaptation;
@@ -20,6 +20,8 @@ use provost_core::secret::Known;
 use rustix::pipe::PipeFlags;
 use sha2::{Digest as _, Sha256};
 
+use super::parser::AgentTask;
+use super::reader::Reader;
 use crate::sandbox::{self, Stdin};
 
 /// How many bytes are read at once.
@@ -120,7 +122,12 @@ impl AgentStream {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent)?;
         }
-        let mut reader = Reader::new(agent, &known.instruction, known.thread.as_deref());
+        let task = AgentTask {
+            prompt: &known.instruction,
+            thread: known.thread.as_deref(),
+            answer: known.answer,
+        };
+        let mut reader = Reader::new(agent, &task);
         let (writer, stdin) = if reader.converses() {
             let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
             rustix::io::ioctl_fionbio(&write, true)?;

@@ -10,6 +10,7 @@ use provost_engine::ports::{ChildRunner, PortError, Watch};
 
 use super::broker::Broker;
 use super::{Machine, RESULT_LIMIT, sandboxed_command};
+use crate::agent;
 use crate::login;
 use crate::sandbox::Stdin;
 
@@ -26,6 +27,7 @@ impl Machine {
         self.copy_evidence(order)?;
         let adapted = order.adaptation.as_ref().map(|known| &known.adapted);
         if let Some(agent) = adapted {
+            agent::put_aside(agent, &self.places.home, order.attempt)?;
             login::write_dummy(agent, &self.places.home)?;
         }
         let profile = self.agent_profile(order)?;

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use provost_core::agent::event::Usage;
-use provost_core::agent::reader::Complaint;
+use provost_core::agent::sum::Complaint;
 use provost_core::agent::{Adapted, SpendLimits, dollars};
 use provost_core::code::Code;
 use provost_core::net::endpoint::Endpoint;

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use provost_core::code::Code;
+use provost_core::run::Gate;
 use serde::Serialize;
 
 use crate::answer::{Answered, Failure, Outcome};
@@ -21,6 +22,7 @@ macro_rules! page {
 /// Pages that are about more than one code.
 const PAGES: &[(&str, &str)] = &[
     ("sandbox", page!("sandbox")),
+    ("gates", page!("gates")),
     ("containers", page!("containers")),
     ("contract", page!("contract")),
     ("network", page!("network")),
@@ -47,13 +49,13 @@ const PAGES: &[(&str, &str)] = &[
 #[derive(Args)]
 pub(super) struct Explain {
     /// A code, or the name of a page; without one, all codes and pages are listed. The pages: what
-    /// sandboxes are made of, sandboxes in containers, every field of a contract file, how the
+    /// sandboxes are made of, what each gate decides, sandboxes in containers, every field of a contract file, how the
     /// network is granted, how dependencies are prepared, what runs take by default, which agents
     /// are known, how results are reviewed, what needs an approval, what the control room shows, how a request
     /// becomes one result, how contracts are planned and split, how chains of them are run, how a board is kept, what packages are, how work is
     /// judged again, what can be asked of a finished run, how source code is measured, how agents share a checkout.
     #[arg(
-        value_name = "CODE|sandbox|containers|contract|network|prepare|defaults|agents|review|\
+        value_name = "CODE|sandbox|gates|containers|contract|network|prepare|defaults|agents|review|\
                       approvals|serve|case|plan|chain|board|packages|packet|judge|replay|structure|\
                       change-control"
     )]
@@ -66,9 +68,12 @@ pub(super) fn run(explain: &Explain) -> Outcome {
     };
     // The page's name before 0.2.
     let name = if name == "box" { "sandbox" } else { name };
-    let page = PAGES
-        .iter()
-        .find(|(page, _)| name.eq_ignore_ascii_case(page));
+    let named = |name: &str| {
+        let mut pages = PAGES.iter();
+        pages.find(|(page, _)| name.eq_ignore_ascii_case(page))
+    };
+    let is_gate = Gate::parse(&name.to_ascii_lowercase()).is_some();
+    let page = named(name).or_else(|| named("gates").filter(|_| is_gate));
     if let Some((_, page)) = page {
         return Ok(Page { code: None, page }.into());
     }

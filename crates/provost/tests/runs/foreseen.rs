@@ -112,6 +112,16 @@ fn what_a_run_refuses_at_its_opening_is_refused_by_check_and_lint_with_the_same_
         assert_eq!(code(&checked), code(&ran), "{at}: {checked:?}");
         assert_eq!(code(&linted), code(&ran), "{at}: {linted:?}");
         if let Some(run) = Some(ran.text("run_id")).filter(|run| !run.is_empty()) {
+            let gate = match at {
+                1 => "sampling",
+                2..=4 => "integrated",
+                _ => "policy",
+            };
+            let ledger = std::fs::read_to_string(stage.evidence(run, "events.jsonl")).unwrap();
+            assert!(
+                ledger.contains(&format!("\"gate\":\"{gate}\"")),
+                "{at}: {ledger}"
+            );
             let verified = stage.verify(run);
             assert_eq!(verified.exit, 0, "{at}: {verified:?}");
         }

@@ -1,18 +1,20 @@
-//! Codex, by `codex exec`, and its output with `--json`.
+//! Codex, by `codex exec`, or by `codex app-server` where it may have to ask.
+//!
+//! Seen with Codex 0.166.0: a thread that is started with a sandbox mode marks its project as
+//! trusted, which loads `.codex` of the tree. So the mode is a setting, and the project is marked
+//! untrusted.
 
 use serde_json::{Value, json};
 
-use super::{
-    AgentAdapter, Breach, ClaimedAgain, Line, Start, StreamParser, Subscription, Vendor, number,
-    servers, text, words,
-};
-use crate::agent::Adapted;
-use crate::agent::event::{Event, Usage, brief};
+use super::{AgentAdapter, ClaimedAgain, Start, StreamForm, Subscription, Vendor, servers, words};
 use crate::agent::launch::{Answer, SCHEMA};
 use crate::agent::provider::Login;
+use crate::agent::{Adapted, Plane};
+use crate::contract::document::Shell;
 use crate::contract::role::RunnerKind;
 use crate::net::credential::LoginFile;
 use crate::net::model_api::ModelApi;
+use crate::run::effect::TREE;
 
 pub(super) const VENDOR: Vendor = Vendor {
     name: "openai",
@@ -73,7 +75,16 @@ impl AgentAdapter for Codex {
         true
     }
 
+    fn keeps(&self, _: Shell) -> Result<(), &'static str> {
+        Ok(())
+    }
+
     fn arguments(&self, agent: &Adapted, answer: Answer) -> Vec<String> {
+        if is_app_server(agent) {
+            let mut arguments = words(&["app-server"]);
+            arguments.extend(written(settings_of(agent)));
+            return arguments;
+        }
         let mut arguments = words(&[
             "exec",
             "--json",
@@ -82,9 +93,7 @@ impl AgentAdapter for Codex {
             "--ignore-user-config",
             "--ignore-rules",
         ]);
-        for (name, value) in settings_of(agent) {
-            arguments.extend(["-c".to_owned(), format!("{name}={}", inline(&value))]);
-        }
+        arguments.extend(written(settings_of(agent)));
         arguments.extend(agent.model_words());
         if answer.schema().is_some() {
             arguments.extend(words(&["--output-schema", SCHEMA]));
@@ -94,17 +103,44 @@ impl AgentAdapter for Codex {
     }
 
     fn resume(&self, mut words: Vec<String>, thread: &str) -> Vec<String> {
+        // The app server is asked for the thread in the conversation.
+        let Some(at) = words.iter().position(|word| word == "exec") else {
+            return words;
+        };
         let prompt = words.pop();
-        let at = words.iter().position(|word| word == "exec");
-        words.insert(at.map_or(words.len(), |at| at + 1), "resume".to_owned());
+        words.insert(at + 1, "resume".to_owned());
         words.push(thread.to_owned());
         words.extend(prompt);
         words
     }
 
-    fn parser(&self, _: &Adapted, _: &str, _: Option<&str>) -> Box<dyn StreamParser> {
-        Box::new(CodexStream::default())
+    fn prints(&self, agent: &Adapted) -> StreamForm {
+        if is_app_server(agent) {
+            StreamForm::CodexAppServer
+        } else {
+            StreamForm::CodexExec
+        }
     }
+
+    /// A rule there lets commands run unasked, and no setting turns rules off.
+    fn settings_in_home(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            (".codex", "config.toml"),
+            (".codex", "hooks.json"),
+            (".codex", "rules"),
+        ]
+    }
+}
+
+/// Whether Codex works in a conversation. Only there can it ask.
+fn is_app_server(agent: &Adapted) -> bool {
+    agent.shell.asks() || agent.plane == Plane::AppServer
+}
+
+/// Settings as arguments.
+fn written(settings: Vec<(String, Value)>) -> impl Iterator<Item = String> {
+    let argument = |(name, value)| ["-c".to_owned(), format!("{name}={}", inline(&value))];
+    settings.into_iter().flat_map(argument)
 }
 
 /// The settings, which go on the command line because its own files are ignored.
@@ -128,15 +164,45 @@ fn settings_of(agent: &Adapted) -> Vec<(String, Value)> {
         ("agents.enabled", json!(false)),
         // Only the contract instructs the agent; documents of the tree are data.
         ("project_doc_max_bytes", json!(0)),
+        ("skills.include_instructions", json!(false)),
         ("check_for_update_on_startup", json!(false)),
         ("analytics.enabled", json!(false)),
     ];
     let settings = settings.map(|(name, value)| (name.to_owned(), value));
-    let server = |(name, server)| (format!("mcp_servers.{name}"), server);
+    let asks = agent.shell.asks();
+    let server = |(name, mut server): (String, Value)| {
+        if asks {
+            // The contract gives the server; only commands are asked about.
+            server["default_tools_approval_mode"] = json!("approve");
+        }
+        (format!("mcp_servers.{name}"), server)
+    };
     settings
         .into_iter()
+        .chain(conversation_settings(agent))
         .chain(servers(agent).into_iter().map(server))
         .collect()
+}
+
+/// The settings that differ by how its commands are permitted, and by how it is driven.
+fn conversation_settings(agent: &Adapted) -> Vec<(String, Value)> {
+    let mut settings = Vec::new();
+    let mut add = |name: &str, value| settings.push((name.to_owned(), value));
+    match agent.shell {
+        Shell::Deny => add("features.shell_tool", json!(false)),
+        // What is typed into a program that runs would not be asked about.
+        Shell::Untrusted | Shell::OnRequest => add("features.unified_exec_tty", json!(false)),
+        Shell::Never => {}
+    }
+    if is_app_server(agent) {
+        add("sandbox_mode", json!("danger-full-access"));
+        add("projects", json!({ TREE: { "trust_level": "untrusted" } }));
+        // The others are arguments of `codex exec`.
+        if let Some(model) = &agent.model {
+            add("model", json!(model));
+        }
+    }
+    settings
 }
 
 /// A value as inline TOML. No setting for Codex holds a character that TOML escapes differently
@@ -144,7 +210,14 @@ fn settings_of(agent: &Adapted) -> Vec<(String, Value)> {
 fn inline(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
-            let field = |(name, value): (&String, &Value)| format!("{name}={}", inline(value));
+            let field = |(name, value): (&String, &Value)| {
+                let name = if name.contains('/') {
+                    &json!(name).to_string()
+                } else {
+                    name
+                };
+                format!("{name}={}", inline(value))
+            };
             let fields: Vec<String> = fields.iter().map(field).collect();
             format!("{{{}}}", fields.join(","))
         }
@@ -153,113 +226,5 @@ fn inline(value: &Value) -> String {
             format!("[{}]", values.join(","))
         }
         other => other.to_string(),
-    }
-}
-
-#[derive(Debug, Default)]
-struct CodexStream {
-    last_message: String,
-}
-
-impl StreamParser for CodexStream {
-    fn read(&mut self, line: &Value) -> Result<Line, Breach> {
-        let events = events(line, &self.last_message);
-        for event in &events {
-            if let Event::Message { text } = event {
-                text.clone_into(&mut self.last_message);
-            }
-        }
-        let kind = text(line, "/type");
-        let item = text(line, "/item/type");
-        let message = text(line, "/item/text");
-        let answer = || serde_json::from_str::<Value>(message).unwrap_or(Value::from(message));
-        Ok(Line {
-            events,
-            is_progress: kind.starts_with("item.") && item != "error",
-            complaint: complaint(line),
-            answer: (item == "agent_message").then(answer),
-        })
-    }
-}
-
-/// `last` is the last message so far.
-fn events(line: &Value, last: &str) -> Vec<Event> {
-    match text(line, "/type") {
-        "thread.started" => vec![Event::Session {
-            thread: brief(text(line, "/thread_id")),
-        }],
-        "item.completed" => item(&line["item"]),
-        "turn.completed" => {
-            let ok = Event::Final {
-                ok: true,
-                text: last.to_owned(),
-            };
-            vec![Event::Usage(usage(&line["usage"])), ok]
-        }
-        "turn.failed" => vec![Event::Final {
-            ok: false,
-            text: brief(text(line, "/error/message")),
-        }],
-        "error" => vec![Event::Error {
-            text: brief(text(line, "/message")),
-        }],
-        _ => Vec::new(),
-    }
-}
-
-/// The error of a line about a model that does not answer: the status, if any, and the message.
-fn complaint(line: &Value) -> Option<(Option<u16>, String)> {
-    let words = text(line, "/message");
-    let about = words.starts_with("Reconnecting") || words.contains("unexpected status ");
-    if text(line, "/type") != "error" || !about {
-        return None;
-    }
-    let status = words.split("unexpected status ").nth(1);
-    let status = status.and_then(|rest| rest.get(..3)?.parse().ok());
-    Some((status, brief(words)))
-}
-
-fn item(item: &Value) -> Vec<Event> {
-    let tool = |name: &str, detail: &str| {
-        vec![Event::Tool {
-            name: brief(name),
-            detail: brief(detail),
-        }]
-    };
-    match text(item, "/type") {
-        "agent_message" => vec![Event::Message {
-            text: brief(text(item, "/text")),
-        }],
-        "command_execution" => {
-            let mut events = tool("shell", text(item, "/command"));
-            events.push(Event::ToolResult {
-                ok: item["exit_code"].as_i64().is_none_or(|status| status == 0),
-                text: brief(text(item, "/aggregated_output")),
-            });
-            events
-        }
-        "mcp_tool_call" => tool(text(item, "/server"), text(item, "/tool")),
-        "web_search" => tool("web_search", text(item, "/query")),
-        "file_change" => {
-            let changes = item["changes"].as_array().map_or(&[][..], Vec::as_slice);
-            let path = |change: &Value| Event::FileChange {
-                path: brief(text(change, "/path")),
-            };
-            changes.iter().map(path).collect()
-        }
-        "error" => vec![Event::Error {
-            text: brief(text(item, "/message")),
-        }],
-        _ => Vec::new(),
-    }
-}
-
-/// Codex counts cached tokens as input tokens, and reports no price.
-fn usage(usage: &Value) -> Usage {
-    Usage {
-        input_tokens: number(usage, "/input_tokens"),
-        cached_tokens: number(usage, "/cached_input_tokens"),
-        output_tokens: number(usage, "/output_tokens"),
-        micro_usd: 0,
     }
 }

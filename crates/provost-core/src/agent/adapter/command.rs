@@ -1,8 +1,6 @@
 //! Any command; it gets the contract on its standard input, and its output is not read.
 
-use serde_json::Value;
-
-use super::{AgentAdapter, Breach, Line, Start, StreamParser};
+use super::{AgentAdapter, Start, StreamForm};
 use crate::agent::Adapted;
 
 #[derive(Debug)]
@@ -22,13 +20,7 @@ impl AgentAdapter for Command {
         true
     }
 
-    fn parser(&self, _: &Adapted, _: &str, _: Option<&str>) -> Box<dyn StreamParser> {
-        Box::new(Self)
-    }
-}
-
-impl StreamParser for Command {
-    fn read(&mut self, _: &Value) -> Result<Line, Breach> {
-        Ok(Line::default())
+    fn prints(&self, _: &Adapted) -> StreamForm {
+        StreamForm::Any
     }
 }

@@ -1,12 +1,9 @@
-//! Gemini CLI, and its output with `--output-format stream-json`.
+//! Gemini CLI.
 
 use serde_json::{Value, json};
 
-use super::{
-    AgentAdapter, Breach, Line, Start, StreamParser, Vendor, number, servers, spoken, text, words,
-};
+use super::{AgentAdapter, Start, StreamForm, Vendor, servers, words};
 use crate::agent::Adapted;
-use crate::agent::event::{Event, Usage, brief};
 use crate::agent::launch::Answer;
 use crate::net::model_api::ModelApi;
 
@@ -34,9 +31,6 @@ const WRITING_TOOLS: [&str; 3] = ["replace", "write_file", "write_todos"];
 
 /// A name that no file and no server has.
 const NOTHING: &str = "provost-none";
-
-/// The most bytes of one message that are kept; no valid answer is longer.
-const LONGEST: usize = 512 << 10;
 
 pub(super) struct Gemini;
 
@@ -117,8 +111,8 @@ impl AgentAdapter for Gemini {
         ]
     }
 
-    fn parser(&self, _: &Adapted, _: &str, _: Option<&str>) -> Box<dyn StreamParser> {
-        Box::new(GeminiStream::default())
+    fn prints(&self, _: &Adapted) -> StreamForm {
+        StreamForm::Gemini
     }
 }
 
@@ -161,108 +155,4 @@ fn settings(agent: &Adapted, answer: Answer) -> Value {
         "privacy": { "usageStatisticsEnabled": false },
         "telemetry": { "enabled": false },
     })
-}
-
-/// The model's message. It comes in pieces; the event follows when the message is complete.
-#[derive(Debug, Default)]
-struct GeminiStream {
-    now: String,
-    last: String,
-}
-
-impl StreamParser for GeminiStream {
-    fn read(&mut self, line: &Value) -> Result<Line, Breach> {
-        let kind = text(line, "/type");
-        Ok(Line {
-            events: events(line, self),
-            is_progress: kind == "tool_result" || text(line, "/role") == "assistant",
-            complaint: None,
-            answer: (kind == "result").then(|| spoken(&self.last)),
-        })
-    }
-}
-
-fn events(line: &Value, stream: &mut GeminiStream) -> Vec<Event> {
-    match text(line, "/type") {
-        "init" => vec![Event::Session {
-            thread: brief(text(line, "/session_id")),
-        }],
-        "message" if text(line, "/role") == "assistant" => {
-            stream.add(text(line, "/content"));
-            Vec::new()
-        }
-        "tool_use" => stream.followed_by(tool(text(line, "/tool_name"), &line["parameters"])),
-        "tool_result" => vec![Event::ToolResult {
-            ok: text(line, "/status") == "success",
-            text: brief(text(line, "/output")),
-        }],
-        "error" => stream.followed_by(Event::Error {
-            text: brief(text(line, "/message")),
-        }),
-        "result" => {
-            let mut events: Vec<Event> = stream.pause().into_iter().collect();
-            events.push(Event::Usage(usage(&line["stats"])));
-            let ok = text(line, "/status") == "success";
-            let words = if ok {
-                stream.last.as_str()
-            } else {
-                text(line, "/error/message")
-            };
-            let text = brief(words);
-            events.push(Event::Final { ok, text });
-            events
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn tool(name: &str, input: &Value) -> Event {
-    match name {
-        "write_file" | "replace" => Event::FileChange {
-            path: brief(text(input, "/file_path")),
-        },
-        "run_shell_command" => Event::Tool {
-            name: "shell".to_owned(),
-            detail: brief(text(input, "/command")),
-        },
-        _ => Event::Tool {
-            name: brief(name),
-            detail: brief(&input.to_string()),
-        },
-    }
-}
-
-impl GeminiStream {
-    fn add(&mut self, piece: &str) {
-        if self.now.len() + piece.len() <= LONGEST {
-            self.now.push_str(piece);
-        }
-    }
-
-    /// Ends the current message; `None` if there was none.
-    fn pause(&mut self) -> Option<Event> {
-        if self.now.is_empty() {
-            return None;
-        }
-        self.last = std::mem::take(&mut self.now);
-        Some(Event::Message {
-            text: brief(&self.last),
-        })
-    }
-
-    fn followed_by(&mut self, event: Event) -> Vec<Event> {
-        self.pause().into_iter().chain([event]).collect()
-    }
-}
-
-/// Gemini counts cached tokens as input tokens, thoughts only in the total, and reports no price.
-fn usage(stats: &Value) -> Usage {
-    let read = number(stats, "/input_tokens");
-    let thought = number(stats, "/total_tokens").saturating_sub(read);
-    Usage {
-        input_tokens: read,
-        cached_tokens: number(stats, "/cached"),
-        output_tokens: number(stats, "/output_tokens").max(thought),
-        micro_usd: 0,
-    }
 }

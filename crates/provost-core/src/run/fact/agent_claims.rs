@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Stream;
-use crate::agent::reader::Sum;
+use crate::agent::sum::Sum;
 
 /// What an agent reported while it worked; unverified, and used only for limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

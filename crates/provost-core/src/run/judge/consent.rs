@@ -98,7 +98,7 @@ impl State {
             Fact::Approved(approval) if next == Next::Wait && is_answer(&approval, &digest) => {
                 self.approval = Some(approval);
             }
-            Fact::Expired {} if next == Next::Judge(Gate::Policy) && self.approval.is_some() => {
+            Fact::Expired {} if matches!(next, Next::Judge(_)) && self.approval.is_some() => {
                 self.approval = None;
             }
             Fact::Rejected(rejection) if next == Next::Wait && rejection.digest == digest => {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{no_model, render_ending, spent_all};
 use crate::agent::Adapted;
-use crate::agent::reader::End;
+use crate::agent::sum::End;
 use crate::code::Code;
 use crate::run::fact::{AgentRun, Ending, ResultFile, ReviewRun};
 use crate::verdict::Verdict;

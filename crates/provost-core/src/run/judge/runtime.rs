@@ -1,5 +1,6 @@
 //! Holds what a contract says about its runtime, and the files it refers to, against what there is.
 
+use crate::agent::adapter::StreamForm;
 use crate::agent::{Adapted, Adapter};
 use crate::code::Code;
 use crate::contract::Problem;
@@ -76,8 +77,17 @@ impl Opened {
 
 /// Whether `runner` is what runs the agent.
 fn runs(agent: Option<&Adapted>, runner: RunnerKind) -> bool {
-    let agent = agent.filter(|agent| agent.own_command().is_none());
-    agent.is_some_and(|agent| agent.adapter.runner() == Some(runner))
+    let Some(agent) = agent.filter(|agent| agent.own_command().is_none()) else {
+        return false;
+    };
+    match runner {
+        RunnerKind::AppServer | RunnerKind::AppServerOld => {
+            agent.adapter.prints(agent) == StreamForm::CodexAppServer
+        }
+        RunnerKind::Agents | RunnerKind::Codex | RunnerKind::Claude => {
+            agent.adapter.runner() == Some(runner)
+        }
+    }
 }
 
 /// Whether `provider` answers for the model: the makers of the program, or the host by its name.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::agent::event::Usage;
-use crate::agent::reader::{End, Sum};
+use crate::agent::sum::{End, Sum};
 use crate::agent::{Adapted, Adapter};
 use crate::net::model_traffic::{ModelTraffic, ModelTrouble};
 use crate::run::fact::AgentClaims;

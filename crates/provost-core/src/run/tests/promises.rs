@@ -87,7 +87,7 @@ fn an_agent_gets_exactly_the_servers_of_its_contract() {
         (
             "claude",
             set(json!(["sampling"]), json!(["sampling"])),
-            refused("/mcp_tool_set/0"),
+            vec!["SAMPLING_REFUSED /mcp_tool_set/0".to_owned()],
         ),
         (
             "claude",
@@ -112,6 +112,63 @@ fn an_agent_gets_exactly_the_servers_of_its_contract() {
     ];
     for (adapter, changes, want) in cases {
         assert_eq!(found(adapter, &changes), want, "{changes:?}");
+    }
+}
+
+#[test]
+fn the_gates_integrated_and_sampling_decide_by_name_where_servers_are_named() {
+    let set = |names: &[&str]| {
+        [
+            ("/mcp_tool_set", json!(names)),
+            ("/tool_permissions/mcp_tools", json!(names)),
+        ]
+    };
+    for (names, gate) in [
+        (&["none"][..], Gate::Policy),
+        (&["pear"], Gate::Integrated),
+        (&["sampling"], Gate::Sampling),
+        (&["unknown"], Gate::Integrated),
+        // What is about both is for the gate that lists everything.
+        (&["unknown", "sampling"], Gate::Policy),
+    ] {
+        let state = folded(run("claude", &set(names)));
+        assert_eq!(state.next(), Next::Judge(gate), "{names:?}");
+    }
+    let opened = || Fact::Opened(Box::new(run("claude", &set(&["pear"]))));
+    let mut facts = vec![opened()];
+    for (gate, next) in [
+        (Gate::Integrated, Next::Judge(Gate::Sampling)),
+        (Gate::Sampling, Next::Judge(Gate::Policy)),
+        (Gate::Policy, Next::Do(Step::Lease)),
+    ] {
+        let verdict = State::fold(&ledger(&facts)).unwrap().judge(gate);
+        assert!(verdict.allow, "{gate:?} {verdict:?}");
+        facts.push(Fact::judged(Judgement { gate, verdict }));
+        assert_eq!(
+            State::fold(&ledger(&facts)).unwrap().next(),
+            next,
+            "{gate:?}"
+        );
+    }
+    // A ledger from before these gates has the policy gate alone, and is judged as strictly.
+    let policy = facts.pop().unwrap();
+    let old = State::fold(&ledger(&[opened(), policy])).unwrap();
+    assert_eq!(old.next(), Next::Do(Step::Lease));
+    let refused = folded(run("claude", &set(&["unknown"])));
+    assert!(!refused.judge(Gate::Policy).allow && !refused.judge(Gate::Integrated).allow);
+}
+
+#[test]
+fn a_conversation_whose_home_is_gone_is_not_continued() {
+    let thread = "/assigned_agent/codex_thread_id";
+    for (name, want) in [("none", false), ("", false), ("t-1", true)] {
+        let opened = run("codex", &[(thread, json!(name))]);
+        let mut before = opened.clone();
+        before.checks_thread = false;
+        assert!(folded(before).judge(Gate::Policy).allow, "{name}");
+        let verdict = folded(opened).judge(Gate::Policy);
+        assert_eq!(!verdict.allow, want, "{name} {verdict:?}");
+        assert_eq!(verdict.reason.contains("the home that holds it"), want);
     }
 }
 
@@ -147,6 +204,7 @@ fn the_runtime_is_what_the_contract_says_or_nothing_runs() {
     let first = "/runtime_options/execution/mcp_first";
     let cases = [
         ("codex", json!({ "runner": "codex" }), vec![]),
+        ("codex", json!({ "runner": "app-server" }), invalid(runner)),
         ("mcp", json!({ "runner": "codex" }), invalid(runner)),
         ("claude", json!({ "runner": "claude" }), vec![]),
         ("claude", json!({ "runner": "codex" }), invalid(runner)),

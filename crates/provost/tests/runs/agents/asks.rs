@@ -1,4 +1,4 @@
-//! Claude Code asks before it runs a command, and a person answers.
+//! Claude Code and Codex ask before they run a command, and a person answers.
 
 use std::fs;
 use std::thread::sleep;
@@ -9,9 +9,13 @@ use serde_json::{Value, json};
 use super::stage::{AgentStage, KEY, Program, Way};
 use crate::stage::Running;
 
-/// Starts Claude Code under a contract with this `shell`.
-fn start(stage: &AgentStage, shell: &str) -> Running {
-    let mut contract = stage.contract();
+/// Starts the program under a contract with this `shell`.
+pub(super) fn start(stage: &AgentStage, shell: &str) -> Running {
+    start_under(stage, shell, stage.contract())
+}
+
+/// The same, under this contract.
+pub(super) fn start_under(stage: &AgentStage, shell: &str, mut contract: Value) -> Running {
     contract["tool_permissions"]["shell"] = json!(shell);
     contract["required_outputs"] = json!([]);
     stage.inner.write("contract.json", &contract.to_string());
@@ -24,7 +28,7 @@ fn start(stage: &AgentStage, shell: &str) -> Running {
 }
 
 /// The run and the digest of the question about `command`.
-fn question(stage: &AgentStage, command: &str) -> (String, String) {
+pub(super) fn question(stage: &AgentStage, command: &str) -> (String, String) {
     let until = Instant::now() + Duration::from_secs(40);
     loop {
         let status = stage.inner.ask(&["status", "--json"]).json;
@@ -40,7 +44,7 @@ fn question(stage: &AgentStage, command: &str) -> (String, String) {
 }
 
 /// The answers in the ledger: how they were given, and whether they are a yes.
-fn answers(stage: &AgentStage, run: &str) -> Vec<Value> {
+pub(super) fn answers(stage: &AgentStage, run: &str) -> Vec<Value> {
     let ledger = fs::read_to_string(stage.inner.evidence(run, "events.jsonl")).unwrap();
     let events = ledger
         .lines()
@@ -52,32 +56,49 @@ fn answers(stage: &AgentStage, run: &str) -> Vec<Value> {
 }
 
 #[test]
-fn claude_asks_for_every_command_and_runs_what_is_permitted() {
+fn a_program_asks_for_every_command_and_runs_what_is_permitted() {
+    for program in [Program::Claude, Program::Codex] {
+        asks_for_every_command(program);
+    }
+}
+
+fn asks_for_every_command(program: Program) {
     let turns = json!([{ "shell": "echo good > src/a.txt" }, { "shell": "sh check.sh" },
                        { "shell": "echo bad > src/a.txt" }, { "text": "done" }]);
-    let Some(stage) = AgentStage::new(Program::Claude, Way::Plain, &turns, "") else {
+    let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "") else {
         return;
     };
     let running = start(&stage, "untrusted");
     let (run, digest) = question(&stage, "echo good > src/a.txt");
+    for wrong in ["0123456789abcdef", "01"] {
+        let refused = stage.inner.ask(&["approve", &run, wrong, "--json"]);
+        let want = ("NOTHING_TO_APPROVE", 1);
+        assert_eq!((refused.code(), refused.exit), want, "{refused:?}");
+    }
     let yes = stage.inner.ask(&["approve", &run, &digest, "--json"]);
     assert_eq!(yes.exit, 0, "{yes:?}");
-    let (_, digest) = question(&stage, "echo bad > src/a.txt");
+    let (_, other) = question(&stage, "echo bad > src/a.txt");
+    let twice = stage.inner.ask(&["reject", &run, &digest, "--json"]);
+    assert_eq!(twice.code(), "NOTHING_TO_APPROVE", "{twice:?}");
     let no = stage
         .inner
-        .ask(&["reject", &run, &digest, "--reason", "it is good", "--json"]);
+        .ask(&["reject", &run, &other, "--reason", "it is good", "--json"]);
     assert_eq!(no.exit, 0, "{no:?}");
     let outcome = running.wait();
-    assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
+    let seen = (outcome.code(), outcome.exit);
+    assert_eq!(seen, ("OK", 0), "{program:?} {outcome:?}");
     let want = [
         json!(["terminal", true]),
         json!(["allow-list", true]),
         json!(["terminal", false]),
     ];
-    assert_eq!(answers(&stage, &run), want);
-    let said = stage.events(&run);
-    let said = serde_json::to_string(&said).unwrap();
-    assert!(said.contains("a person said no: it is good"), "{said}");
+    assert_eq!(answers(&stage, &run), want, "{program:?}");
+    let said = serde_json::to_string(&stage.events(&run)).unwrap();
+    let model = serde_json::to_string(&stage.requests()).unwrap();
+    for text in [said, model] {
+        let reason = "a person said no: it is good";
+        assert!(text.contains(reason), "{program:?}: {text}");
+    }
     assert_eq!(stage.inner.verify(&run).exit, 0);
 }
 

@@ -3,18 +3,27 @@
 use serde_json::json;
 
 use super::offered;
-use super::stage::{AgentStage, PROGRAMS, Way};
+use super::stage::{AgentStage, Program, STARTS, Way};
 
 #[test]
 fn a_conversation_continues_where_its_work_was_refused() {
-    for program in PROGRAMS {
+    continues(&STARTS[1..]);
+}
+
+#[test]
+fn a_conversation_of_codex_exec_continues_too() {
+    continues(&STARTS[..1]);
+}
+
+fn continues(starts: &[(Program, &str)]) {
+    for (program, more) in starts.iter().copied() {
         let turns = json!([
             { "shell": "echo worse > src/a.txt" },
             { "text": "done" },
             { "shell": "echo good > src/a.txt" },
             { "text": "fixed" },
         ]);
-        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, more) else {
             return;
         };
         let credential = stage.credential();

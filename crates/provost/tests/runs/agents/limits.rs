@@ -2,18 +2,22 @@
 
 use serde_json::json;
 
-use super::stage::{AgentStage, PROGRAMS, Way};
+use super::stage::{AgentStage, PROGRAMS, STARTS, Way};
 
 #[test]
 fn an_agent_that_spends_too_much_is_refused() {
-    for program in PROGRAMS {
+    for (program, more) in STARTS {
         let turns = json!([
             { "shell": "echo good > src/a.txt" },
             { "shell": "sleep 2; true", "tokens": 250_000 },
             { "text": "done" }
         ]);
-        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "max_tokens = 200000")
-        else {
+        let Some(stage) = AgentStage::new(
+            program,
+            Way::Plain,
+            &turns,
+            &format!("max_tokens = 200000\n{more}"),
+        ) else {
             return;
         };
         let outcome = stage.run();

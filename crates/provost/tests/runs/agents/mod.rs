@@ -3,6 +3,8 @@
 mod asks;
 mod case;
 mod claims;
+mod codex_asks;
+mod codex_protocol;
 mod counted;
 mod first_minute;
 mod fix;

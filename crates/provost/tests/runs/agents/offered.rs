@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::stage::{AgentStage, PROGRAMS, Program, Way};
+use super::stage::{APP_SERVER, AgentStage, Program, STARTS, Way};
 use crate::stage::Outcome;
 
 /// The names of all tools that a request offers: those in groups, those that stand among the
@@ -155,8 +155,8 @@ fn work(program: Program, more: &str) -> Option<(AgentStage, Outcome)> {
 
 #[test]
 fn no_program_offers_agents_of_its_own_or_what_acts_at_its_provider() {
-    for program in PROGRAMS {
-        let Some((stage, _)) = work(program, "") else {
+    for (program, more) in STARTS {
+        let Some((stage, _)) = work(program, more) else {
             return;
         };
         check(&stage, 2);
@@ -203,16 +203,18 @@ fn what_a_model_can_call_inside_a_program_of_codex_is_what_it_is_offered() {
         { "shell": "echo good > src/a.txt" },
         { "text": "done" },
     ]);
-    let Some(stage) = AgentStage::new(Program::Codex, Way::Plain, &turns, "") else {
-        return;
-    };
-    let outcome = stage.run();
-    assert_eq!(outcome.code(), "OK", "{outcome:?}");
-    check(&stage, 3);
-    let names = listed(&stage.requests()[1]);
-    assert!(names.len() > 5, "it lists its tools: {names:?}");
-    for name in names {
-        let fine = known(Program::Codex).contains(&name.as_str());
-        assert!(fine, "a program can call {name}");
+    for more in ["", APP_SERVER] {
+        let Some(stage) = AgentStage::new(Program::Codex, Way::Plain, &turns, more) else {
+            return;
+        };
+        let outcome = stage.run();
+        assert_eq!(outcome.code(), "OK", "{outcome:?}");
+        check(&stage, 3);
+        let names = listed(&stage.requests()[1]);
+        assert!(names.len() > 5, "it lists its tools: {names:?}");
+        for name in names {
+            let fine = known(Program::Codex).contains(&name.as_str());
+            assert!(fine, "a program can call {name}");
+        }
     }
 }

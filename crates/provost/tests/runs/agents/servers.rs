@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::offered::{LIST, listed, offered};
-use super::stage::{AgentStage, PROGRAMS, Program, Way};
+use super::stage::{AgentStage, Program, STARTS, Way};
 
 /// Two servers that a contract may name.
 const REGISTERED: &str = "[mcp.quince]\ncommand = \"python3 tools.py quince\"\n\
@@ -52,7 +52,7 @@ const OWN: [&str; 3] = [
 ];
 
 /// A stage with servers everywhere, whose model calls `quince_lookup` if it is `called`.
-fn stage(program: Program, called: bool) -> Option<AgentStage> {
+fn stage((program, more): (Program, &str), called: bool) -> Option<AgentStage> {
     let work = json!({ "shell": "echo good > src/a.txt" });
     let mut turns = vec![work, json!({ "text": "done" })];
     if called {
@@ -62,7 +62,7 @@ fn stage(program: Program, called: bool) -> Option<AgentStage> {
         // The tools of servers are not described, but a program can call them.
         turns.insert(0, json!({ "program": LIST }));
     }
-    let stage = AgentStage::new(program, Way::Plain, &json!(turns), "")?;
+    let stage = AgentStage::new(program, Way::Plain, &json!(turns), more)?;
     let policy = stage.inner.path("repo/provost.toml");
     let policy = std::fs::read_to_string(policy).unwrap() + REGISTERED;
     let mut files = vec![
@@ -78,9 +78,10 @@ fn stage(program: Program, called: bool) -> Option<AgentStage> {
 }
 
 /// A run under a contract that names these servers; the tools and texts that its model got.
-fn run(program: Program, servers: &[&str]) -> Option<(BTreeSet<String>, String)> {
+fn run(start: (Program, &str), servers: &[&str]) -> Option<(BTreeSet<String>, String)> {
     let called = !servers.is_empty();
-    let stage = stage(program, called)?;
+    let (program, _) = start;
+    let stage = stage(start, called)?;
     let mut contract = stage.contract();
     contract["required_outputs"] = json!([]);
     contract["tool_permissions"]["mcp_tools"] = json!(servers);
@@ -99,6 +100,13 @@ fn run(program: Program, servers: &[&str]) -> Option<(BTreeSet<String>, String)>
         json!(["src/a.txt"]),
         "{program:?}: a server began that the contract does not name"
     );
+    let ledger = stage.inner.evidence(outcome.text("run_id"), "events.jsonl");
+    let ledger = std::fs::read_to_string(ledger).unwrap();
+    for gate in ["integrated", "sampling"] {
+        let judged = ledger.contains(&format!("\"gate\":\"{gate}\""));
+        assert_eq!(judged, called, "{program:?} {gate}");
+    }
+    assert_eq!(stage.inner.verify(outcome.text("run_id")).exit, 0);
     let requests = stage.requests();
     let mut names = BTreeSet::new();
     for request in &requests {
@@ -114,11 +122,21 @@ fn run(program: Program, servers: &[&str]) -> Option<(BTreeSet<String>, String)>
 
 #[test]
 fn a_model_is_offered_the_tools_of_its_contract_and_no_others() {
-    for program in PROGRAMS {
-        let Some((without, _)) = run(program, &[]) else {
+    offers(&STARTS[2..]);
+}
+
+#[test]
+fn a_model_of_codex_is_offered_the_tools_of_its_contract_and_no_others() {
+    offers(&STARTS[..2]);
+}
+
+fn offers(starts: &[(Program, &str)]) {
+    for start in starts.iter().copied() {
+        let (program, _) = start;
+        let Some((without, _)) = run(start, &[]) else {
             return;
         };
-        let Some((with, last)) = run(program, &["quince"]) else {
+        let Some((with, last)) = run(start, &["quince"]) else {
             return;
         };
         assert!(

@@ -22,6 +22,17 @@ pub(super) enum Program {
 
 pub(super) const PROGRAMS: [Program; 3] = [Program::Codex, Program::Claude, Program::Gemini];
 
+/// Lines of the policy that let Codex work in a conversation.
+pub(super) const APP_SERVER: &str = "plane = \"app-server\"\n";
+
+/// Every way in which a program is started, with its lines of the policy: Codex has two.
+pub(super) const STARTS: [(Program, &str); 4] = [
+    (Program::Codex, ""),
+    (Program::Codex, APP_SERVER),
+    (Program::Claude, ""),
+    (Program::Gemini, ""),
+];
+
 impl Program {
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -5,17 +5,26 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::review;
-use super::stage::{AgentStage, PROGRAMS, Program, Way};
+use super::stage::{APP_SERVER, AgentStage, Program, STARTS, Way};
 
 #[test]
 fn a_refused_key_is_said_at_once_and_ends_the_attempt() {
-    for (program, status) in PROGRAMS
-        .into_iter()
-        .zip([401, 401, 403])
-        .chain([(PROGRAMS[1], 403)])
-    {
+    refused_keys(&[(Program::Claude, "", 401), (Program::Claude, "", 403)]);
+}
+
+#[test]
+fn a_refused_key_ends_the_attempt_of_other_programs_too() {
+    refused_keys(&[
+        (Program::Codex, "", 401),
+        (Program::Codex, APP_SERVER, 401),
+        (Program::Gemini, "", 403),
+    ]);
+}
+
+fn refused_keys(cases: &[(Program, &str, u16)]) {
+    for (program, more, status) in cases.iter().copied() {
         let turns = json!(vec![json!({ "status": status }); 40]);
-        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, more) else {
             return;
         };
         let outcome = stage.run();
@@ -55,8 +64,17 @@ fn a_reviewer_whose_key_is_refused_is_ended_and_the_cause_is_said() {
 
 #[test]
 fn a_model_that_is_not_there_ends_the_attempt_and_says_so() {
-    for program in PROGRAMS {
-        let Some(mut stage) = AgentStage::new(program, Way::Plain, &json!([]), "") else {
+    absent_models(&STARTS[2..]);
+}
+
+#[test]
+fn a_model_of_codex_that_is_not_there_ends_the_attempt_too() {
+    absent_models(&STARTS[..2]);
+}
+
+fn absent_models(starts: &[(Program, &str)]) {
+    for (program, more) in starts.iter().copied() {
+        let Some(mut stage) = AgentStage::new(program, Way::Plain, &json!([]), more) else {
             return;
         };
         stage.stop_model();
@@ -82,10 +100,14 @@ fn a_model_that_is_not_there_ends_the_attempt_and_says_so() {
 #[test]
 fn a_model_that_is_busy_is_asked_again() {
     // Gemini CLI waits for long before it asks again.
-    for (program, status) in [(Program::Codex, 503), (Program::Claude, 529)] {
+    for (program, more, status) in [
+        (Program::Codex, "", 503),
+        (Program::Codex, APP_SERVER, 503),
+        (Program::Claude, "", 529),
+    ] {
         let turns = json!([{ "status": status },
             { "shell": "echo good > src/a.txt" }, { "text": "done" }]);
-        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Plain, &turns, more) else {
             return;
         };
         let outcome = stage.run();
@@ -95,9 +117,10 @@ fn a_model_that_is_busy_is_asked_again() {
 
 #[test]
 fn what_a_program_says_of_a_model_behind_tls_ends_the_attempt_too() {
-    for program in [Program::Codex, Program::Claude] {
+    for (program, more) in &STARTS[..3] {
+        let (program, more) = (*program, *more);
         let turns = json!(vec![json!({ "status": 401 }); 40]);
-        let Some(stage) = AgentStage::new(program, Way::Tunnel, &turns, "") else {
+        let Some(stage) = AgentStage::new(program, Way::Tunnel, &turns, more) else {
             return;
         };
         let outcome = stage.run();
@@ -107,7 +130,7 @@ fn what_a_program_says_of_a_model_behind_tls_ends_the_attempt_too() {
             "{program:?} {outcome:?}"
         );
         assert_eq!(outcome.json["usage"]["counted"], false, "{outcome:?}");
-        let Some(mut stage) = AgentStage::new(program, Way::Tunnel, &turns, "") else {
+        let Some(mut stage) = AgentStage::new(program, Way::Tunnel, &turns, more) else {
             return;
         };
         stage.stop_model();

@@ -1,9 +1,12 @@
+use provost_core::agent::Adapter;
+use provost_core::agent::adapter::mcp::{REPLY_TOOL, TOOL};
+use provost_core::agent::event::Event;
+use provost_core::agent::launch::Answer;
+use provost_core::agent::sum::End;
 use serde_json::{Value, json};
 
-use super::{MOST_REQUESTS, REPLY_TOOL, Server, TOOL};
-use crate::agent::Adapter;
-use crate::agent::event::Event;
-use crate::agent::reader::{End, Reader};
+use super::{AgentTask, MOST_REQUESTS, Server};
+use crate::agent::reader::Reader;
 
 fn client(thread: Option<&str>) -> Reader {
     let mut agent = Adapter::named("mcp").and_then(Adapter::plain).unwrap();
@@ -13,7 +16,12 @@ fn client(thread: Option<&str>) -> Reader {
         tool: TOOL.to_owned(),
         reply_tool: REPLY_TOOL.to_owned(),
     }));
-    Reader::new(&agent, "do it", thread)
+    let task = AgentTask {
+        prompt: "do it",
+        thread,
+        answer: Answer::Free,
+    };
+    Reader::new(&agent, &task)
 }
 
 fn answer(id: u64, result: &Value) -> Value {

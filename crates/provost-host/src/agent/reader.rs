@@ -1,21 +1,19 @@
 //! Parses the output stream of an agent line by line, and keeps totals.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
+use provost_core::agent::Adapted;
+use provost_core::agent::event::Event;
+use provost_core::agent::sum::{Complaint, End, Sum};
+use provost_core::contract::forbidden;
 use serde_json::Value;
 
-use super::Adapted;
-use super::adapter::{Breach, StreamParser};
-use super::event::{Event, Usage};
-use crate::contract::forbidden;
+use super::parser::{self, AgentTask, Breach, Conversation, StreamParser};
 
 /// The longest line that is read, in bytes; a longer one is counted and skipped.
 const LONGEST_LINE: usize = 4 << 20;
 
 /// Parses the stream of one attempt.
 #[derive(Debug)]
-pub struct Reader {
+pub(crate) struct Reader {
     parser: Box<dyn StreamParser>,
     line: Vec<u8>,
     /// Whether the rest of an overlong line is still to come.
@@ -29,59 +27,11 @@ pub struct Reader {
     complaint: Option<Complaint>,
 }
 
-/// An error of a program about its model, which it retries.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Complaint {
-    /// The HTTP status of the model's reply, if any.
-    pub status: Option<u16>,
-    /// The program's message.
-    pub words: String,
-    /// How often it was reported since the agent last made progress.
-    pub times: u32,
-}
-
-/// Totals of an attempt's stream.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sum {
-    pub events: u64,
-    /// How many events show progress.
-    pub progress: u64,
-    /// Lines that are not events: not JSON, or too long.
-    pub unread: u64,
-    /// Usage as the agent reports it.
-    pub usage: Usage,
-    /// How often a tool was used for each forbidden action.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub forbidden: BTreeMap<String, u64>,
-    /// How often a tool was used with each forbidden form of command.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub shapes: BTreeMap<String, u64>,
-    /// The program's name for the conversation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thread: Option<String>,
-    /// How the agent says that it ended; absent if it does not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub end: Option<End>,
-}
-
-/// How an agent says that it ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum End {
-    /// The agent finished.
-    Done,
-    /// It gave up, with this message.
-    GaveUp(String),
-    /// It violates its protocol, in this way.
-    Broken(String),
-}
-
 impl Reader {
-    /// Reads the output of `agent`, which works on `prompt` and may continue the conversation
-    /// `thread`.
-    pub fn new(agent: &Adapted, prompt: &str, thread: Option<&str>) -> Self {
+    /// Reads the output of `agent`, which works on `task`.
+    pub(crate) fn new(agent: &Adapted, task: &AgentTask<'_>) -> Self {
         Self {
-            parser: agent.adapter.parser(agent, prompt, thread),
+            parser: parser::of(agent, task),
             line: Vec::new(),
             skipping: false,
             forbidden: Vec::new(),
@@ -94,7 +44,7 @@ impl Reader {
 
     /// Counts tool uses that match `actions`.
     #[must_use]
-    pub fn minding(mut self, actions: &[String]) -> Self {
+    pub(crate) fn minding(mut self, actions: &[String]) -> Self {
         let words = actions.iter().map(|action| action.trim().to_lowercase());
         self.forbidden = words.filter(|action| !action.is_empty()).collect();
         self
@@ -102,42 +52,42 @@ impl Reader {
 
     /// Counts tool uses with one of the forms `shapes`.
     #[must_use]
-    pub fn watching_for(mut self, shapes: &[String]) -> Self {
+    pub(crate) fn watching_for(mut self, shapes: &[String]) -> Self {
         self.shapes = shapes.to_vec();
         self
     }
 
     /// Whether the program gets its task, and replies, in a conversation; most do not.
-    pub fn converses(&mut self) -> bool {
+    pub(crate) fn converses(&mut self) -> bool {
         self.parser.conversation().is_some()
     }
 
     /// The bytes to send to the program since the last call.
-    pub fn take_words(&mut self) -> Vec<u8> {
+    pub(crate) fn take_words(&mut self) -> Vec<u8> {
         let conversation = self.parser.conversation();
-        conversation.map_or_else(Vec::new, super::adapter::Conversation::take_words)
+        conversation.map_or_else(Vec::new, Conversation::take_words)
     }
 
     /// The commands that the program asks about and that have no answer, by its ids.
-    pub fn asked_commands(&mut self) -> Vec<(String, String)> {
+    pub(crate) fn asked_commands(&mut self) -> Vec<(String, String)> {
         let conversation = self.parser.conversation();
         conversation.map_or_else(Vec::new, |it| it.asked_commands())
     }
 
     /// Answers the question `id`; an error is the reason of a no.
-    pub fn answer_command(&mut self, id: &str, permitted: Result<(), &str>) {
+    pub(crate) fn answer_command(&mut self, id: &str, permitted: Result<(), &str>) {
         if let Some(conversation) = self.parser.conversation() {
             conversation.answer_command(id, permitted);
         }
     }
 
     /// Whether the conversation is complete.
-    pub fn is_over(&mut self) -> bool {
+    pub(crate) fn is_over(&mut self) -> bool {
         self.parser.conversation().is_some_and(|it| it.is_over())
     }
 
     /// Ends a conversation that cannot continue.
-    pub fn break_off(&mut self, why: &str) -> Vec<Event> {
+    pub(crate) fn break_off(&mut self, why: &str) -> Vec<Event> {
         self.broken(Breach(why.to_owned()))
     }
 
@@ -155,21 +105,21 @@ impl Reader {
     }
 
     /// The error about its model, if it has made no progress since.
-    pub fn complaint(&self) -> Option<&Complaint> {
+    pub(crate) fn complaint(&self) -> Option<&Complaint> {
         self.complaint.as_ref()
     }
 
-    pub fn sum(&self) -> &Sum {
+    pub(crate) fn sum(&self) -> &Sum {
         &self.sum
     }
 
     /// The answer, complete; a string if it is not JSON.
-    pub fn answer(&self) -> Option<&Value> {
+    pub(crate) fn answer(&self) -> Option<&Value> {
         self.answer.as_ref()
     }
 
     /// Processes the next bytes and returns their events.
-    pub fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
         let mut lines = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(part) = lines.next() {
@@ -182,7 +132,7 @@ impl Reader {
     }
 
     /// Processes the rest after the last line break and returns its events.
-    pub fn finish(&mut self) -> Vec<Event> {
+    pub(crate) fn finish(&mut self) -> Vec<Event> {
         self.end_line()
     }
 
