@@ -11,6 +11,7 @@
 //!   `x-strict`; what is published is strict mode.
 
 pub mod leaf;
+pub mod own;
 pub mod read;
 mod rules;
 pub mod validate;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_core::approval::{Kind, Widening};
 use provost_core::code::Code;
+use provost_core::contract::additions::AdditionsFrom;
 use provost_core::contract::check::{Purpose, Rules};
 use provost_core::contract::document::Document as Written;
 use provost_core::contract::typed::Typed;
@@ -210,6 +211,7 @@ impl CaseRunner for SimCaseRunner {
             policy: &CommandPolicy::shipped().unwrap(),
             trust: Trust::FromFile,
             purpose: Purpose::Run,
+            additions: AdditionsFrom::Nowhere,
         };
         Ok(Ok(chain::check(parts, &rules).unwrap()))
     }

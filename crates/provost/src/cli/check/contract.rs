@@ -6,6 +6,7 @@ use clap::Args;
 use provost_core::approval::Widening;
 use provost_core::code::Code;
 use provost_core::contract;
+use provost_core::contract::additions::AdditionsFrom;
 use provost_core::contract::check::{self, Purpose, Rules};
 use provost_core::document;
 use provost_core::gate::command::{CommandPolicy, Trust};
@@ -160,14 +161,15 @@ fn by_rules(
     purpose: Purpose,
     beside: &Path,
 ) -> Result<Verdict, Failure> {
+    let checkout = place.and_then(|place| place.repo.checkout());
+    let root = checkout.unwrap_or(beside);
+    let read = |path: &RepoPath| input::reference(root, path);
     let rules = Rules {
         policy: &policy(place, value)?,
         trust: Trust::FromFile,
         purpose,
+        additions: AdditionsFrom::Base(&read),
     };
-    let checkout = place.and_then(|place| place.repo.checkout());
-    let root = checkout.unwrap_or(beside);
-    let read = |path: &RepoPath| input::reference(root, path);
     Ok(check::judge(value, &rules, &read))
 }
 
