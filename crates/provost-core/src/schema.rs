@@ -105,7 +105,7 @@ impl Format {
     }
 
     /// The format that `T` parses.
-    const fn of<T: JsonSchema>(name: &'static str) -> Self {
+    pub const fn of<T: JsonSchema>(name: &'static str) -> Self {
         Self {
             name,
             make: generate::<T>,

@@ -238,6 +238,10 @@ impl CaseRunner for SimCaseRunner {
         Ok(MergedNeeds::Clean(self.commit(words)))
     }
 
+    fn evidence(&mut self, _: &str, _: &str) -> Result<Option<Vec<u8>>, PortError> {
+        Ok(None)
+    }
+
     fn changed(&mut self, before: &Oid, after: &Oid) -> Result<Vec<String>, PortError> {
         let (before, after) = (self.words(before), self.words(after));
         let path = |word: &String| {
