@@ -109,9 +109,8 @@ pub fn widenings(
 ) -> Vec<Widening> {
     let mut found = Found(Vec::new());
     let extension = document.x_provost.clone().unwrap_or_default();
-    let is_agent = |author: &str| {
-        is_agent(author) || unasked.agents.iter().any(|agent| agent == author)
-    };
+    let is_agent =
+        |author: &str| is_agent(author) || unasked.agents.iter().any(|agent| agent == author);
     let by_agent = extension.author.as_deref().is_some_and(is_agent);
     if let Some(grant) = extension.children.as_ref().filter(|_| by_agent) {
         let words = grant.words(document.timeout_retry.timeout_sec);

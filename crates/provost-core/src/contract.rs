@@ -368,27 +368,27 @@ fn rollback(document: &Document, problems: &mut Problems) {
     }
     let target = document.rollback.target_ref.as_ref();
     if target.is_some_and(|target| *target != document.rollback.baseline_ref) {
-        let problem = "is not `baseline_ref`, and refused work is dropped: nothing else is restored";
+        let problem =
+            "is not `baseline_ref`, and refused work is dropped: nothing else is restored";
         problems.add("/rollback/target_ref", problem);
     }
 }
 
-/// Reports outputs that no run under the contract could leave.
+/// Reports required files that no run under the contract could leave.
 fn outputs(document: &Document, problems: &mut Problems) {
     let mut ignored = Problems::default();
     let scope = paths("", &document.allowed_paths, &mut ignored);
     for (at, output) in document.required_outputs.iter().enumerate() {
+        if output.r#type != OutputType::File {
+            continue;
+        }
         let place = format!("/required_outputs/{at}");
-        let changes = match output.r#type {
-            OutputType::Patch | OutputType::Commit | OutputType::File => true,
-            OutputType::Report | OutputType::Json => false,
-        };
-        if changes && document.audit_only == Some(true) {
-            let problem = "is a change, and an audit leaves none";
+        if document.audit_only == Some(true) {
+            let problem = "is a new or changed file, and an audit leaves none";
             problems.add(format!("{place}/type"), problem);
         }
         let path = RepoPath::try_from(output.name.as_str());
-        if output.r#type == OutputType::File && !path.is_ok_and(|path| scope.covers(&path)) {
+        if !path.is_ok_and(|path| scope.covers(&path)) {
             let problem = "names the file that is required, and is no path below `allowed_paths`";
             problems.add(format!("{place}/name"), problem);
         }

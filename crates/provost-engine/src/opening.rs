@@ -291,11 +291,7 @@ fn references(
 }
 
 /// The agents and schemas of the base that `document` uses.
-fn additions(
-    origin: &dyn Origin,
-    tree: &Oid,
-    document: &Document,
-) -> Result<Additions, PortError> {
+fn additions(origin: &dyn Origin, tree: &Oid, document: &Document) -> Result<Additions, PortError> {
     with_files(origin, tree, |read| Additions::of(document, read))
 }
 

@@ -13,9 +13,9 @@ use crate::bundle::attempts::{self, Attempt, result_patch};
 use crate::bundle::compose::{ComposeError, Composer, Files};
 use provost_core::agent::Adapter;
 use provost_core::bundle::layout::{
-    AGENT_RESULT, ATTESTATION, BASELINE, BESIDE, BundleFormat, CHANGED, CHANGED_COPY, EVIDENCE_REPORT,
-    LARGEST_FILE, MANIFEST, META, MOST_EARLIER, OUTPUT_SCHEMA, PACK, PATCH, PATCH_COPY, TEST_COMMANDS,
-    TEST_ERRORS, TEST_OUTPUT, TRACE, WORKED_IN,
+    AGENT_RESULT, ATTESTATION, BASELINE, BESIDE, BundleFormat, CHANGED, CHANGED_COPY,
+    EVIDENCE_REPORT, LARGEST_FILE, MANIFEST, META, MOST_EARLIER, OUTPUT_SCHEMA, PACK, PATCH,
+    PATCH_COPY, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT, TRACE, WORKED_IN,
 };
 use provost_core::bundle::report::{NetworkUse, RunMeta, ToolCalls};
 use provost_core::code::Code;

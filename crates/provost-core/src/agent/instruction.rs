@@ -77,7 +77,9 @@ pub fn render(contract: &Contract, answer: Answer) -> String {
 /// What has to be there at the end, beyond a change that passes.
 fn outputs(text: &mut String, contract: &Contract) {
     let outputs = contract.document.required_outputs.iter();
-    let mut stated = outputs.filter(|output| output.r#type != OutputType::Patch).peekable();
+    let mut stated = outputs
+        .filter(|output| output.r#type != OutputType::Patch)
+        .peekable();
     if stated.peek().is_none() {
         return;
     }

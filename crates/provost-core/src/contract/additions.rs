@@ -199,7 +199,8 @@ impl Additions {
     }
 
     fn entries<'a>(&'a self, agent: &'a Agent) -> impl Iterator<Item = &'a RegisteredAgent> {
-        let same = |one: &&RegisteredAgent| one.agent_id == agent.agent_id && one.role == agent.role;
+        let same =
+            |one: &&RegisteredAgent| one.agent_id == agent.agent_id && one.role == agent.role;
         self.agents.iter().filter(same)
     }
 
@@ -219,7 +220,9 @@ impl Additions {
             let capabilities = entry.capabilities.as_ref()?;
             capabilities.mcp_tools.as_deref()
         });
-        let mut lists = agent_registry::tools(&agent.agent_id).into_iter().chain(own);
+        let mut lists = agent_registry::tools(&agent.agent_id)
+            .into_iter()
+            .chain(own);
         lists.all(|tools| tools.iter().any(|one| one == tool))
     }
 

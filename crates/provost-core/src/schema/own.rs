@@ -48,7 +48,9 @@ fn walk(schema: &Value, place: &str) -> Result<(), String> {
             word if NOTES.contains(&word) => true,
             "const" => true,
             "type" => is_type(value),
-            "required" => value.as_array().is_some_and(|list| list.iter().all(Value::is_string)),
+            "required" => value
+                .as_array()
+                .is_some_and(|list| list.iter().all(Value::is_string)),
             "enum" => value.as_array().is_some_and(|list| !list.is_empty()),
             "minItems" | "maxItems" | "minLength" | "maxLength" => value.is_u64(),
             "minimum" | "maximum" => value.is_number(),
@@ -112,8 +114,16 @@ mod tests {
             ),
             ("no object", json!({ "type": "array" }), false),
             ("no type", json!({}), false),
-            ("an unknown keyword", json!({ "type": "object", "not": {} }), false),
-            ("a reference", json!({ "type": "object", "$ref": "#/$defs/a" }), false),
+            (
+                "an unknown keyword",
+                json!({ "type": "object", "not": {} }),
+                false,
+            ),
+            (
+                "a reference",
+                json!({ "type": "object", "$ref": "#/$defs/a" }),
+                false,
+            ),
             (
                 "one of several",
                 json!({ "type": "object", "oneOf": [{ "type": "object" }] }),
@@ -129,9 +139,17 @@ mod tests {
                 json!({ "type": "object", "properties": { "a": { "format": "email" } } }),
                 false,
             ),
-            ("a number for a list", json!({ "type": "object", "required": 3 }), false),
-            ("an unknown type", json!({ "type": "object", "properties":
-                { "a": { "type": "text" } } }), false),
+            (
+                "a number for a list",
+                json!({ "type": "object", "required": 3 }),
+                false,
+            ),
+            (
+                "an unknown type",
+                json!({ "type": "object", "properties":
+                { "a": { "type": "text" } } }),
+                false,
+            ),
             (
                 "two choices",
                 json!({ "type": "object", "enum": [1], "anyOf": [{ "const": 2 }] }),

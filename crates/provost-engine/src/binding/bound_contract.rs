@@ -66,8 +66,8 @@ impl BoundContract {
             };
             contract::resolve_by(document, &rules)
         })?;
-        let contract = resolved
-            .map_err(|problems| HookStop::Refused(contract::judge(&problems)))?;
+        let contract =
+            resolved.map_err(|problems| HookStop::Refused(contract::judge(&problems)))?;
         Ok(Self {
             contract,
             policy,

@@ -161,7 +161,10 @@ pub fn check(files: &dyn Files) -> Option<CheckedFiles> {
         let Ok(bytes) = files.read(&RawPath::new(name.as_str())) else {
             continue;
         };
-        if digest.as_ref().is_some_and(|digest| sha256(&bytes) != *digest) {
+        if digest
+            .as_ref()
+            .is_some_and(|digest| sha256(&bytes) != *digest)
+        {
             continue;
         }
         let problem = match kind(directory, name) {
@@ -198,7 +201,12 @@ fn sealed_files(files: &dyn Files) -> Option<(SealedKind, Sealed)> {
         let statement: RecordStatement = json::parse_as(&payload).ok()?;
         let named = statement.subject.iter();
         let mut sealed: Sealed = named
-            .map(|one| (one.name.clone(), Some(one.digest.sha256.as_str().to_owned())))
+            .map(|one| {
+                (
+                    one.name.clone(),
+                    Some(one.digest.sha256.as_str().to_owned()),
+                )
+            })
             .collect();
         sealed.insert(SEAL.to_owned(), None);
         return Some((SealedKind::Record(statement.predicate.kind), sealed));
@@ -214,7 +222,9 @@ fn sealed_files(files: &dyn Files) -> Option<(SealedKind, Sealed)> {
     if opened.format != BundleFormat::NEWEST || sha256(&manifest) != digest {
         return None;
     }
-    let hashes = json::parse_as::<RunManifest>(&manifest).ok()?.evidence_hashes;
+    let hashes = json::parse_as::<RunManifest>(&manifest)
+        .ok()?
+        .evidence_hashes;
     let mut sealed: Sealed = hashes
         .into_iter()
         .map(|(name, digest)| (name, Some(digest.as_str().to_owned())))
@@ -247,7 +257,10 @@ impl Schemas {
         let misfits = validate(&schema, &document);
         self.0.insert(name, schema);
         let first = misfits.first()?;
-        Some(format!("does not fit `{name}`: `{}` {}", first.path, first.problem))
+        Some(format!(
+            "does not fit `{name}`: `{}` {}",
+            first.path, first.problem
+        ))
     }
 }
 
@@ -277,8 +290,16 @@ mod tests {
     fn an_unknown_file_has_no_kind() {
         let run = |name: &str| kind(SealedKind::Run, name);
         assert_eq!(run("contract.json"), Some(CONTRACT));
-        assert_eq!(run("agent/t/events.1.jsonl"), Some(FileKind::Lines("agent_event")));
-        for name in ["extra.json", "agent/t/x.bin", "reports/more.json", "artifacts/a/b"] {
+        assert_eq!(
+            run("agent/t/events.1.jsonl"),
+            Some(FileKind::Lines("agent_event"))
+        );
+        for name in [
+            "extra.json",
+            "agent/t/x.bin",
+            "reports/more.json",
+            "artifacts/a/b",
+        ] {
             assert_eq!(run(name), None, "{name}");
         }
     }

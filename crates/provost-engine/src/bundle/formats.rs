@@ -21,7 +21,10 @@ pub type OpenObject = Map<String, Value>;
 /// The schema of a verdict.
 #[derive(Debug, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it only describes; `Verdict` is the type that is written")]
+#[expect(
+    dead_code,
+    reason = "it only describes; `Verdict` is the type that is written"
+)]
 pub struct VerdictFile {
     /// Whether the judged action may proceed.
     allow: bool,
@@ -35,7 +38,10 @@ pub struct VerdictFile {
 /// The schema of what a planner was asked.
 #[derive(Debug, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it only describes; `Asked` is the type that is written")]
+#[expect(
+    dead_code,
+    reason = "it only describes; `Asked` is the type that is written"
+)]
 struct PlanRequestFile {
     plan_id: String,
     /// The request, or the contract that has to be divided.
@@ -54,7 +60,10 @@ struct PlanRequestFile {
 /// The schema of how a planner ended.
 #[derive(Debug, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it only describes; `ReviewRun` is the type that is written")]
+#[expect(
+    dead_code,
+    reason = "it only describes; `ReviewRun` is the type that is written"
+)]
 struct PlannerRunFile {
     tree: Oid,
     ended_at: String,
@@ -70,7 +79,10 @@ struct PlannerRunFile {
 /// The schema of the record of a request that was refused before there was a run.
 #[derive(Debug, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it only describes; `Refused` is the type that is written")]
+#[expect(
+    dead_code,
+    reason = "it only describes; `Refused` is the type that is written"
+)]
 struct RefusedRequestFile {
     run_id: String,
     refused_at: String,

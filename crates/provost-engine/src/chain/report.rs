@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::state::End;
+use super::{Chain, Standing, State};
 use crate::bundle::formats::{OpenObject, VerdictFile};
 use provost_core::bundle::report::Nullable;
-use super::{Chain, Standing, State};
 
 const VERSION: u32 = 1;
 

@@ -115,11 +115,7 @@ fn known(path: &str, agent: &Agent, additions: &Additions, findings: &mut Findin
 }
 
 /// The output of a role is bound to one schema, by name, path and digest.
-pub(super) fn output_schema(
-    document: &Document,
-    additions: &Additions,
-    findings: &mut Findings,
-) {
+pub(super) fn output_schema(document: &Document, additions: &Additions, findings: &mut Findings) {
     let role = document.assigned_agent.role;
     let own = format!("output_schema.{}", spelled(role).to_lowercase());
     let wanted = Output::of(role);
@@ -136,7 +132,11 @@ pub(super) fn output_schema(
             continue;
         }
         bound = true;
-        if is_shipped(artifact, wanted) || additions.names_schema(artifact) {
+        let flawed = additions
+            .flaws
+            .iter()
+            .any(|flaw| flaw.path.starts_with(&path));
+        if flawed || is_shipped(artifact, wanted) || additions.names_schema(artifact) {
             continue;
         }
         if artifact.uri != place {

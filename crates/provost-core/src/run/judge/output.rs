@@ -189,9 +189,16 @@ impl Word {
     /// A result in the form of a schema of the repository: only what its usual fields say of a
     /// failure counts, whatever else the form has.
     fn of_own(value: &Value, contract: &Contract) -> Self {
-        let text = |at: &str| value.pointer(at).and_then(Value::as_str).unwrap_or_default();
+        let text = |at: &str| {
+            value
+                .pointer(at)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let said = ["/status", "/verdict"].map(|at| text(at).to_ascii_uppercase());
-        let bad = BAD.into_iter().find(|bad| said.iter().any(|word| word == bad));
+        let bad = BAD
+            .into_iter()
+            .find(|bad| said.iter().any(|word| word == bad));
         let message = text("/failure/message");
         let why = [message, text("/summary")];
         let why = why.into_iter().find(|text| !text.trim().is_empty());
