@@ -8,8 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use provost_core::bundle::layout::{AFTER, ATTESTATION, BundleFormat, LEDGER, MANIFEST};
+use provost_core::bundle::layout::{self, AFTER, ATTESTATION, BundleFormat, LEDGER, MANIFEST};
 use provost_core::bundle::report::RunManifest;
+use provost_core::code::Code;
 use provost_core::json;
 use provost_core::object::sha256;
 use provost_core::path::RawPath;
@@ -123,6 +124,11 @@ fn of_record(record: RecordKind, parts: &[&str]) -> Option<FileKind> {
         (RecordKind::Plan | RecordKind::Split, ["stdout.log" | "stderr.log"]) => OUTPUT,
         (RecordKind::Refused, ["request.json"]) => Document("refused_request"),
         (RecordKind::Chain | RecordKind::Case | RecordKind::Refused, ["events.jsonl"]) => EVENTS,
+        (RecordKind::Chain | RecordKind::Case, ["together", .., file])
+            if file.ends_with(".log") =>
+        {
+            OUTPUT
+        }
         (RecordKind::Chain, ["report.json"]) => Document("chain_report"),
         (RecordKind::Case, ["report.json"]) => Document("case_report"),
         (RecordKind::Case, ["parts.json"]) | (_, ["chain.json"]) => Document("chain"),
@@ -154,9 +160,17 @@ pub struct CheckedFiles {
 /// Holds the files of a sealed directory against their schemas; `None` if it is not sealed, or by
 /// an earlier format.
 pub fn check(files: &dyn Files) -> Option<CheckedFiles> {
-    let (directory, sealed) = sealed_files(files)?;
+    let (directory, mut sealed) = sealed_files(files)?;
+    let refused = if is_refused_contract(files) {
+        sealed.remove(layout::CONTRACT)
+    } else {
+        None
+    };
     let mut schemas = Schemas::default();
-    let mut checked = CheckedFiles::default();
+    let mut checked = CheckedFiles {
+        others: usize::from(refused.is_some()),
+        ..CheckedFiles::default()
+    };
     for (name, digest) in &sealed {
         let Ok(bytes) = files.read(&RawPath::new(name.as_str())) else {
             continue;
@@ -189,6 +203,17 @@ pub fn check(files: &dyn Files) -> Option<CheckedFiles> {
         }
     }
     Some(checked)
+}
+
+/// Whether a run was refused for its contract, which the bundle then has as it was given.
+fn is_refused_contract(files: &dyn Files) -> bool {
+    let envelope = files.read(&RawPath::new(ATTESTATION)).ok();
+    let seal = envelope.and_then(|bytes| Seal::open(&bytes, &[]).ok());
+    let payload = seal.and_then(|seal| json::parse(&seal.payload).ok());
+    let code = payload
+        .as_ref()
+        .and_then(|it| it.pointer("/predicate/verdict/code"));
+    code.and_then(Value::as_str) == Some(Code::ContractInvalid.name())
 }
 
 /// The files that a seal is about, with their digests where it names one.
