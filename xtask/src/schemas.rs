@@ -4,7 +4,14 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use provost_formats::schema::formats;
+use provost_core::schema::Format;
+use provost_engine::bundle::formats::FORMATS;
+use provost_formats::schema;
+
+/// The formats of documents, and those of files in sealed directories.
+fn formats() -> impl Iterator<Item = &'static Format> {
+    schema::formats().chain(FORMATS)
+}
 
 pub fn write(root: &Path) -> io::Result<()> {
     for format in formats() {

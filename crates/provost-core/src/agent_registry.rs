@@ -75,7 +75,9 @@ pub struct Defaults {
 }
 
 /// What an agent may do to files. A registry can name the last one; a contract cannot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sandbox {
     ReadOnly,
@@ -83,8 +85,10 @@ pub enum Sandbox {
     DangerFullAccess,
 }
 
-/// When an agent has to ask.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// When an agent has to ask; later ones let more happen without a person.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum ApprovalPolicy {
     Untrusted,
@@ -125,6 +129,11 @@ pub(crate) fn agents() -> &'static [RegisteredAgent] {
         json::parse_as::<AgentRegistry>(TEXT.as_bytes()).map_or_else(|_| Vec::new(), |r| r.agents)
     };
     AGENTS.get_or_init(read)
+}
+
+/// Whether `bytes` are the shipped registry.
+pub(crate) fn is_shipped(bytes: &[u8]) -> bool {
+    bytes == TEXT.as_bytes()
 }
 
 pub fn knows(agent_id: &str, role: Role) -> bool {

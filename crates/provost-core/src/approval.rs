@@ -52,6 +52,8 @@ pub struct Unasked {
     pub fewer_tests: bool,
     /// Whether commands may test nothing.
     pub idle_commands: bool,
+    /// Agents of the repository's own registry; as authors they count as agents.
+    pub agents: Vec<String>,
 }
 
 /// One point in which a contract exceeds what the policy permits without a question.
@@ -107,6 +109,8 @@ pub fn widenings(
 ) -> Vec<Widening> {
     let mut found = Found(Vec::new());
     let extension = document.x_provost.clone().unwrap_or_default();
+    let is_agent =
+        |author: &str| is_agent(author) || unasked.agents.iter().any(|agent| agent == author);
     let by_agent = extension.author.as_deref().is_some_and(is_agent);
     if let Some(grant) = extension.children.as_ref().filter(|_| by_agent) {
         let words = grant.words(document.timeout_retry.timeout_sec);

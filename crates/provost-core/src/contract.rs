@@ -8,6 +8,7 @@
 //!   as a laxer one.
 //! - All problems are listed, each with the place in the document.
 
+pub mod additions;
 pub mod check;
 pub mod document;
 pub mod forbidden;
@@ -33,6 +34,7 @@ use crate::path::{RepoPath, is_segment};
 use crate::scope::{self, Scope};
 use crate::tier::Tier;
 use crate::verdict::Verdict;
+use additions::{AdditionsFrom, OwnSchema};
 use check::{Purpose, Rules};
 use document::{
     AcceptMode, Document, Extension, Filesystem, Network, OutputType, Permissions, RequiredOutput,
@@ -85,6 +87,8 @@ pub struct Contract {
     /// The other limits at which it is ended.
     pub limits: Limits,
     pub result: ResultRule,
+    /// The schema of the result, if it is one of the repository.
+    pub own_schema: Option<OwnSchema>,
     /// Whether fewer tests may run than before.
     pub may_lose_tests: bool,
     /// What the acceptance commands have to show.
@@ -159,7 +163,8 @@ pub fn from_value(value: &Value) -> Result<Document, json::ReadError> {
     Ok(document)
 }
 
-/// Checks every rule; returns the contract or everything that is wrong with it.
+/// Checks every rule, by the shipped agents and schemas; returns the contract or everything that is
+/// wrong with it.
 pub fn resolve(
     document: Document,
     policy: &CommandPolicy,
@@ -169,9 +174,16 @@ pub fn resolve(
         policy,
         trust,
         purpose: Purpose::Run,
+        additions: AdditionsFrom::Nowhere,
     };
+    resolve_by(document, &rules)
+}
+
+/// The same by `rules`, which must be those of a run.
+pub fn resolve_by(document: Document, rules: &Rules<'_>) -> Result<Contract, Vec<Problem>> {
+    let (policy, trust) = (rules.policy, rules.trust);
     let value = serde_json::to_value(&document).unwrap_or_default();
-    let findings = check::check(&value, &rules);
+    let findings = check::check(&value, rules);
     if !findings.is_empty() {
         return Err(findings);
     }
@@ -193,6 +205,7 @@ pub fn resolve(
         time_limit: Duration::from_secs(document.timeout_retry.timeout_sec),
         limits: Limits::of(&extension.limits.unwrap_or_default(), &Asked::default()),
         result,
+        own_schema: rules.additions.of(&document).bound(&document).cloned(),
         net: network(&document, &mut problems),
         loopback: extension.loopback != Some(false),
         tier: extension
@@ -228,6 +241,10 @@ fn unkept(document: &Document) -> Vec<Problem> {
     unsupported(document, &mut problems);
     artifacts(document, &mut problems);
     rollback(document, &mut problems);
+    outputs(document, &mut problems);
+    if document.parent_task_id.as_ref() == Some(&document.task_id) {
+        problems.add("/parent_task_id", "is the task itself");
+    }
     strictness(document, &mut problems);
     problems.0
 }
@@ -348,6 +365,33 @@ fn rollback(document: &Document, problems: &mut Problems) {
             "/rollback/strategy",
             "needs a commit to revert, and nothing is committed before it is accepted",
         ),
+    }
+    let target = document.rollback.target_ref.as_ref();
+    if target.is_some_and(|target| *target != document.rollback.baseline_ref) {
+        let problem =
+            "is not `baseline_ref`, and refused work is dropped: nothing else is restored";
+        problems.add("/rollback/target_ref", problem);
+    }
+}
+
+/// Reports required files that no run under the contract could leave.
+fn outputs(document: &Document, problems: &mut Problems) {
+    let mut ignored = Problems::default();
+    let scope = paths("", &document.allowed_paths, &mut ignored);
+    for (at, output) in document.required_outputs.iter().enumerate() {
+        if output.r#type != OutputType::File {
+            continue;
+        }
+        let place = format!("/required_outputs/{at}");
+        if document.audit_only == Some(true) {
+            let problem = "is a new or changed file, and an audit leaves none";
+            problems.add(format!("{place}/type"), problem);
+        }
+        let path = RepoPath::try_from(output.name.as_str());
+        if !path.is_ok_and(|path| scope.covers(&path)) {
+            let problem = "names the file that is required, and is no path below `allowed_paths`";
+            problems.add(format!("{place}/name"), problem);
+        }
     }
 }
 

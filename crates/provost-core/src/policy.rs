@@ -324,6 +324,7 @@ fn approve(written: WrittenApprove) -> Result<Unasked, Flaw> {
         tier: written.tier,
         fewer_tests: written.fewer_tests,
         idle_commands: written.idle_commands,
+        agents: Vec::new(),
     })
 }
 

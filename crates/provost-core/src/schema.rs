@@ -11,6 +11,7 @@
 //!   `x-strict`; what is published is strict mode.
 
 pub mod leaf;
+pub mod own;
 pub mod read;
 mod rules;
 pub mod validate;
@@ -104,7 +105,7 @@ impl Format {
     }
 
     /// The format that `T` parses.
-    const fn of<T: JsonSchema>(name: &'static str) -> Self {
+    pub const fn of<T: JsonSchema>(name: &'static str) -> Self {
         Self {
             name,
             make: generate::<T>,

@@ -9,6 +9,8 @@
 pub mod after;
 pub mod attempts;
 pub mod compose;
+pub mod file_kinds;
+pub mod formats;
 pub mod replay;
 pub mod sealed;
 pub mod statement;

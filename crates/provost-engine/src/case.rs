@@ -9,6 +9,7 @@
 //! - A person is asked once, about everything that the whole and its parts do beyond the policy.
 
 mod blame;
+mod evidence;
 mod fact;
 mod next;
 mod report;
@@ -87,6 +88,9 @@ pub trait CaseRunner: PartRunner {
     /// The commit `onto` with `change`, kept by a ref of the case. The same call gives the same
     /// commit.
     fn merge(&mut self, onto: &Oid, change: &PartChange) -> Result<MergedNeeds, PortError>;
+
+    /// The file `name` in the bundle of the run `run_id`; `None` if there is none.
+    fn evidence(&mut self, run_id: &str, name: &str) -> Result<Option<Vec<u8>>, PortError>;
 
     /// The paths that differ between two commits.
     fn changed(&mut self, before: &Oid, after: &Oid) -> Result<Vec<String>, PortError>;
@@ -242,6 +246,7 @@ fn seal(ports: &mut Ports<'_>, task: &Task<'_>, state: &State) -> Result<(), Por
     let report = CaseReport::of(task.id, state);
     let text = json::pretty(&report).map_err(|error| PortError::of(Code::Bug, error))?;
     ports.bundle.put(REPORT, text.as_bytes())?;
+    evidence::collect(ports, state)?;
     let verdict = state.finished.as_ref();
     let predicate = RecordPredicate {
         kind: RecordKind::Case,

@@ -23,10 +23,11 @@ pub use preflight::{Preflight, foresee};
 pub use retry::{RetryRequest, again};
 
 use provost_core::agent::provider::FoundLogins;
-use provost_core::approval::{self, Widening};
+use provost_core::approval::{self, Unasked, Widening};
 use provost_core::bundle::layout::BundleFormat;
 use provost_core::code::Code;
-use provost_core::contract::check::{self, LARGEST_REFERENCE, Referred};
+use provost_core::contract::additions::Additions;
+use provost_core::contract::check::{self, LARGEST_REFERENCE, ReadFile, Referred};
 use provost_core::contract::{self, document::Document};
 use provost_core::lease::Owner;
 use provost_core::net::credential::Credential;
@@ -129,6 +130,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     granted(&request.credentials, agent::granted(&document))?;
     let named = request.credentials.iter().map(|it| it.endpoint.clone());
     let named: Vec<Endpoint> = named.collect();
+    let additions = additions(origin, &base_tree, &document)?;
     let widenings = if request.typed {
         // A user who types a contract approves it.
         Vec::new()
@@ -176,6 +178,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         limits: policy.limits,
         artifacts,
         references: Some(references),
+        additions,
         least_tier: policy.least_tier,
         ask: policy.ask,
         refuses_programs: true,
@@ -227,8 +230,12 @@ fn widenings(
         None
     };
     let holds_most = |path: &RepoPath| largest.as_ref() == Some(path);
-    let unasked = &policy.approve;
-    Ok(approval::widenings(document, unasked, named, &holds_most))
+    let additions = additions(origin, tree, document)?;
+    let unasked = Unasked {
+        agents: additions.agents.into_iter().map(|it| it.agent_id).collect(),
+        ..policy.approve.clone()
+    };
+    Ok(approval::widenings(document, &unasked, named, &holds_most))
 }
 
 /// The commit that `revision` names as the base of a run, and its policy.
@@ -281,6 +288,20 @@ fn references(
     tree: &Oid,
     document: &Document,
 ) -> Result<BTreeMap<String, Referred>, PortError> {
+    with_files(origin, tree, |read| check::refer(document, read))
+}
+
+/// The agents and schemas of the base that `document` uses.
+fn additions(origin: &dyn Origin, tree: &Oid, document: &Document) -> Result<Additions, PortError> {
+    with_files(origin, tree, |read| Additions::of(document, read))
+}
+
+/// Calls `take` with a reader of the files in `tree`; a file that could not be read is an error.
+pub fn with_files<T>(
+    origin: &dyn Origin,
+    tree: &Oid,
+    take: impl FnOnce(ReadFile<'_>) -> T,
+) -> Result<T, PortError> {
     let trouble = RefCell::new(None);
     let read = |path: &RepoPath| match origin.read(tree, path, LARGEST_REFERENCE) {
         Ok(bytes) => bytes,
@@ -289,8 +310,8 @@ fn references(
             None
         }
     };
-    let found = check::refer(document, &read);
-    trouble.into_inner().map_or(Ok(found), Err)
+    let taken = take(&read);
+    trouble.into_inner().map_or(Ok(taken), Err)
 }
 
 /// Refuses a credential for an endpoint that the contract does not grant.

@@ -19,6 +19,7 @@ use crate::bundle::statement::SealedVerdict;
 use provost_core::agent::provider::FoundLogins;
 use provost_core::bundle::report::{Sha256, Time};
 use provost_core::code::Code;
+use provost_core::contract::additions::AdditionsFrom;
 use provost_core::contract::check::{self, Purpose, Rules};
 use provost_core::contract::document::Document;
 use provost_core::contract::limits::Limits;
@@ -190,6 +191,7 @@ fn make(opened: &Opened, text: &str, now: i64) -> Result<(Verdict, Made), Verdic
         policy: &commands.map_err(|error| bug(&error))?,
         trust: Trust::FromFile,
         purpose: Purpose::Run,
+        additions: AdditionsFrom::Nowhere,
     };
     match &asked.task {
         Task::Plan { .. } => {

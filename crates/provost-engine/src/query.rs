@@ -50,7 +50,7 @@ pub use log::describe;
 pub use logs::{LogFile, RemovedSecrets, SecretsView};
 pub use missing::may_lack;
 pub use question::QuestionView;
-pub use role_model::WorkflowCaseModel;
+pub use role_model::{BoundSchema, RoleContractSummary, WorkflowCaseModel};
 pub use run::{
     ChangeKind, ChangedFile, EarlierAttemptView, GateView, ReviewView, RunView, SandboxView,
     Surroundings, changed_tests, is_approved, short_branch,

@@ -13,18 +13,20 @@ use crate::bundle::attempts::{self, Attempt, result_patch};
 use crate::bundle::compose::{ComposeError, Composer, Files};
 use provost_core::agent::Adapter;
 use provost_core::bundle::layout::{
-    ATTESTATION, BASELINE, BESIDE, BundleFormat, CHANGED, CHANGED_COPY, EVIDENCE_REPORT,
-    LARGEST_FILE, MANIFEST, META, MOST_EARLIER, PACK, PATCH, PATCH_COPY, TEST_COMMANDS,
-    TEST_ERRORS, TEST_OUTPUT, TRACE, WORKED_IN,
+    AGENT_RESULT, ATTESTATION, BASELINE, BESIDE, BundleFormat, CHANGED, CHANGED_COPY,
+    EVIDENCE_REPORT, LARGEST_FILE, MANIFEST, META, MOST_EARLIER, OUTPUT_SCHEMA, PACK, PATCH,
+    PATCH_COPY, TEST_COMMANDS, TEST_ERRORS, TEST_OUTPUT, TRACE, WORKED_IN,
 };
 use provost_core::bundle::report::{NetworkUse, RunMeta, ToolCalls};
 use provost_core::code::Code;
+use provost_core::contract::additions;
+use provost_core::contract::output::Output;
 use provost_core::gate::command::line;
 use provost_core::json::{self, canonical};
 use provost_core::net::traffic::Traffic;
 use provost_core::record::Head;
 use provost_core::run::State;
-use provost_core::run::fact::{Capture, Side};
+use provost_core::run::fact::{Capture, ResultFile, Side};
 use provost_core::verdict::Verdict;
 
 use serde_json::{Map, Value};
@@ -211,6 +213,12 @@ fn evidence(
     let bug = |error| PortError::of(Code::Bug, error);
     let meta = json::pretty(&meta(state)?).map_err(bug)?;
     put(META, meta.into_bytes());
+    if let Some(schema) = bound_schema(state) {
+        put(OUTPUT_SCHEMA, schema);
+    }
+    if let Some(ResultFile::Text(text)) = state.agent.as_ref().map(|agent| &agent.result) {
+        put(AGENT_RESULT, text.clone().into_bytes());
+    }
     if let Some(test) = &state.tested {
         let test = serde_json::to_vec_pretty(test).map_err(bug)?;
         put(format.selftest(), test);
@@ -237,6 +245,17 @@ fn evidence(
     files.extend(agent_files::files(bundle, state)?);
     files.extend(children::files(state)?);
     Ok(files)
+}
+
+/// The schema that the result of the run is bound to; none if the contract binds none that is known.
+fn bound_schema(state: &State) -> Option<Vec<u8>> {
+    let contract = &state.opened.contract;
+    if let Some(own) = state.opened.additions.bound(contract) {
+        return Some(own.text.clone().into_bytes());
+    }
+    let output = Output::of(contract.assigned_agent.role);
+    let (_, artifact) = additions::bound_schema(contract)?;
+    additions::is_shipped(artifact, output).then(|| output.text().into_bytes())
 }
 
 /// How the run was carried out.

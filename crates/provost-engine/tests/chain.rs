@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use provost_core::code::Code;
+use provost_core::contract::additions::AdditionsFrom;
 use provost_core::contract::check::{Purpose, Rules};
 use provost_core::contract::document::Document as Written;
 use provost_core::contract::typed::Typed;
@@ -155,6 +156,7 @@ fn chain_of(parent: Option<Written>) -> Chain {
         policy: &CommandPolicy::shipped().unwrap(),
         trust: Trust::FromFile,
         purpose: Purpose::Run,
+        additions: AdditionsFrom::Nowhere,
     };
     chain::check(&document, &rules).unwrap()
 }

@@ -6,6 +6,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::{self, ReadError};
@@ -21,7 +22,7 @@ pub const LARGEST: usize = 1024 * 1024;
 pub const MOST_SIGNATURES: usize = 16;
 
 /// An envelope in its stored form.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Envelope {
     pub payload_type: String,
@@ -30,7 +31,7 @@ pub struct Envelope {
     pub signatures: Vec<Signature>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
     /// Which key made the signature; a hint that decides nothing.

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 
 use provost_core::code::Code;
 use provost_core::contract;
+use provost_core::contract::additions::AdditionsFrom;
 use provost_core::contract::check::{self, Purpose, Rules};
 use provost_core::gate::command::{CommandPolicy, Trust};
 use provost_core::verdict::Verdict;
@@ -111,6 +112,7 @@ impl Dialect {
                     policy,
                     trust,
                     purpose,
+                    additions: AdditionsFrom::Nowhere,
                 };
                 contract::judge(&check::check(document, &rules))
             }

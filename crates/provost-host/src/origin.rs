@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read as _;
 
+use provost_core::change::Node;
 use provost_core::code::Code;
 use provost_core::object::{Mode, ObjectFormat, Oid, sha256};
 use provost_core::path::{RawPath, RepoPath};
@@ -10,7 +11,7 @@ use provost_core::policy::{self, Policy};
 use provost_engine::opening::Origin;
 use provost_engine::ports::PortError;
 
-use crate::git::{GitError, Repository};
+use crate::git::{GitError, Repository, TreeRead};
 
 #[derive(Debug, Clone, Copy)]
 pub struct GitOrigin<'a>(pub &'a Repository);
@@ -21,6 +22,23 @@ impl GitOrigin<'_> {
         let top = self.0.read_top(tree).map_err(git)?;
         let file = top.files.get(&RawPath::new(policy::FILE));
         Ok(file.map(|file| file.oid.clone()))
+    }
+
+    /// The file at `path` of a tree; only the directories on its way are read.
+    fn file(self, tree: &Oid, path: &RepoPath) -> Result<Option<Node>, PortError> {
+        let wanted = path.as_str().as_bytes();
+        let on_the_way = |place: &RawPath| {
+            let rest = wanted.strip_prefix(place.as_bytes());
+            rest.is_some_and(|rest| rest.first() == Some(&b'/'))
+        };
+        let (mut batch, mut read) = (self.0.batch().map_err(git)?, TreeRead::default());
+        let mut level = vec![(RawPath::new(""), tree.clone())];
+        while !level.is_empty() {
+            let below = self.0.read_level(&mut batch, &mut read, level);
+            level = below.map_err(git)?;
+            level.retain(|(place, _)| on_the_way(place));
+        }
+        Ok(read.files.remove(&RawPath::new(wanted)))
     }
 
     /// Whether the policy in the checkout, which no run reads, can be parsed.
@@ -95,8 +113,7 @@ impl Origin for GitOrigin<'_> {
     }
 
     fn read(&self, tree: &Oid, path: &RepoPath, most: usize) -> Result<Option<Vec<u8>>, PortError> {
-        let whole = self.0.read_tree(tree).map_err(git)?;
-        let file = whole.files.get(&RawPath::new(path.as_str()));
+        let file = self.file(tree, path)?;
         let Some(file) = file.filter(|file| matches!(file.mode, Mode::File | Mode::Executable))
         else {
             return Ok(None);

@@ -6,6 +6,7 @@
 //! - Every command has a time limit; a stage leaves no process behind.
 //! - A test that needs something this machine lacks is skipped by one rule; see [`crate::lacks`].
 
+mod bundle_files;
 mod command;
 mod measured;
 mod surroundings;

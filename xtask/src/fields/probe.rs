@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use provost_core::code::Code;
+use provost_core::contract::additions::AdditionsFrom;
 use provost_core::contract::check::{self, Purpose, Rules};
 use provost_core::contract::{self, Contract};
 use provost_core::document::{self, Format};
@@ -290,6 +291,7 @@ pub(super) fn contract(root: &Path, elsewhere: &[(String, String)]) -> Result<Ro
             policy: &policy,
             trust: Trust::FromFile,
             purpose: Purpose::Run,
+            additions: AdditionsFrom::Nowhere,
         };
         let found = check::check(value, &rules);
         if !found.is_empty() {

@@ -1,11 +1,12 @@
 //! The events of an agent at work, in one form for all programs.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The longest text an event keeps; the raw stream has the rest.
 const LONGEST: usize = 4096;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Event {
     /// The agent started, or resumed the conversation `thread`.
@@ -62,7 +63,7 @@ impl Event {
 }
 
 /// Tokens and money, as the agent counts them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Tokens the model read, including cached ones.
     pub input_tokens: u64,

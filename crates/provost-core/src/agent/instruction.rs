@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::launch::Answer;
 use crate::contract::Contract;
+use crate::contract::document::OutputType;
 use crate::contract::output::Output;
 
 pub fn render(contract: &Contract, answer: Answer) -> String {
@@ -36,6 +37,7 @@ pub fn render(contract: &Contract, answer: Answer) -> String {
         text.push_str("\n# Files to read first\n\n");
         list(&mut text, &files);
     }
+    outputs(&mut text, contract);
     text.push_str("\n# Checks\n\nAfterwards these commands run on exactly what you left:\n\n");
     for test in &contract.tests {
         let duty = if test.must_pass {
@@ -49,12 +51,14 @@ pub fn render(contract: &Contract, answer: Answer) -> String {
     children(&mut text, contract);
     surroundings(&mut text, contract);
     let output = Output::of(document.assigned_agent.role);
-    if output != Output::TaskResult {
+    let own = contract.own_schema.as_ref().map(|own| own.text.clone());
+    let other = (output != Output::TaskResult).then(|| output.schema().to_string());
+    if let Some(schema) = own.or(other) {
         let _ = write!(
             text,
             "\n# Report\n\nLeave your report as one JSON document at `$PROVOST_RESULT`. `task_id` is \
              that of the contract, `run_id` is `$PROVOST_RUN`. It has to fit this schema:\n\n{}\n",
-            output.schema()
+            schema.trim_end()
         );
         return text;
     }
@@ -68,6 +72,27 @@ pub fn render(contract: &Contract, answer: Answer) -> String {
         }
     });
     text
+}
+
+/// What has to be there at the end, beyond a change that passes.
+fn outputs(text: &mut String, contract: &Contract) {
+    let outputs = contract.document.required_outputs.iter();
+    let mut stated = outputs
+        .filter(|output| output.r#type != OutputType::Patch)
+        .peekable();
+    if stated.peek().is_none() {
+        return;
+    }
+    text.push_str("\n# Required\n\n");
+    for output in stated {
+        let kind = match output.r#type {
+            OutputType::Patch => "a change",
+            OutputType::Commit => "a change that can be committed",
+            OutputType::File => "a new or changed file",
+            OutputType::Report | OutputType::Json => "the structured result",
+        };
+        let _ = writeln!(text, "- `{}`, {kind}: {}", output.name, output.acceptance);
+    }
 }
 
 /// How the agent starts children, if its contract grants some.

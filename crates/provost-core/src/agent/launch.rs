@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::provider::Login;
 use super::{Adapted, Adapter};
 use crate::contract::ResultRule;
+use crate::contract::additions::{bound_schema, is_shipped};
 use crate::contract::document::Document;
 use crate::contract::output::Output;
 use crate::net::credential::DUMMY;
@@ -30,6 +31,11 @@ impl Answer {
     /// accept no schema with optional fields.
     pub fn of(contract: &Document) -> Self {
         let output = Output::of(contract.assigned_agent.role);
+        let bound = bound_schema(contract);
+        if bound.is_some_and(|(_, artifact)| !is_shipped(artifact, output)) {
+            // A schema of the repository may have optional fields, too.
+            return Self::Free;
+        }
         match (ResultRule::of(contract), output) {
             (ResultRule::Required, Output::TaskResult) => Self::Bound,
             (ResultRule::Required, Output::ReviewReport | Output::TestReport)

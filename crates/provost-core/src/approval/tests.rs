@@ -51,6 +51,7 @@ fn everything() -> Unasked {
         tier: Tier::Landlock,
         fewer_tests: true,
         idle_commands: true,
+        agents: Vec::new(),
     }
 }
 

@@ -108,6 +108,10 @@ pub const WORK_REPORT: &str = "reports/work_report.json";
 pub const REVIEW_REPORT: &str = "reports/review_report.json";
 pub const TEST_REPORT: &str = "reports/test_report.json";
 pub const EVIDENCE_REPORT: &str = "reports/evidence_report.json";
+/// The schema that the result of the agent is bound to.
+pub const OUTPUT_SCHEMA: &str = "artifacts/output_schema.json";
+/// The structured result, as the agent left it.
+pub const AGENT_RESULT: &str = "artifacts/agent_result.json";
 /// What a search found.
 pub const EVIDENCE_BUNDLE: &str = "reports/evidence_bundle.json";
 

@@ -17,6 +17,7 @@ use std::sync::LazyLock;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::additions::AdditionsFrom;
 use super::document::Document;
 use super::{Problem, unkept};
 use crate::code::Code;
@@ -61,6 +62,8 @@ pub struct Rules<'a> {
     /// Where the commands come from.
     pub trust: Trust,
     pub purpose: Purpose,
+    /// Where the repository has agents and schemas of its own.
+    pub additions: AdditionsFrom<'a>,
 }
 
 /// Judges `value` as a contract, with the files that it refers to.
@@ -118,7 +121,11 @@ fn shape(value: &Value) -> Findings {
 
 fn meaning(repaired: &repair::Repaired, rules: &Rules<'_>, findings: &mut Findings) {
     let document = &repaired.document;
-    meaning::judge(document, rules, findings);
+    let additions = rules.additions.of(document);
+    for flaw in &additions.flaws {
+        findings.add(flaw.code, flaw.path.clone(), flaw.problem.clone());
+    }
+    meaning::judge(document, rules, &additions, findings);
     let readable = |path: &str| !repaired.rests_on_unread(path);
     if readable("/allowed_paths") {
         meaning::shares(document, findings);
@@ -128,12 +135,13 @@ fn meaning(repaired: &repair::Repaired, rules: &Rules<'_>, findings: &mut Findin
         meaning::hosts(document, findings);
     }
     if readable("/assigned_agent/role") {
-        meaning::output_schema(document, findings);
-        meaning::privilege(document, findings);
+        meaning::output_schema(document, &additions, findings);
+        meaning::privilege(document, &additions, findings);
         if readable("/owner_agent/role") {
             chain::judge(document, findings);
         }
         view::drift(document, &readable, findings);
+        view::terms(document, &additions, findings);
     }
     if rules.purpose == Purpose::Run {
         for Problem {

@@ -208,8 +208,10 @@ impl Shell {
     }
 }
 
-/// Whether an agent may reach the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Whether an agent may reach the network; later ones permit more.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Network {
     Deny,

@@ -49,6 +49,11 @@ impl Output {
         self.format().schema()
     }
 
+    /// The schema as it is shipped.
+    pub fn text(self) -> String {
+        self.format().text()
+    }
+
     /// The path of the schema, as a contract names it.
     pub fn place(self) -> String {
         format!("schemas/{}.json", self.format().name)
@@ -56,6 +61,6 @@ impl Output {
 
     /// SHA-256 of the schema as it is shipped.
     pub fn digest(self) -> String {
-        sha256(self.format().text().as_bytes())
+        sha256(self.text().as_bytes())
     }
 }

@@ -1,6 +1,6 @@
 //! The problems of a contract, each with its place.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 use crate::wording::clipped;
@@ -9,7 +9,7 @@ use crate::wording::clipped;
 const LONGEST_WORDS: usize = 1000;
 
 /// A place in the document that breaks a rule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// As a JSON pointer.
     pub path: String,

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod additions;
 mod checked;
 mod roles;
 

@@ -37,6 +37,7 @@ use crate::approval::{Approval, Rejection, Widening};
 use crate::bundle::layout::BundleFormat;
 use crate::change::{Change, Finding, Ignored};
 use crate::children::{ChildEnd, ChildOf, ChildRefused, ChildStart};
+use crate::contract::additions::Additions;
 use crate::contract::check::Referred;
 use crate::contract::document::Document;
 use crate::contract::limits::Asked;
@@ -243,6 +244,9 @@ pub struct Opened {
     /// resolved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub references: Option<BTreeMap<String, Referred>>,
+    /// The agents and schemas of the repository that the contract uses, as found at the base.
+    #[serde(default, skip_serializing_if = "Additions::is_empty")]
+    pub additions: Additions,
     /// The weakest sandbox that the policy at the base accepts.
     #[serde(default, skip_serializing_if = "Tier::is_strongest")]
     pub least_tier: Tier,

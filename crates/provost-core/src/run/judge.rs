@@ -31,12 +31,15 @@ use crate::agent::sum::End;
 use crate::agent::{Adapted, dollars};
 use crate::change::{Change, Finding};
 use crate::code::Code;
-use crate::contract::document::{AcceptMode, Document};
+use crate::contract::additions::AdditionsFrom;
+use crate::contract::check::{Purpose, Rules};
+use crate::contract::document::{AcceptMode, Document, OutputType};
 use crate::contract::limits::Limits;
 use crate::contract::{self, Contract, Problem};
 use crate::gate::command::{self, Trust};
 use crate::gate::diff;
 use crate::net::credential::Credential;
+use crate::path::RawPath;
 use crate::size;
 use crate::tier::Tier;
 use crate::verdict::Verdict;
@@ -85,7 +88,13 @@ impl Opened {
         } else {
             Trust::FromFile
         };
-        let contract = contract::resolve(document, &policy, trust)?;
+        let rules = Rules {
+            policy: &policy,
+            trust,
+            purpose: Purpose::Run,
+            additions: AdditionsFrom::Record(&self.additions),
+        };
+        let contract = contract::resolve_by(document, &rules)?;
         let mut problems = self.ungiven(&contract.document);
         problems.extend(self.unlike(&contract.document));
         if !problems.is_empty() {
@@ -241,6 +250,11 @@ impl State {
         if contract.audit {
             return audited(verdict, &captured.changes);
         }
+        if verdict.allow
+            && let Some(missing) = missing_files(contract, &captured.changes)
+        {
+            return missing;
+        }
         if verdict.allow && captured.changes.is_empty() {
             let reason = match work {
                 None => "the agent made no changes",
@@ -284,6 +298,26 @@ impl State {
         }
         judge_unaltered(run)
     }
+}
+
+/// The refusal of a change that leaves out files that the contract requires.
+fn missing_files(contract: &Contract, changes: &[Change]) -> Option<Verdict> {
+    let left = |name: &str| {
+        let path = RawPath::new(name);
+        let change = changes.iter().find(|change| change.path == path);
+        change.is_some_and(|change| change.after.is_some())
+    };
+    let outputs = contract.document.required_outputs.iter();
+    let files = outputs.filter(|output| output.r#type == OutputType::File);
+    let missing: Vec<&str> = files
+        .map(|output| output.name.as_str())
+        .filter(|name| !left(name))
+        .collect();
+    let first = missing.first()?;
+    let reason = format!("the contract requires the file `{first}`, and the change has none");
+    let row = |path: &&str| json!({ "path": path, "problem": "is required and not in the change" });
+    let rows: Vec<Value> = missing.iter().map(row).collect();
+    Some(Verdict::deny(Code::OutputInvalid, reason).with(json!({ "findings": rows })))
 }
 
 /// Judges a change under a contract for an audit, which permits none.

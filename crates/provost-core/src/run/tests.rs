@@ -98,6 +98,7 @@ pub(crate) fn opened() -> Fact {
         limits: Asked::default(),
         artifacts: std::collections::BTreeMap::new(),
         references: None,
+        additions: crate::contract::additions::Additions::default(),
         least_tier: Tier::default(),
         ask: crate::question::AskRules::default(),
         refuses_programs: true,

@@ -195,7 +195,7 @@ fn kinds(kind: &Value) -> Vec<Kind> {
 }
 
 impl Kind {
-    fn of(name: &str) -> Self {
+    pub(super) fn of(name: &str) -> Self {
         match name {
             "null" => Self::Null,
             "boolean" => Self::Boolean,

@@ -1,6 +1,8 @@
 //! The contract that a binding enforces.
 
 use provost_core::code::Code;
+use provost_core::contract::additions::AdditionsFrom;
+use provost_core::contract::check::{Purpose, Rules};
 use provost_core::contract::{self, Contract};
 use provost_core::document::{self, Format};
 use provost_core::gate::command::{CommandPolicy, Trust};
@@ -9,7 +11,7 @@ use provost_core::policy::Policy;
 use provost_core::verdict::Verdict;
 
 use super::Binding;
-use crate::opening::Origin;
+use crate::opening::{Origin, with_files};
 use crate::ports::PortError;
 
 /// Why a hook refuses before the diff gate does.
@@ -54,8 +56,18 @@ impl BoundContract {
             .map_err(|error| refuse(format!("the base of the bound contract: {error}")))?;
         let commands = CommandPolicy::shipped().and_then(|it| it.with(policy.commands.clone()));
         let commands = commands.map_err(|error| PortError::of(Code::Bug, error))?;
-        let contract = contract::resolve(document, &commands, Trust::FromFile)
-            .map_err(|problems| HookStop::Refused(contract::judge(&problems)))?;
+        let tree = origin.tree(&binding.base)?;
+        let resolved = with_files(origin, &tree, |read| {
+            let rules = Rules {
+                policy: &commands,
+                trust: Trust::FromFile,
+                purpose: Purpose::Run,
+                additions: AdditionsFrom::Base(read),
+            };
+            contract::resolve_by(document, &rules)
+        })?;
+        let contract =
+            resolved.map_err(|problems| HookStop::Refused(contract::judge(&problems)))?;
         Ok(Self {
             contract,
             policy,

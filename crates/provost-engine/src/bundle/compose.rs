@@ -18,9 +18,8 @@ pub(in crate::bundle) use review::Said;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Map;
 
-use facts::{AgentMetrics, EarlierFacts, TestFacts, WorkMetrics, open};
+use facts::{AgentMetrics, ContractLinks, EarlierFacts, TestFacts, WorkMetrics, open};
 
 use super::attempts::result_file;
 use super::statement::{
@@ -279,7 +278,7 @@ impl<'a> Composer<'a> {
             },
             patch_ref: PATCH.into(),
             diff_summary: format!("{} changed", counted(changes, "file")),
-            evidence_refs: Map::new(),
+            evidence_refs: open(&ContractLinks::of(&self.state.opened.contract))?,
             failure_reason: self.failure_reason().unwrap_or_default(),
             run_id: Some(self.state.names.run_id.clone()),
             attempt: Some(self.state.attempt),

@@ -2,7 +2,11 @@
 
 use provost_core::object::Oid;
 use provost_core::verdict::Verdict;
+use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::bundle::formats::{OpenObject, VerdictFile};
+use provost_core::bundle::report::Nullable;
 
 use super::{CaseQuestion, Integration, Judging, State};
 use crate::chain::{End, Standing};
@@ -10,7 +14,8 @@ use crate::opening::RequestedAgent;
 
 const VERSION: u32 = 1;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CaseReport<'a> {
     pub schema_version: u32,
     pub case_id: &'a str,
@@ -19,18 +24,22 @@ pub struct CaseReport<'a> {
     pub trace_id: &'a str,
     /// The agent of the parts, and their reviewer.
     pub agent: &'a str,
+    #[schemars(with = "Nullable<String>")]
     pub reviewer: Option<&'a str>,
     pub began: &'a str,
     /// Contracts give rights; a report only repeats what happened.
     pub execution_authority: &'static str,
+    #[schemars(with = "Nullable<VerdictFile>")]
     pub verdict: Option<&'a Verdict>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OpenObject>")]
     pub question: Option<&'a CaseQuestion>,
     /// Whether the question was approved, once it is answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved: Option<bool>,
     pub parts: Vec<CasePart<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OpenObject>")]
     pub integration: Option<&'a Integration>,
     /// The run that judged the whole.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,21 +50,25 @@ pub struct CaseReport<'a> {
 }
 
 /// A part with all of its runs, the fixes last.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CasePart<'a> {
     pub id: &'a str,
     pub runs: Vec<CaseRun<'a>>,
     /// Why it was not run.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<VerdictFile>")]
     pub not_run: Option<&'a Verdict>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct CaseRun<'a> {
     pub run_id: &'a str,
     /// Whether the run fixes what was refused together.
     pub fix: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<VerdictFile>")]
     pub verdict: Option<&'a Verdict>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree: Option<&'a Oid>,

@@ -231,7 +231,7 @@ impl Problems {
             };
             let value = serde_json::to_value(written).unwrap_or(Value::Null);
             let found = check::check(&value, rules);
-            let resolved = contract::resolve(written.clone(), rules.policy, rules.trust);
+            let resolved = contract::resolve_by(written.clone(), rules);
             match resolved {
                 Ok(contract) if found.is_empty() => contracts.push(contract),
                 _ => self.0.extend(found.into_iter().map(|problem| Problem {

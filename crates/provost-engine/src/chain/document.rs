@@ -12,7 +12,7 @@ use super::MOST_HANDOFFS;
 pub const VERSION: u32 = 1;
 
 /// Several contracts, and which of them start from the results of which others.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
     /// The version of this format, 1.
@@ -30,7 +30,7 @@ fn most() -> u32 {
     MOST_HANDOFFS
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
     /// Its name in the chain.
@@ -52,6 +52,7 @@ pub struct Node {
     pub drops: Vec<Dropped>,
     /// The package of its agent, derived from the parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub package: Option<Package>,
 }
 

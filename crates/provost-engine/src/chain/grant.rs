@@ -84,7 +84,7 @@ fn id(text: &str) -> Result<Id, Refusal> {
 /// A node whose own contract breaks a rule is skipped: that is reported elsewhere.
 pub(super) fn judge(document: &Document, written: &Written, rules: &Rules<'_>) -> Vec<Problem> {
     // Problems of the parent itself are reported where it is checked.
-    let Ok(whole) = contract::resolve(written.clone(), rules.policy, rules.trust) else {
+    let Ok(whole) = contract::resolve_by(written.clone(), rules) else {
         return Vec::new();
     };
     let mut found = Vec::new();
@@ -97,7 +97,7 @@ pub(super) fn judge(document: &Document, written: &Written, rules: &Rules<'_>) -
         let Some(child) = node.contract.clone() else {
             continue;
         };
-        let Ok(child) = contract::resolve(child, rules.policy, rules.trust) else {
+        let Ok(child) = contract::resolve_by(child, rules) else {
             continue;
         };
         let place = format!("/nodes/{at}");

@@ -3,24 +3,31 @@
 use provost_core::exit::Exit;
 use provost_core::object::Oid;
 use provost_core::verdict::Verdict;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::state::End;
 use super::{Chain, Standing, State};
+use crate::bundle::formats::{OpenObject, VerdictFile};
+use provost_core::bundle::report::Nullable;
 
 const VERSION: u32 = 1;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ChainReport<'a> {
     pub schema_version: u32,
     pub chain_id: &'a str,
     pub chain_sha256: &'a str,
     pub base_commit: &'a Oid,
     pub began: &'a str,
+    #[schemars(with = "Nullable<VerdictFile>")]
     pub verdict: Option<&'a Verdict>,
+    #[schemars(with = "Vec<OpenObject>")]
     pub nodes: Vec<NodeReport<'a>>,
     /// The verdict on all results together.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<VerdictFile>")]
     pub together: Option<&'a Verdict>,
 }
 

@@ -1,6 +1,7 @@
 //! Tests of chain documents, and of the next step in a chain.
 
 use proptest::prelude::*;
+use provost_core::contract::additions::AdditionsFrom;
 use provost_core::contract::check::{Purpose, Rules};
 use provost_core::contract::typed::Typed;
 use provost_core::gate::command::{CommandPolicy, Trust};
@@ -53,6 +54,7 @@ fn checked(document: &Document) -> Result<Chain, Vec<(String, Code)>> {
         policy: &CommandPolicy::shipped().unwrap(),
         trust: Trust::FromFile,
         purpose: Purpose::Run,
+        additions: AdditionsFrom::Nowhere,
     };
     check(document, &rules)
         .map_err(|problems| problems.into_iter().map(|it| (it.path, it.code)).collect())

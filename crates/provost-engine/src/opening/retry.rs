@@ -76,6 +76,7 @@ pub(super) fn of_document(
     };
     let artifacts = super::artifacts(origin, &base_tree, &document)?;
     let references = super::references(origin, &base_tree, &document)?;
+    let additions = super::additions(origin, &base_tree, &document)?;
     let digest = contract::digest(&document);
     // What the user gave to sandboxes stays given; whether it changed is seen when it is mounted.
     let given = opened
@@ -86,6 +87,7 @@ pub(super) fn of_document(
     Ok(Opened {
         artifacts,
         references: Some(references),
+        additions,
         contract_sha256: digest.map_err(|error| PortError::of(Code::Bug, error))?,
         // The file was read for the first run, and may name another base.
         contract_source: None,

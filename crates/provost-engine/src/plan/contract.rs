@@ -86,6 +86,7 @@ mod tests {
     use crate::plan::Task;
     use crate::plan::split::tests::asked;
     use provost_core::code::Code;
+    use provost_core::contract::additions::AdditionsFrom;
     use provost_core::contract::check::{self, Purpose, Rules};
     use provost_core::gate::command::{CommandPolicy, Trust};
     use serde_json::json;
@@ -111,6 +112,7 @@ mod tests {
             policy: &CommandPolicy::shipped().unwrap(),
             trust: Trust::FromFile,
             purpose: Purpose::Run,
+            additions: AdditionsFrom::Nowhere,
         };
         let found = check::check(&serde_json::to_value(document).unwrap(), &rules);
         found.into_iter().map(|one| (one.path, one.code)).collect()

@@ -101,8 +101,7 @@ pub(super) fn split(
 /// Gives every node the package of its agent.
 fn packages(document: &mut Document, chain: &Chain, rules: &Rules<'_>) {
     let parent = document.parent.clone();
-    let whole = parent
-        .and_then(|parent| provost_core::contract::resolve(parent, rules.policy, rules.trust).ok());
+    let whole = parent.and_then(|parent| provost_core::contract::resolve_by(parent, rules).ok());
     let Some(whole) = whole else { return };
     let Ok(package) = grant::parent(&whole, chain.nodes.len()) else {
         return;
@@ -244,6 +243,7 @@ pub(super) mod tests {
             policy: &CommandPolicy::shipped().unwrap(),
             trust: Trust::FromFile,
             purpose: Purpose::Run,
+            additions: provost_core::contract::additions::AdditionsFrom::Nowhere,
         };
         let contract = Box::new(whole());
         split(&asked(Task::Split { contract }), text, &rules)

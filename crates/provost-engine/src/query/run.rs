@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::role_model::RoleContractSummary;
 use crate::bundle::after::Landing;
 use crate::bundle::attempts;
 use crate::bundle::compose::role_binding;
@@ -105,6 +106,8 @@ pub struct RunView {
     pub objective: String,
     /// How the role of the contract is bound; only for reading.
     pub role_binding_read_model: RoleBinding,
+    /// What the contract makes of its role; only for reading.
+    pub role_contract_summary: RoleContractSummary,
     /// The run that this one retries.
     pub parent: Option<String>,
     /// The run whose agent started this one.
@@ -305,6 +308,7 @@ impl RunView {
             own: !around.foreign,
             objective: state.opened.contract.inputs.spec.clone(),
             role_binding_read_model: role_binding(state),
+            role_contract_summary: RoleContractSummary::of(&state.opened),
             parent: state.opened.parent.clone(),
             child_of: state.opened.child.as_ref().map(|it| it.run.clone()),
             children: children::views(state),

@@ -6,13 +6,16 @@ use provost_core::json;
 use provost_core::object::Oid;
 use provost_core::run::State;
 use provost_core::verdict::Verdict;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::bundle::formats::VerdictFile;
 use crate::ports::PortError;
 
 /// `children/<run_id>.json`: what a child was given, what it used, and how it ended.
-#[derive(Debug, Serialize)]
-struct ChildFile<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChildFile<'a> {
     run_id: &'a str,
     key: &'a str,
     read_only: bool,
@@ -25,6 +28,7 @@ struct ChildFile<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     spent: Option<ChildBudget>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<VerdictFile>")]
     verdict: Option<&'a Verdict>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tree: Option<&'a Oid>,

@@ -113,6 +113,7 @@ fn opened(draft: &Draft) -> Fact {
         limits: Asked::default(),
         artifacts: std::collections::BTreeMap::new(),
         references: None,
+        additions: provost_core::contract::additions::Additions::default(),
         least_tier: Tier::default(),
         ask: provost_core::question::AskRules::default(),
         refuses_programs: true,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use provost_core::approval::{Kind, Widening};
 use provost_core::code::Code;
+use provost_core::contract::additions::AdditionsFrom;
 use provost_core::contract::check::{Purpose, Rules};
 use provost_core::contract::document::Document as Written;
 use provost_core::contract::typed::Typed;
@@ -210,6 +211,7 @@ impl CaseRunner for SimCaseRunner {
             policy: &CommandPolicy::shipped().unwrap(),
             trust: Trust::FromFile,
             purpose: Purpose::Run,
+            additions: AdditionsFrom::Nowhere,
         };
         Ok(Ok(chain::check(parts, &rules).unwrap()))
     }
@@ -234,6 +236,10 @@ impl CaseRunner for SimCaseRunner {
             return Ok(MergedNeeds::Conflict(vec!["shared".to_owned()]));
         }
         Ok(MergedNeeds::Clean(self.commit(words)))
+    }
+
+    fn evidence(&mut self, _: &str, _: &str) -> Result<Option<Vec<u8>>, PortError> {
+        Ok(None)
     }
 
     fn changed(&mut self, before: &Oid, after: &Oid) -> Result<Vec<String>, PortError> {

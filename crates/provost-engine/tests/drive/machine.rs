@@ -202,6 +202,7 @@ fn opening(contract: Document) -> Opened {
         limits: Asked::default(),
         artifacts: std::collections::BTreeMap::new(),
         references: None,
+        additions: provost_core::contract::additions::Additions::default(),
         least_tier: Tier::default(),
         ask: provost_core::question::AskRules::default(),
         refuses_programs: true,

@@ -10,6 +10,7 @@ use std::thread;
 use clap::Args;
 use provost_core::bundle::layout::LEDGER;
 use provost_core::code::Code;
+use provost_core::contract::additions::AdditionsFrom;
 use provost_core::contract::check::{Purpose, Rules};
 use provost_core::contract::{self, Problem};
 use provost_core::document;
@@ -241,14 +242,19 @@ pub(super) fn check(
 ) -> Result<Result<Chain, Vec<Problem>>, Failure> {
     let bug = |error| Failure::of(Code::Bug, &error);
     let origin = GitOrigin(&place.repo);
-    let policy = origin.policy(&origin.tree(base)?)?;
+    let tree = origin.tree(base)?;
+    let policy = origin.policy(&tree)?;
     let shipped = CommandPolicy::shipped().map_err(bug)?;
-    let rules = Rules {
-        policy: &shipped.with(policy.commands).map_err(bug)?,
-        trust: Trust::FromFile,
-        purpose: Purpose::Run,
-    };
-    let mut checked = chain::check(document, &rules);
+    let policy = shipped.with(policy.commands).map_err(bug)?;
+    let mut checked = opening::with_files(&origin, &tree, |read| {
+        let rules = Rules {
+            policy: &policy,
+            trust: Trust::FromFile,
+            purpose: Purpose::Run,
+            additions: AdditionsFrom::Base(read),
+        };
+        chain::check(document, &rules)
+    })?;
     for (at, node) in document.nodes.iter().enumerate() {
         let missing = node.contract.as_ref().map(|it| references(place, it));
         for problem in missing.into_iter().flatten() {

@@ -1,5 +1,6 @@
 //! `provost check`: checks contracts, scopes, diffs and payloads; nothing is run.
 
+mod bundle;
 mod command;
 pub(super) mod contract;
 mod diff;
@@ -33,6 +34,8 @@ pub(super) enum Check {
     Diff(diff::CheckDiff),
     /// Check that a command may be an acceptance command of a contract in a file.
     Command(command::CheckCommand),
+    /// Check that every file of sealed bundles fits its schema.
+    Bundle(bundle::CheckBundle),
     /// Check that a control packet is valid, and whether its phase is accepted.
     #[cfg(feature = "formats")]
     Packet(packet::CheckPacket),
@@ -50,6 +53,7 @@ pub(super) fn run(check: Check) -> Outcome {
         Check::Scope(check) => scope::run(check),
         Check::Diff(check) => diff::run(&check),
         Check::Command(check) => command::run(&check),
+        Check::Bundle(check) => bundle::run(&check),
         #[cfg(feature = "formats")]
         Check::Packet(check) => packet::run(&check),
         #[cfg(feature = "formats")]

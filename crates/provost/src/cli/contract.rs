@@ -15,7 +15,7 @@ use provost_core::tier::Tier;
 use provost_core::verdict::Verdict;
 use provost_engine::contract::learn;
 use provost_engine::contract::lint;
-use provost_engine::query;
+use provost_engine::query::{self, RoleContractSummary};
 use provost_fs::atomic;
 use provost_host::{clock, ids};
 use serde::Serialize;
@@ -198,6 +198,8 @@ pub(super) struct Looked {
     pub(super) verdict: Verdict,
     pub(super) advice: Vec<Misfit>,
     asks: Vec<Widening>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) role_contract_summary: Option<RoleContractSummary>,
 }
 
 pub(super) fn look(value: &Value) -> Result<Looked, Failure> {
@@ -213,6 +215,7 @@ fn look_for(value: &Value, agent: Option<&str>, bytes: &[u8]) -> Result<Looked, 
         verdict: judged.verdict,
         advice: document.iter().flat_map(lint::lint).collect(),
         asks: judged.asks,
+        role_contract_summary: judged.role,
     })
 }
 
@@ -263,8 +266,13 @@ fn lint(lint: &Lint) -> Outcome {
         verdict,
         advice,
         asks,
+        role_contract_summary,
     } = looked;
-    let mut answer = Answer::from(verdict).with(Linted { advice, asks });
+    let mut answer = Answer::from(verdict).with(Linted {
+        advice,
+        asks,
+        role_contract_summary,
+    });
     answer.text += &text;
     Ok(answer)
 }
@@ -273,6 +281,8 @@ fn lint(lint: &Lint) -> Outcome {
 struct Linted {
     advice: Vec<Misfit>,
     asks: Vec<Widening>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role_contract_summary: Option<RoleContractSummary>,
 }
 
 fn learn(learn: &Learn) -> Outcome {

@@ -21,6 +21,7 @@ use provost_engine::drive;
 use provost_engine::opening::RequestedAgent;
 use provost_engine::plan::{self, Made, Planned, Request, Task};
 use provost_engine::ports::{Control, Observer as _, ObserverChoice, Progress, Watch};
+use provost_engine::query::RoleContractSummary;
 use provost_fs::atomic;
 use provost_host::machine::{self, Machine};
 use provost_host::origin::GitOrigin;
@@ -337,6 +338,7 @@ fn contract(asking: &Asking, document: &Document, reader: Reader) -> Outcome {
             verdict: &looked.verdict,
             contract: &value,
             advice: &looked.advice,
+            role_contract_summary: looked.role_contract_summary.as_ref(),
         };
         return Ok(planned.into());
     };
@@ -357,6 +359,7 @@ struct PlannedContract<'a> {
     verdict: &'a Verdict,
     contract: &'a Value,
     advice: &'a [Misfit],
+    role_contract_summary: Option<&'a RoleContractSummary>,
 }
 
 impl Answered for PlannedContract<'_> {

@@ -2,6 +2,8 @@
 
 use clap::Args;
 use provost_core::code::Code;
+use provost_core::schema::Format;
+use provost_engine::bundle::formats::FORMATS;
 use serde::Serialize;
 
 use crate::answer::{Answer, Answered, Failure, Outcome};
@@ -19,14 +21,20 @@ pub(super) struct Schema {
 
 pub(super) fn run(schema: &Schema) -> Outcome {
     let Some(name) = &schema.name else {
-        let schemas = schema::formats().map(|format| format.name).collect();
+        let mut schemas: Vec<&str> = all().map(|format| format.name).collect();
+        schemas.sort_unstable();
         return Ok(SchemaNames { schemas }.into());
     };
-    let Some(format) = schema::find(name) else {
+    let Some(format) = all().find(|format| format.is_called(name)) else {
         let reason = format!("there is no schema `{name}`");
         return Err(Failure::new(Code::NotFound, reason).hint("`provost schema` lists them"));
     };
     Ok(Answer::data(format.schema(), format.text()))
+}
+
+/// The formats of documents, and those of files in sealed directories.
+fn all() -> impl Iterator<Item = &'static Format> {
+    schema::formats().chain(FORMATS)
 }
 
 #[derive(Serialize)]

@@ -3,33 +3,20 @@
 use std::fs;
 use std::path::Path;
 
-use provost_core::schema::{self, validate::validate};
+use provost_core::schema::validate::validate;
+use provost_engine::bundle::file_kinds::{self, FileKind, SealedKind};
+use provost_engine::bundle::formats;
 use serde_json::{Value, json};
 
 use crate::stage::{Ask, Outcome, Stage, until};
 
-/// The schema of a JSON file of a bundle; `None` for a file whose form others fixed, or that holds
-/// what a program printed.
+/// The schema of a file of a bundle; `None` for one of another kind.
 fn schema_of(name: &str) -> Option<&'static str> {
-    let parts: Vec<&str> = name.split('/').collect();
-    Some(match parts.as_slice() {
-        ["contract.json"] | ["tasks", _, "contract.json"] => "task_contract",
-        ["manifest.json"] => "run_manifest",
-        ["meta.json"] => "run_meta",
-        ["events.jsonl" | "after.jsonl"] => "orchestrator_event",
-        ["reports", "task_result.json"] | ["results", _, "result.json"] => "task_result",
-        ["reports", "work_report.json"] => "work_report",
-        ["reports", "review_report.json"] => "review_report",
-        ["reports", "test_report.json"] => "test_report",
-        ["reports", "evidence_report.json"] => "evidence_report",
-        ["reports", "evidence_bundle.json"] => "evidence_bundle",
-        ["sandbox", "selftest.json"] => "sandbox_selftest",
-        ["sandbox", "network.json"] => "network_use",
-        // DSSE, which `verify` reads; the answer of a reviewer, which the review gate judges; and
-        // what agents report.
-        ["attestation.dsse.json"] | ["reviews", _] | ["agent", _, _] => return None,
-        _ => panic!("no schema is known for `{name}`"),
-    })
+    match file_kinds::kind(SealedKind::Run, name) {
+        Some(FileKind::Document(schema) | FileKind::Lines(schema)) => Some(schema),
+        Some(FileKind::Other(_)) => None,
+        None => panic!("`{name}` has neither a schema nor a kind"),
+    }
 }
 
 fn walk(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
@@ -51,6 +38,9 @@ fn files(stage: &Stage, run: &str) -> Vec<String> {
     let name = |path: &Path| path.strip_prefix(&root).unwrap().display().to_string();
     for path in &found {
         let name = name(path);
+        let Some(schema) = schema_of(&name) else {
+            continue;
+        };
         let documents: Vec<Value> = match path.extension().and_then(|it| it.to_str()) {
             Some("json") => vec![serde_json::from_slice(&fs::read(path).unwrap()).unwrap()],
             Some("jsonl") => {
@@ -58,12 +48,9 @@ fn files(stage: &Stage, run: &str) -> Vec<String> {
                 let parse = |line| serde_json::from_str(line).unwrap();
                 text.lines().map(parse).collect()
             }
-            _ => continue,
+            other => panic!("{name}: {other:?} has a schema"),
         };
-        let Some(schema) = schema_of(&name) else {
-            continue;
-        };
-        let schema = schema::find(schema).unwrap().schema();
+        let schema = formats::find(schema).unwrap().schema();
         for document in documents {
             let misfits = validate(&schema, &document);
             assert!(misfits.is_empty(), "{name}: {misfits:?}");
@@ -198,7 +185,7 @@ fn a_manifest_is_there_while_the_run_lasts() {
     assert!(manifest["finished_at"].is_null());
     for name in ["manifest", "reports/review_report", "reports/test_report"] {
         let schema = schema_of(&format!("{name}.json")).unwrap();
-        let schema = schema::find(schema).unwrap().schema();
+        let schema = formats::find(schema).unwrap().schema();
         let found = document(&stage, &run, &format!("{name}.json"));
         assert_eq!(validate(&schema, &found), [], "{name}");
     }
@@ -236,4 +223,34 @@ fn the_trace_of_the_caller_is_taken_over() {
         let noted = format!("{outcome:?}").contains("TRACEPARENT is no valid trace context");
         assert_eq!(noted, !taken, "{outcome:?}");
     }
+}
+
+#[test]
+fn a_file_that_does_not_fit_its_schema_is_found_and_an_altered_one_is_left_to_verify() {
+    let stage = Stage::new();
+    let run = run_id(&stage.run("echo good > src/a.txt", &Ask::default()), "OK");
+    let bundle = stage.evidence(&run, "").display().to_string();
+    let check = || stage.ask(&["check", "bundle", &bundle, "--json"]);
+    let fine = check();
+    assert_eq!(fine.exit, 0, "{fine:?}");
+    assert_eq!(fine.json["details"]["bundles"], 1, "{fine:?}");
+    assert!(
+        fine.json["details"]["documents"].as_u64() > Some(10),
+        "{fine:?}"
+    );
+    // No digest covers the seal itself: a field more is seen, and its file is not altered.
+    let seal = stage.evidence(&run, "attestation.dsse.json");
+    let whole = fs::read_to_string(&seal).unwrap();
+    let spare = whole.replacen('{', r#"{"unsigned":1,"#, 1);
+    fs::write(&seal, spare).unwrap();
+    assert_eq!(
+        check().json["details"]["bundles"],
+        0,
+        "its seal cannot be read"
+    );
+    fs::write(&seal, whole).unwrap();
+    let meta = stage.evidence(&run, "meta.json");
+    fs::write(&meta, "{}").unwrap();
+    assert_eq!(check().exit, 0, "the altered file is not judged");
+    assert_ne!(stage.verify(&run).exit, 0);
 }

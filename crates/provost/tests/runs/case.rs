@@ -93,6 +93,42 @@ fn part_runs(outcome: &Outcome) -> Vec<String> {
         .collect()
 }
 
+/// The directory of a case has the files of all its parts and fixes, byte by byte.
+fn assert_files_of_parts(stage: &Stage, id: &str, runs: &[String]) {
+    for run in runs {
+        let read = |of: &str, name: &str| {
+            let path = stage.evidence(of, name);
+            fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        };
+        let contract: Value = serde_json::from_slice(&read(run, "contract.json")).unwrap();
+        let task = contract["task_id"].as_str().unwrap();
+        for (copy, name) in [
+            (
+                format!("tasks/{task}/contract.json"),
+                "contract.json".to_owned(),
+            ),
+            (
+                format!("reviews/{run}.json"),
+                "reports/review_report.json".to_owned(),
+            ),
+            (
+                format!("results/{task}/result.json"),
+                "reports/task_result.json".to_owned(),
+            ),
+            (
+                format!("results/{task}/patch.diff"),
+                "patch.diff".to_owned(),
+            ),
+            (
+                format!("patches/{task}.1.diff"),
+                format!("patches/{task}.1.diff"),
+            ),
+        ] {
+            assert_eq!(read(id, &copy), read(run, &name), "{copy}");
+        }
+    }
+}
+
 #[test]
 fn a_whole_that_fails_although_its_parts_pass_is_fixed_and_lands_by_one_commit() {
     let stage = stage(APART);
@@ -138,6 +174,7 @@ fn a_whole_that_fails_although_its_parts_pass_is_fixed_and_lands_by_one_commit()
     assert_eq!(stage.git(&["rev-parse", "HEAD^"]), head, "still one commit");
     let verified = stage.ask(&["verify", &id, "--json"]);
     assert_eq!(verified.exit, 0, "{verified:?}");
+    assert_files_of_parts(&stage, &id, &runs);
     let listed = stage.ask(&["case", "list", "--json"]);
     assert_eq!(listed.json[0]["status"], "LANDED", "{listed:?}");
 }

@@ -60,6 +60,7 @@ mod network;
 mod oracle;
 #[cfg(test)]
 mod overlay;
+mod own_agents;
 #[cfg(test)]
 mod plan;
 #[cfg(test)]

@@ -10,7 +10,7 @@ const POLICY: &str = "[commands]\nallow = [\"sh check.sh\"]\n\
     [approve]\nnet = [\"example.org:443\"]\n";
 
 /// The contract of `role`, which binds the schema of its result and asks for one.
-fn contract(stage: &Stage, role: &str, schema: &str) -> Value {
+pub(crate) fn contract(stage: &Stage, role: &str, schema: &str) -> Value {
     let text = stage.ask(&["schema", schema]);
     let mut it: Value = serde_json::from_str(include_str!(concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -40,7 +40,7 @@ fn contract(stage: &Stage, role: &str, schema: &str) -> Value {
 }
 
 /// The result that an agent of `role` leaves.
-fn result(role: &str) -> Value {
+pub(crate) fn result(role: &str) -> Value {
     let time = "2026-01-01T00:00:00Z";
     match role {
         "REVIEWER" => json!({
@@ -61,7 +61,7 @@ fn result(role: &str) -> Value {
     }
 }
 
-fn run(stage: &Stage, contract: &Value, result: &Value) -> Outcome {
+pub(crate) fn run(stage: &Stage, contract: &Value, result: &Value) -> Outcome {
     stage.write("contract.json", &contract.to_string());
     stage.write("outside/result.json", &result.to_string());
     let reads = contract["audit_only"] == true;
@@ -87,7 +87,7 @@ fn run(stage: &Stage, contract: &Value, result: &Value) -> Outcome {
     }
 }
 
-fn stage() -> Stage {
+pub(crate) fn stage() -> Stage {
     let stage = Stage::new();
     // Passes on the base as well, where a role that only reads leaves it.
     stage.commit(&[("check.sh", "true\n"), ("provost.toml", POLICY)]);
@@ -119,6 +119,14 @@ fn every_main_role_runs_with_a_command() {
         let manifest: Value = serde_json::from_slice(&manifest).unwrap();
         assert_eq!(*model, manifest["role_binding_summary"], "{role}");
         assert_eq!(manifest["tasks"][0]["role"], role);
+        let summary = &shown.json["role_contract_summary"];
+        assert_eq!(summary["execution_authority"], "task_contract");
+        assert_eq!(summary["identity"]["role"], role);
+        let bound = &summary["output_schema"];
+        assert_eq!(bound["uri"], format!("schemas/{schema}.v1.json"));
+        assert_eq!(bound["own"], false);
+        let kept = fs::read(stage.evidence(run_id, "artifacts/output_schema.json")).unwrap();
+        assert_eq!(bound["sha256"], provost_core::object::sha256(&kept));
         // A result of another shape is refused.
         let outcome = run(&stage, &contract, &json!({ "status": "SUCCESS" }));
         assert_eq!(outcome.code(), "OUTPUT_INVALID", "{role}: {outcome:?}");

@@ -1,9 +1,10 @@
 //! The meaning of the fields of a contract, and the rules that follow from it.
 
 use super::{Findings, Rules, spelled};
-use crate::agent_registry::{self, ApprovalPolicy, Sandbox};
+use crate::agent_registry::{ApprovalPolicy, Sandbox};
 use crate::approval;
 use crate::code::Code;
+use crate::contract::additions::{Additions, is_shipped};
 use crate::contract::document::{Agent, Document, Filesystem, Network, Shell};
 use crate::contract::output::Output;
 use crate::contract::{self, Problems, bounds, paths, permit, shares, tests};
@@ -14,7 +15,12 @@ use crate::scope;
 const BROAD: [&str; 2] = ["src", "docs"];
 
 /// The rules about `document` that depend on one field each.
-pub(super) fn judge(document: &Document, rules: &Rules<'_>, findings: &mut Findings) {
+pub(super) fn judge(
+    document: &Document,
+    rules: &Rules<'_>,
+    additions: &Additions,
+    findings: &mut Findings,
+) {
     if !is_segment(&document.task_id) {
         let problem = "may hold letters, digits, `.`, `_` and `-`, at most 128";
         findings.add(Code::ContractInvalid, "/task_id", problem);
@@ -39,10 +45,10 @@ pub(super) fn judge(document: &Document, rules: &Rules<'_>, findings: &mut Findi
         ("/owner_agent", &document.owner_agent),
         ("/assigned_agent", &document.assigned_agent),
     ] {
-        known(path, agent, findings);
+        known(path, agent, additions, findings);
     }
     for path in broad(document) {
-        if by_agent(document) {
+        if by_agent(document, additions) {
             let problem = "is broad, and an agent wrote the contract: name what the task needs";
             findings.add(Code::PrivilegeExceeded, path, problem);
         }
@@ -62,10 +68,10 @@ pub(super) fn broad(document: &Document) -> Vec<String> {
         .collect()
 }
 
-fn by_agent(document: &Document) -> bool {
+fn by_agent(document: &Document, additions: &Additions) -> bool {
     let extension = document.x_provost.as_ref();
     let author = extension.and_then(|extension| extension.author.as_deref());
-    author.is_some_and(approval::is_agent)
+    author.is_some_and(|author| approval::is_agent(author) || additions.names(author))
 }
 
 fn scopes(document: &Document, findings: &mut Findings) {
@@ -101,15 +107,15 @@ fn commands(document: &Document, rules: &Rules<'_>, findings: &mut Findings) {
     }
 }
 
-fn known(path: &str, agent: &Agent, findings: &mut Findings) {
-    if !agent_registry::knows(&agent.agent_id, agent.role) {
+fn known(path: &str, agent: &Agent, additions: &Additions, findings: &mut Findings) {
+    if !additions.knows(agent) {
         let problem = format!("`{}` is not on the roster in that role", agent.agent_id);
         findings.add(Code::AgentUnknown, path, problem);
     }
 }
 
 /// The output of a role is bound to one schema, by name, path and digest.
-pub(super) fn output_schema(document: &Document, findings: &mut Findings) {
+pub(super) fn output_schema(document: &Document, additions: &Additions, findings: &mut Findings) {
     let role = document.assigned_agent.role;
     let own = format!("output_schema.{}", spelled(role).to_lowercase());
     let wanted = Output::of(role);
@@ -126,10 +132,20 @@ pub(super) fn output_schema(document: &Document, findings: &mut Findings) {
             continue;
         }
         bound = true;
+        let flawed = additions
+            .flaws
+            .iter()
+            .any(|flaw| flaw.path.starts_with(&path));
+        if flawed || is_shipped(artifact, wanted) || additions.names_schema(artifact) {
+            continue;
+        }
         if artifact.uri != place {
-            let problem = format!("is not `{place}`, the schema of the role");
+            let problem = format!(
+                "is neither `{place}`, the schema of the role, nor a schema below `schemas/` of \
+                 the base commit"
+            );
             findings.add(Code::OutputSchemaUnbound, format!("{path}/uri"), problem);
-        } else if !artifact.sha256.eq_ignore_ascii_case(&wanted.digest()) {
+        } else {
             let problem = "is not the digest of that schema";
             findings.add(Code::OutputSchemaUnbound, format!("{path}/sha256"), problem);
         }
@@ -141,10 +157,10 @@ pub(super) fn output_schema(document: &Document, findings: &mut Findings) {
 }
 
 /// A contract gives a role at most what the registry gives it.
-pub(super) fn privilege(document: &Document, findings: &mut Findings) {
+pub(super) fn privilege(document: &Document, additions: &Additions, findings: &mut Findings) {
     let asked = &document.tool_permissions;
     let role = document.assigned_agent.role;
-    let Some(most) = agent_registry::defaults(role) else {
+    let Some(most) = additions.most(&document.assigned_agent) else {
         return findings.add(Code::AgentUnknown, "/assigned_agent/role", "has no agent");
     };
     let writes = asked.filesystem == Filesystem::WorkspaceWrite;

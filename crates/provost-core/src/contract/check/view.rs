@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{FILESYSTEM, Findings};
 use crate::code::Code;
 use crate::contract::Problem;
+use crate::contract::additions::Additions;
 use crate::contract::document::Document;
 use crate::contract::role::RoleContract;
 use crate::json as text;
@@ -63,6 +64,66 @@ pub(super) fn drift(document: &Document, readable: &dyn Fn(&str) -> bool, findin
         if let Err(problem) = split(name, reference) {
             let path = format!("/role_contract/{name}");
             findings.add(Code::RoleContractDrift, path, problem);
+        }
+    }
+}
+
+/// The resolved view of a role must agree with what the registry of the repository says about it,
+/// and with itself.
+pub(super) fn terms(document: &Document, additions: &Additions, findings: &mut Findings) {
+    let Some(view) = &document.role_contract else {
+        return;
+    };
+    let handoff = &view.handoff;
+    let mut drift = |place: &str, problem: String| {
+        let path = format!("/role_contract{place}");
+        findings.add(Code::RoleContractDrift, path, problem);
+    };
+    if !handoff.eligible && !handoff.required_downstream_roles.is_empty() {
+        let problem = "names roles that follow, and `eligible` lets the role pass on no work";
+        drift("/handoff/required_downstream_roles", problem.to_owned());
+    }
+    let Some(terms) = &additions.terms else {
+        return;
+    };
+    let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
+    let rows = [
+        ("/purpose", json!(view.purpose), text(&terms.purpose)),
+        (
+            "/system_prompt_ref",
+            json!(view.system_prompt_ref),
+            text(&terms.system_prompt_ref),
+        ),
+        (
+            "/skills_bundle_ref",
+            json!(view.skills_bundle_ref),
+            text(&terms.skills_bundle_ref),
+        ),
+        (
+            "/mcp_bundle_ref",
+            json!(view.mcp_bundle_ref),
+            text(&terms.mcp_bundle_ref),
+        ),
+        (
+            "/handoff/eligible",
+            json!(handoff.eligible),
+            terms.handoff_eligible.map(Value::Bool),
+        ),
+        (
+            "/handoff/required_downstream_roles",
+            json!(handoff.required_downstream_roles),
+            terms.required_downstream_roles.as_ref().map(|it| json!(it)),
+        ),
+        (
+            "/fail_closed_conditions",
+            json!(view.fail_closed_conditions),
+            terms.fail_closed_conditions.as_ref().map(|it| json!(it)),
+        ),
+    ];
+    for (place, is, want) in rows {
+        if let Some(want) = want.filter(|want| *want != is) {
+            let problem = format!("is {is}, and the registry of the repository says {want}");
+            drift(place, problem);
         }
     }
 }

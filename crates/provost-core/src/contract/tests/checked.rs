@@ -35,6 +35,7 @@ fn findings(document: &Value, purpose: Purpose) -> Vec<Problem> {
         policy: &POLICY,
         trust: Trust::FromFile,
         purpose,
+        additions: AdditionsFrom::Nowhere,
     };
     check::check(document, &rules)
 }
@@ -144,6 +145,7 @@ fn a_broad_path_is_advice_for_a_person_and_a_refusal_for_an_agent() {
         policy: &POLICY,
         trust: Trust::FromFile,
         purpose: Purpose::Run,
+        additions: AdditionsFrom::Nowhere,
     };
     let verdict = check::judge(&document, &rules, &read);
     assert!(verdict.allow);

@@ -15,7 +15,11 @@ pub struct SandboxTest {
     #[serde(default, skip_serializing_if = "Processes::is_own")]
     pub processes: Processes,
     /// The version of Landlock inside; absent in records from before it could be below 6.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::closed::present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub landlock: Option<u32>,
     /// What this version of Landlock leaves to the other restrictions of the tier.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -46,7 +50,11 @@ pub struct SandboxTest {
     pub acceptance: Probed,
     /// The agent that the sandbox is for; absent if none is started, and in records from before it
     /// was recorded.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::closed::present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub program: Option<AgentProgram>,
 }
 
@@ -54,7 +62,11 @@ pub struct SandboxTest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentProgram {
     /// What the program answered to `--version`; absent for a command, which is not asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "crate::closed::present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub version: Option<String>,
     /// SHA-256 of the variables of its sandbox as canonical JSON, without the id of the run.
     pub environment: String,

@@ -10,9 +10,11 @@ use serde_json::{Map, Value, json};
 
 use crate::bundle::report::{ReviewReport, ReviewVerdict, TestReport, TestStatus};
 use crate::code::Code;
+use crate::contract::additions::OwnSchema;
 use crate::contract::output::Output;
 use crate::contract::{Contract, ResultRule};
 use crate::foreign_text::first_line;
+use crate::json;
 use crate::run::fact::ResultFile;
 use crate::run::{State, search};
 use crate::schema::read::{Unfit, read};
@@ -23,6 +25,11 @@ const WORDS: usize = 200;
 
 /// The reason of a gate that had nothing to judge; people need not read it.
 pub const NO_RESULT: &str = "no structured result, and none is required";
+
+/// The words of all formats for work that is not done.
+const BAD: [&str; 7] = [
+    "FAILED", "FAIL", "FAILURE", "BLOCKED", "SKIPPED", "ERROR", "ABORTED",
+];
 
 /// The structured result of an agent: what the schema of the same name says.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -120,6 +127,9 @@ impl State {
 
     /// What the result `text` says, if it has the form that its role asks for.
     fn word(&self, contract: &Contract, text: &str) -> Result<Word, Unfit> {
+        if let Some(own) = &contract.own_schema {
+            return self.own_word(contract, own, text);
+        }
         let output = Output::of(contract.document.assigned_agent.role);
         let (schema, bytes) = (output.schema(), text.as_bytes());
         let mut word = match output {
@@ -130,12 +140,27 @@ impl State {
         if output != Output::TaskResult {
             let value: Value = read(bytes, &schema)?;
             let run = value["run_id"].as_str().unwrap_or_default();
-            let known = [&self.names.run_id, &contract.document.log_refs.run_id];
-            if word.elsewhere.is_none() && !known.iter().any(|known| *known == run) {
-                word.elsewhere = Some(format!("another run, `{}`", first_line(run, WORDS)));
-            }
+            word.elsewhere = word.elsewhere.or(self.other_run(contract, run));
         }
         Ok(word)
+    }
+
+    /// What the result `text` says that has the form of a schema of the repository.
+    fn own_word(&self, contract: &Contract, own: &OwnSchema, text: &str) -> Result<Word, Unfit> {
+        let schema = json::parse(own.text.as_bytes()).map_err(Unfit::Text)?;
+        let value: Value = read(text.as_bytes(), &schema)?;
+        let mut word = Word::of_own(&value, contract);
+        let run = value["run_id"].as_str();
+        let other = run.and_then(|run| self.other_run(contract, run));
+        word.elsewhere = word.elsewhere.or(other);
+        Ok(word)
+    }
+
+    /// The run that a result is about, if it is not this one.
+    fn other_run(&self, contract: &Contract, run: &str) -> Option<String> {
+        let known = [&self.names.run_id, &contract.document.log_refs.run_id];
+        let other = !known.iter().any(|known| *known == run);
+        other.then(|| format!("another run, `{}`", first_line(run, WORDS)))
     }
 }
 
@@ -158,6 +183,32 @@ impl Word {
             why: why.cloned().unwrap_or_default(),
             said: json!({ "summary": result.summary, "message": failure.message,
                 "hint": failure.hint }),
+        }
+    }
+
+    /// A result in the form of a schema of the repository: only what its usual fields say of a
+    /// failure counts, whatever else the form has.
+    fn of_own(value: &Value, contract: &Contract) -> Self {
+        let text = |at: &str| {
+            value
+                .pointer(at)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let said = ["/status", "/verdict"].map(|at| text(at).to_ascii_uppercase());
+        let bad = BAD
+            .into_iter()
+            .find(|bad| said.iter().any(|word| word == bad));
+        let message = text("/failure/message");
+        let why = [message, text("/summary")];
+        let why = why.into_iter().find(|text| !text.trim().is_empty());
+        let contradicts = bad.is_none() && !message.trim().is_empty();
+        Self {
+            elsewhere: elsewhere(value["task_id"].as_str(), contract),
+            contradiction: contradicts.then_some("names a failure, and no status that says so"),
+            bad,
+            why: why.unwrap_or_default().to_owned(),
+            said: json!({ "summary": text("/summary"), "message": message }),
         }
     }
 

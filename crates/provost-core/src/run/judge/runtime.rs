@@ -5,7 +5,7 @@ use crate::agent::{Adapted, Adapter};
 use crate::code::Code;
 use crate::contract::Problem;
 use crate::contract::check;
-use crate::contract::document::Document;
+use crate::contract::document::{Document, Role};
 use crate::contract::role::RunnerKind;
 use crate::run::fact::Opened;
 
@@ -50,6 +50,18 @@ impl Opened {
             let place = "/role_contract/runtime_binding/model".to_owned();
             let problem = "is not the model of the agent".to_owned();
             add(Code::RoleContractDrift, place, problem);
+        }
+        let follows = view.map(|view| view.handoff.required_downstream_roles.as_slice());
+        for (at, role) in follows.unwrap_or_default().iter().enumerate() {
+            let why = match role {
+                // The acceptance commands run in every run.
+                Role::Test | Role::TestRunner => continue,
+                Role::Reviewer if self.review.is_some() => continue,
+                Role::Reviewer => "has to follow, and the run has no reviewer",
+                _ => "cannot be promised: a reviewer and the commands follow a run, and no others",
+            };
+            let place = format!("/role_contract/handoff/required_downstream_roles/{at}");
+            add(Code::RoleContractDrift, place, why.to_owned());
         }
         for problem in self.references.iter().flat_map(check::lost) {
             add(problem.code, problem.path, problem.problem);

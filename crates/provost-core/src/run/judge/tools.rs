@@ -12,7 +12,6 @@ use std::collections::BTreeSet;
 
 use crate::agent::Adapted;
 use crate::agent::adapter::mcp::{NONE, SAMPLING};
-use crate::agent_registry;
 use crate::code::Code;
 use crate::contract::Problem;
 use crate::contract::document::{Document, Role, TaskType};
@@ -39,7 +38,6 @@ impl Opened {
             problems.push(Problem::new(code, path, problem));
         };
         let (given, permitted) = (&document.mcp_tool_set, &document.tool_permissions.mcp_tools);
-        let registered = agent_registry::tools(&document.assigned_agent.agent_id);
         for (path, names) in [(GIVEN, given), (PERMITTED, permitted)] {
             for (at, name) in names.iter().enumerate() {
                 let place = format!("{path}/{at}");
@@ -62,7 +60,7 @@ impl Opened {
                 } else if !permitted.contains(name) {
                     let why = format!("is not permitted by `{PERMITTED}`");
                     add(Code::ToolRefused, place, refused(why));
-                } else if registered.is_some_and(|known| !known.contains(name)) {
+                } else if !self.additions.permits_tool(&document.assigned_agent, name) {
                     let why =
                         "is not among the tools that the registry has for the agent".to_owned();
                     add(Code::ToolRefused, place, refused(why));

@@ -110,20 +110,31 @@ macro_rules! files {
 }
 
 files! {
+    "agent_event"
     "agent_registry"
     "agent_task_result"
+    "case_report"
+    "chain"
+    "chain_report"
+    "child_run"
+    "dsse_envelope"
     "evidence_bundle"
     "evidence_report"
     "network_use"
     "orchestrator_event"
+    "plan_request"
+    "planner_run"
     "reexec_report"
+    "refused_request"
     "review_report"
+    "reviewer_answer"
     "run_manifest"
     "run_meta"
     "sandbox_selftest"
     "task_contract"
     "task_result"
     "test_report"
+    "verdict"
     "work_report"
 }
 
@@ -136,11 +147,11 @@ pub(super) fn schemas() -> BTreeMap<&'static str, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use provost_core::schema::FORMATS;
+    use crate::bundle::formats;
 
     #[test]
     fn every_schema_is_listed_as_it_is_made() {
-        let made = FORMATS.iter();
+        let made = formats::all();
         let made = made.map(|format| (format.name, sha256(format.text().as_bytes())));
         assert_eq!(schemas(), made.collect());
     }

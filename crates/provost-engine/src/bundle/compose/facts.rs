@@ -24,12 +24,31 @@ use super::{ComposeError, Files};
 use crate::bundle::attempts::{self, PATCHES};
 use provost_core::agent::event::Usage;
 use provost_core::contract::Test;
+use provost_core::contract::document::Document;
 
 /// `facts` as the fields of an open object.
 pub(super) fn open(facts: &impl Serialize) -> Result<Map<String, Value>, ComposeError> {
     match serde_json::to_value(facts)? {
         Value::Object(fields) => Ok(fields),
         _ => Err(ComposeError::NotAnObject),
+    }
+}
+
+/// Where the contract says that there is more.
+#[derive(Serialize)]
+pub(super) struct ContractLinks<'a> {
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    evidence_links: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_task_id: Option<&'a str>,
+}
+
+impl<'a> ContractLinks<'a> {
+    pub(super) fn of(contract: &'a Document) -> Self {
+        Self {
+            evidence_links: &contract.evidence_links,
+            parent_task_id: contract.parent_task_id.as_deref(),
+        }
     }
 }
 

@@ -26,6 +26,7 @@ use super::super::plan::{PlannerOrder, draft};
 use crate::answer::Failure;
 use crate::places::Places;
 use crate::show::Reader;
+use crate::stores;
 
 /// How long a planner may take.
 const PLANNER_SEC: u64 = 20 * 60;
@@ -169,6 +170,10 @@ impl CaseRunner for CaseThreads {
         let name = format!("{}/{commit}", Kind::Merged.of_run(&self.case_id));
         repo.keep(&name, &commit, &Expected::Any).map_err(git)?;
         Ok(MergedNeeds::Clean(commit))
+    }
+
+    fn evidence(&mut self, run_id: &str, name: &str) -> Result<Option<Vec<u8>>, PortError> {
+        stores::bundle(&self.place.run(run_id)).get(name)
     }
 
     fn changed(&mut self, before: &Oid, after: &Oid) -> Result<Vec<String>, PortError> {

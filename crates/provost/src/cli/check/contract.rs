@@ -6,6 +6,7 @@ use clap::Args;
 use provost_core::approval::Widening;
 use provost_core::code::Code;
 use provost_core::contract;
+use provost_core::contract::additions::AdditionsFrom;
 use provost_core::contract::check::{self, Purpose, Rules};
 use provost_core::document;
 use provost_core::gate::command::{CommandPolicy, Trust};
@@ -13,6 +14,7 @@ use provost_core::path::RepoPath;
 use provost_core::schema::validate::Misfit;
 use provost_core::verdict::{FoundAt, Verdict};
 use provost_engine::opening::{self, Origin as _, Preflight, RequestedAgent};
+use provost_engine::query::RoleContractSummary;
 use provost_host::origin::GitOrigin;
 use serde::Serialize;
 use serde_json::Value;
@@ -53,6 +55,7 @@ pub(super) fn run(check: &CheckContract) -> Outcome {
         Judged {
             verdict: by_rules(place.as_ref(), &value, Purpose::Format, beside)?,
             asks: Vec::new(),
+            role: None,
         }
     } else {
         judge(place.as_ref(), &value, check.agent.as_deref(), &bytes)?
@@ -65,6 +68,14 @@ pub(super) fn run(check: &CheckContract) -> Outcome {
     for row in advice.cloned().unwrap_or_default() {
         let FoundAt { path, problem } = FoundAt::read(&row);
         answer.text += &format!("note: {path}: {problem}\n");
+    }
+    if let Some(role) = &judged.role {
+        if let Some(line) = role.line() {
+            answer.text += &format!("{}\n", one_line(&line));
+        }
+        answer = answer.with(RoleFound {
+            role_contract_summary: role,
+        });
     }
     if !check.format {
         answer.text += &waiting(&judged.asks);
@@ -79,6 +90,12 @@ struct AskedFor<'a> {
     asks: &'a [Widening],
 }
 
+/// What the contract makes of its role.
+#[derive(Serialize)]
+struct RoleFound<'a> {
+    role_contract_summary: &'a RoleContractSummary,
+}
+
 #[derive(Serialize)]
 struct Advice {
     advice: Vec<Misfit>,
@@ -88,6 +105,8 @@ struct Advice {
 pub(in crate::cli) struct Judged {
     pub(in crate::cli) verdict: Verdict,
     pub(in crate::cli) asks: Vec<Widening>,
+    /// What it makes of its role, if it could be run at all.
+    pub(in crate::cli) role: Option<RoleContractSummary>,
 }
 
 /// Judges `value`, which was read from `bytes`, by the same function as a run here; as a document
@@ -104,12 +123,14 @@ pub(in crate::cli) fn judge(
         return Ok(Judged {
             verdict,
             asks: Vec::new(),
+            role: None,
         });
     }
     let (Some(place), Ok(document)) = (place, contract::from_value(value)) else {
         return Ok(Judged {
             verdict: by_rules(place, value, Purpose::Run, Path::new("."))?,
             asks: Vec::new(),
+            role: None,
         });
     };
     let agent = agent.map(|name| RequestedAgent::Named(name.to_owned()));
@@ -120,8 +141,14 @@ pub(in crate::cli) fn judge(
         Err(failure) => Judged {
             verdict: failure.verdict(),
             asks: Vec::new(),
+            role: None,
         },
-        Ok(Preflight { verdict, asks, .. }) => {
+        Ok(Preflight {
+            verdict,
+            asks,
+            opened,
+        }) => {
+            let role = Some(RoleContractSummary::of(&opened));
             let advice = check::advice(&document);
             // A contract that is refused outright needs no approval.
             let waits = verdict.allow || verdict.code == Code::ApprovalNeeded;
@@ -131,7 +158,11 @@ pub(in crate::cli) fn judge(
             } else {
                 verdict
             };
-            Judged { verdict, asks }
+            Judged {
+                verdict,
+                asks,
+                role,
+            }
         }
     })
 }
@@ -160,14 +191,15 @@ fn by_rules(
     purpose: Purpose,
     beside: &Path,
 ) -> Result<Verdict, Failure> {
+    let checkout = place.and_then(|place| place.repo.checkout());
+    let root = checkout.unwrap_or(beside);
+    let read = |path: &RepoPath| input::reference(root, path);
     let rules = Rules {
         policy: &policy(place, value)?,
         trust: Trust::FromFile,
         purpose,
+        additions: AdditionsFrom::Base(&read),
     };
-    let checkout = place.and_then(|place| place.repo.checkout());
-    let root = checkout.unwrap_or(beside);
-    let read = |path: &RepoPath| input::reference(root, path);
     Ok(check::judge(value, &rules, &read))
 }
 

@@ -39,6 +39,16 @@ fn init_installs_hooks_if_it_is_asked_and_they_require_what_the_repository_requi
         format!("{refused:?}").contains("HOOK_UNBOUND"),
         "{refused:?}"
     );
+    let remote = stage.path("remote.git").display().to_string();
+    stage.git(&["init", "-q", "--bare", &remote]);
+    let mut push = stage.command("git");
+    push.args(["push", "-q", &remote, "main"]);
+    let refused = stage.spawn(push).wait();
+    assert_ne!(refused.exit, 0, "{refused:?}");
+    assert!(
+        format!("{refused:?}").contains("HOOK_UNBOUND"),
+        "{refused:?}"
+    );
     let lifted = stage.ask(&["hook", "install", "--no-require", "--json"]);
     assert_eq!(lifted.code(), "HOOK_UNBOUND", "{lifted:?}");
 }
