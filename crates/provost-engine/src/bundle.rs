@@ -9,6 +9,7 @@
 pub mod after;
 pub mod attempts;
 pub mod compose;
+pub mod granted;
 pub mod replay;
 pub mod sealed;
 pub mod statement;

@@ -5,8 +5,8 @@ mod fix;
 mod question;
 mod secrets;
 
-pub use consent::{approve, reject};
-pub use question::answer_question;
+pub use consent::{Draft, Sign, approve, reject};
+pub use question::{answer_question, refusal};
 
 use provost_core::bundle::layout::CONTRACT;
 use provost_core::code::Code;
@@ -371,21 +371,28 @@ struct LeaseWatch<'a> {
     held_until: i64,
 }
 
+impl LeaseWatch<'_> {
+    /// Whether the agent may start children, or ask for more than its contract gives.
+    fn has_broker(&self) -> bool {
+        let opened = &self.state.opened;
+        opened.grants_children() || opened.contract.may_ask()
+    }
+}
+
 impl Watch for LeaseWatch<'_> {
-    fn ask(&mut self, kind: QuestionKind, content: &str) -> Permission {
+    fn ask(&mut self, kind: QuestionKind, content: &str, reason: &str) -> Permission {
         // A ledger that cannot be written ends the driver at its next record.
-        self.ask_person(kind, content)
+        self.ask_person(kind, content, reason)
             .unwrap_or_else(|error| Permission::No(error.to_string()))
     }
 
     fn state(&self) -> Option<&State> {
-        let grants = self.state.opened.grants_children();
-        grants.then_some(&self.state)
+        self.has_broker().then_some(&self.state)
     }
 
     fn note(&mut self, fact: Fact) -> Result<(), PortError> {
-        if !self.state.opened.grants_children() {
-            return Err(PortError::new(Code::Bug, "the contract grants no children"));
+        if !self.has_broker() {
+            return Err(PortError::new(Code::Bug, "the contract gives no broker"));
         }
         let names = Names {
             task_id: self.state.task_id().to_owned(),

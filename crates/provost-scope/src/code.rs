@@ -109,6 +109,14 @@ catalogue! {
     ApprovalRejected = "APPROVAL_REJECTED" => No,
     /// There is no pending question to answer.
     NothingToApprove = "NOTHING_TO_APPROVE" => No,
+    /// Only the key of a person may give the answer.
+    PersonKeyNeeded = "PERSON_KEY_NEEDED" => NotNow,
+    /// The signature of a person cannot be made, or does not count.
+    PersonKeyRefused = "PERSON_KEY_REFUSED" => No,
+    /// An agent asked for something that no answer can give.
+    AskRefused = "ASK_REFUSED" => No,
+    /// The time that a person granted the user's files for is over.
+    FullAccessOver = "FULL_ACCESS_OVER" => No,
 
     // The diff gate.
     /// The change exceeds what the contract permits.

@@ -14,6 +14,7 @@ mod regression;
 mod review;
 mod runtime;
 mod tools;
+mod widened;
 
 pub(super) use acceptance::judge_stopped;
 pub use acceptance::{compare, judge_tests, optional_red, render_ending};
@@ -22,6 +23,7 @@ pub use program::{Lack, judge_programs};
 pub use question::{QuestionStanding, QuestionState};
 pub use read_only_agent::ReadOnlyAgent;
 pub use regression::judge_regression;
+pub use widened::{AskedWidening, GrantedWidening};
 
 use serde_json::{Value, json};
 
@@ -91,6 +93,13 @@ impl Opened {
             return Err(problems);
         }
         let extension = contract.document.x_provost.as_ref();
+        if contract.document.has_full_access() && (self.part.is_some() || self.child.is_some()) {
+            return Err(vec![Problem {
+                path: crate::approval::FULL_ACCESS.to_owned(),
+                code: Code::ContractInvalid,
+                problem: "is for a run of its own, and this one is a part of a whole".to_owned(),
+            }]);
+        }
         if !self.loopback && extension.and_then(|it| it.loopback) == Some(true) {
             let problem = "asks for loopback, and the policy turns loopback off: `loopback = false` \
                            under `[sandbox]` in provost.toml";

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::bundle::after::Landing;
 use crate::bundle::attempts;
 use crate::bundle::compose::role_binding;
+use crate::bundle::granted::PersonGrant;
 use crate::dependencies::{Advice, ProjectFiles};
 use crate::why;
 use provost_core::agent::event::Usage;
 use provost_core::approval::Approval;
+use provost_core::question::AgentQuestion;
 use provost_core::bundle::report::{ReviewVerdict, RoleBinding};
 use provost_core::code::Code;
 use provost_core::contract::Contract;
@@ -119,6 +121,12 @@ pub struct RunView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<ExistingWork>,
     pub approval: Option<Approval>,
+    /// What persons gave the agents beyond the contract.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub granted: Vec<PersonGrant>,
+    /// The questions of the agent that wait for an answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<AgentQuestion>,
     pub base: Oid,
     pub tree: Option<Oid>,
     pub commit: Option<Oid>,
@@ -311,6 +319,8 @@ impl RunView {
             children_refused: children::refused(state),
             work: state.opened.work.clone(),
             approval: state.approval.clone(),
+            granted: PersonGrant::all(state),
+            questions: state.open_questions().cloned().collect(),
             base: state.opened.base_commit.clone(),
             tree: captured.map(|captured| captured.tree.clone()),
             commit: published.map(|published| published.commit.clone()),

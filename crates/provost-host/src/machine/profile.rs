@@ -181,7 +181,7 @@ impl Machine {
         if let Some(known) = &agent.adaptation {
             agent::furnish(&mut profile, &known.adapted, known.answer)?;
         }
-        if agent.children {
+        if has_broker(agent) {
             add_broker(&mut profile, &directory)?;
         }
         let asks = asks_for_hosts(agent);
@@ -246,6 +246,11 @@ impl Machine {
         *last = Some((agent.tree.clone(), agent.walls.clone(), walled.clone()));
         Ok(walled)
     }
+}
+
+/// Whether the agent may start children, or ask for more than its contract gives.
+pub(super) fn has_broker(agent: &AgentEffect) -> bool {
+    agent.children || agent.contract.may_ask()
 }
 
 /// Whether a person is asked about places that the agent wants to reach.

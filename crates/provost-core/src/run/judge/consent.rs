@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::approval::{Approval, Question, Rejection};
 use crate::code::Code;
 use crate::contract;
+use crate::question::{AnswerRefused, Needs};
 use crate::run::fact::Fact;
 use crate::run::{Gate, Misplaced, Next, State};
 use crate::time;
@@ -27,6 +28,33 @@ impl State {
             review: opened.review.as_ref().map(|review| review.argv.as_slice()),
             widenings: &opened.widenings,
         })
+    }
+
+    /// What a yes to the question about this run needs.
+    pub fn approval_needs(&self) -> Needs {
+        if self.opened.contract.has_full_access() {
+            return Needs::PersonKey;
+        }
+        self.opened.ask.needs
+    }
+
+    /// Whether `approval` was given as it has to be.
+    pub fn may_approve(&self, approval: &Approval) -> Result<(), AnswerRefused> {
+        if self.opened.contract.has_full_access() && approval.reason.trim().is_empty() {
+            return Err(AnswerRefused::NoReason);
+        }
+        let given = (approval.how, approval.signature.as_ref());
+        let ask = &self.opened.ask;
+        ask.admit(self.approval_needs(), given, &approval.statement())
+    }
+
+    /// Until when the agent has everything of the user, in milliseconds; `None` if it never does.
+    pub fn full_access_until(&self) -> Option<i64> {
+        if !self.opened.contract.has_full_access() {
+            return None;
+        }
+        let until = self.approval.as_ref().map(|approval| time::parse(&approval.until));
+        Some(until.and_then(Result::ok).unwrap_or(i64::MIN))
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -95,7 +123,11 @@ impl State {
             Fact::Asked { digest: asked, .. } if next == Next::Ask && asked == digest => {
                 self.asked = true;
             }
-            Fact::Approved(approval) if next == Next::Wait && is_answer(&approval, &digest) => {
+            Fact::Approved(approval)
+                if next == Next::Wait
+                    && is_answer(&approval, &digest)
+                    && self.may_approve(&approval).is_ok() =>
+            {
                 self.approval = Some(approval);
             }
             Fact::Expired {} if next == Next::Judge(Gate::Policy) && self.approval.is_some() => {
