@@ -122,6 +122,8 @@ pub enum AnswerMeans {
     Token,
     /// With the signature of a person key.
     PersonKey,
+    /// By the answer to the question of the case that the run is a part of.
+    Case,
 }
 
 impl AnswerMeans {
@@ -132,6 +134,7 @@ impl AnswerMeans {
             Self::ServeSession => "serve-session",
             Self::Token => "token",
             Self::PersonKey => "person-key",
+            Self::Case => "case",
         }
     }
 
@@ -205,6 +208,7 @@ impl AskRules {
             }
             (AnswerMeans::PersonKey, None) => Err(AnswerRefused::Unsigned),
             (_, Some(_)) => Err(AnswerRefused::SignedOtherwise),
+            (AnswerMeans::Case, None) => Err(AnswerRefused::TooWeak(how)),
             (_, None) if needs == Needs::PersonKey && statement.allow => {
                 Err(AnswerRefused::TooWeak(how))
             }

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::approval::{Approval, Question, Rejection};
 use crate::code::Code;
 use crate::contract;
-use crate::question::{AnswerRefused, Needs};
+use crate::question::{AnswerMeans, AnswerRefused, Needs};
 use crate::run::fact::Fact;
 use crate::run::{Gate, Misplaced, Next, State};
 use crate::time;
@@ -42,6 +42,10 @@ impl State {
     pub fn may_approve(&self, approval: &Approval) -> Result<(), AnswerRefused> {
         if self.opened.contract.has_full_access() && approval.reason.trim().is_empty() {
             return Err(AnswerRefused::NoReason);
+        }
+        // The evidence of the case shows how that answer was given.
+        if approval.how == AnswerMeans::Case && self.opened.part.is_some() {
+            return Ok(());
         }
         let given = (approval.how, approval.signature.as_ref());
         let ask = &self.opened.ask;

@@ -8,6 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use provost_core::approval::Widening;
+use provost_core::question::AnswerMeans;
+use provost_engine::drive::Draft;
 use provost_core::code::Code;
 use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::Endpoint;
@@ -295,7 +297,14 @@ fn approve_as(
     let mut session = Session::open(Places::find()?, &state.names.run_id)?;
     session.send(&state.opened.brokered());
     let digest = question.digest();
-    session.approve(session::person()?, Some(&digest), APPROVED_FOR, observer)?;
+    let draft = Draft {
+        by: session::person()?,
+        seen: Some(&digest),
+        lasts: APPROVED_FOR,
+        how: AnswerMeans::Case,
+        reason: "",
+    };
+    session.approve(draft, &mut |_, _| Ok(()), observer)?;
     session.resume(observer)
 }
 
