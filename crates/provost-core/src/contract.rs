@@ -356,7 +356,10 @@ fn asking(document: &Document, without_sockets: bool, problems: &mut Problems) {
         problems.add(place, problem);
     }
     if document.audit_only == Some(true) {
-        problems.add(place, "is for a contract that changes files, and this is an audit");
+        problems.add(
+            place,
+            "is for a contract that changes files, and this is an audit",
+        );
     }
 }
 
@@ -375,11 +378,17 @@ fn wide(document: &Document, reason: &str, landlock: bool, problems: &mut Proble
     }
     let extension = document.x_provost.as_ref();
     if extension.is_some_and(|extension| extension.children.is_some()) {
-        problems.add(place, "does not go together with children, which would get it too");
+        problems.add(
+            place,
+            "does not go together with children, which would get it too",
+        );
     }
     let author = extension.and_then(|extension| extension.author.as_deref());
     if author.is_some_and(approval::is_agent) {
-        problems.add(place, "is asked for by a person only, and an agent wrote the contract");
+        problems.add(
+            place,
+            "is asked for by a person only, and an agent wrote the contract",
+        );
     }
 }
 

@@ -8,6 +8,8 @@ mod secrets;
 pub use consent::{Draft, Sign, approve, reject};
 pub use question::{answer_question, refusal};
 
+use std::time::Duration;
+
 use provost_core::bundle::layout::CONTRACT;
 use provost_core::code::Code;
 use provost_core::json;
@@ -251,9 +253,18 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
         }),
         Effect::Workspace(order) => host.workspace(&order).map(Fact::Workspace),
         Effect::Selftest(order) => host.selftest(&order).map(Fact::Tested),
-        Effect::Agent(agent) => watched(ports, state, |host, watch| {
-            host.agent(&agent, watch).map(Fact::AgentEnded)
-        }),
+        Effect::Agent(mut agent) => match access_left(ports, state) {
+            Some(left) if left.is_zero() => {
+                let reason = "the time for which a person granted the files of the user is over";
+                return failed(Verdict::deny(Code::FullAccessOver, reason));
+            }
+            left => {
+                agent.time_limit = left.map_or(agent.time_limit, |it| it.min(agent.time_limit));
+                watched(ports, state, |host, watch| {
+                    host.agent(&agent, watch).map(Fact::AgentEnded)
+                })
+            }
+        },
         Effect::Capture(order) => host.capture(&order).map(Fact::Captured),
         Effect::Review(order) => return fix::review(ports, state, &order),
         Effect::Fix(order) => return fix::fix(ports, state, &order),
@@ -266,6 +277,13 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
         Effect::Clean(order) => host.clean(&order).map(Fact::Cleaned),
     };
     outcome.or_else(|error| failed(error.verdict()))
+}
+
+/// How long the agent may still have the files of the user; `None` if it has not got them.
+fn access_left(ports: &Ports<'_>, state: &State) -> Option<Duration> {
+    let until = state.full_access_until()?;
+    let left = until.saturating_sub(ports.clock.millis()).max(0);
+    Some(Duration::from_millis(left.unsigned_abs()))
 }
 
 fn lease(ports: &mut Ports<'_>, state: &State, scope: Scope) -> Result<Fact, PortError> {

@@ -173,10 +173,22 @@ mod tests {
         assert_eq!(made.verify(&statement(), &keys), Ok(()));
         let wrong = Err(PersonSignatureError::Wrong);
         for other in [
-            AnswerStatement { digest: "ac", ..statement() },
-            AnswerStatement { allow: false, ..statement() },
-            AnswerStatement { until: "2031-01-01T00:00:00.000Z", ..statement() },
-            AnswerStatement { reason: "why", ..statement() },
+            AnswerStatement {
+                digest: "ac",
+                ..statement()
+            },
+            AnswerStatement {
+                allow: false,
+                ..statement()
+            },
+            AnswerStatement {
+                until: "2031-01-01T00:00:00.000Z",
+                ..statement()
+            },
+            AnswerStatement {
+                reason: "why",
+                ..statement()
+            },
         ] {
             assert_eq!(made.verify(&other, &keys), wrong, "{other:?}");
         }
@@ -188,7 +200,10 @@ mod tests {
         let others = [stranger.named().to_string()];
         assert_eq!(made.verify(&statement(), &others), Err(unknown.clone()));
         assert_eq!(made.verify(&statement(), &[]), Err(unknown));
-        let claimed = PersonSignature { key: others[0].clone(), ..made };
+        let claimed = PersonSignature {
+            key: others[0].clone(),
+            ..made
+        };
         assert_eq!(claimed.verify(&statement(), &others), wrong);
     }
 

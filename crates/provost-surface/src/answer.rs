@@ -233,7 +233,9 @@ impl From<PersonKeyError> for Failure {
         };
         let failure = Self::of(code, &error);
         match code {
-            Code::PersonKeyRefused => failure.hint("provost key show says which person key you have"),
+            Code::PersonKeyRefused => {
+                failure.hint("provost key show says which person key you have")
+            }
             _ => failure,
         }
     }

@@ -58,7 +58,11 @@ pub fn asked(question: &AgentQuestion) -> String {
         "" => String::new(),
         reason => format!(" ({})", reason.escape_debug()),
     };
-    one_line(&format!("{} `{}`?{why}", kind.words(), content.escape_debug()))
+    one_line(&format!(
+        "{} `{}`?{why}",
+        kind.words(),
+        content.escape_debug()
+    ))
 }
 
 /// The commands that answer the question of an agent.
@@ -91,7 +95,10 @@ pub fn given(view: &RunView) -> String {
         return granted;
     };
     let signed = signed(Some(approval));
-    let mut text = format!("  approved by {}{signed}\n", one_line(&approval.by.to_string()));
+    let mut text = format!(
+        "  approved by {}{signed}\n",
+        one_line(&approval.by.to_string())
+    );
     for one in view.question.iter().flat_map(|it| &it.widenings) {
         let row = one_line(&format!("{}: {}", one.path, one.problem));
         text += &format!("           {row}\n");

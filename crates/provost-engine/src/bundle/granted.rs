@@ -29,10 +29,7 @@ pub struct PersonGrant {
 impl PersonGrant {
     /// Everything that persons gave the agents of a run.
     pub fn all(state: &State) -> Vec<Self> {
-        let full = state.approval.as_ref().filter(|_| {
-            let contract = &state.opened.contract;
-            contract.has_full_access()
-        });
+        let full = state.approval.as_ref().filter(|_| state.has_full_access());
         let full = full.map(|approval| Self {
             what: "DANGER: all files of the user and any place of the network".to_owned(),
             how: approval.how,

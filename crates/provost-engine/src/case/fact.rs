@@ -4,13 +4,13 @@
 //! same ledger; everything else has a `CASE_` event.
 
 use provost_core::approval::{Person, Widening};
-use provost_core::person_key::{AnswerStatement, PersonSignature};
-use provost_core::question::{AnswerMeans, AskRules};
-use provost_core::time;
 use provost_core::contract::document::Document;
 use provost_core::json;
 use provost_core::object::{Oid, sha256};
+use provost_core::person_key::{AnswerStatement, PersonSignature};
+use provost_core::question::{AnswerMeans, AskRules};
 use provost_core::record::{self, Event, Level};
+use provost_core::time;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 use serde::{Deserialize, Serialize};
@@ -308,7 +308,9 @@ pub fn describe(event: &Event) -> Option<String> {
             let widenings = question.parts.iter().map(|part| part.widenings.len()).sum();
             counted(widenings, "widening")
         }
-        Fact::Answered(CaseAnswer { approved, by, how, .. }) => {
+        Fact::Answered(CaseAnswer {
+            approved, by, how, ..
+        }) => {
             let word = if approved { "approved" } else { "rejected" };
             format!("{word} by {by} by {how}")
         }

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use provost_core::approval::{
-    Approval, LONGEST_FULL_ACCESS_SEC, LONGEST_SEC, Person, Rejection,
-};
+use provost_core::approval::{Approval, LONGEST_FULL_ACCESS_SEC, LONGEST_SEC, Person, Rejection};
 use provost_core::code::Code;
 use provost_core::question::{AnswerMeans, Needs};
 use provost_core::run::State;
@@ -61,7 +59,7 @@ pub fn approve(
 ) -> Result<State, PortError> {
     let mut state = fold(ports.ledger)?;
     let digest = asked(&state, draft.seen)?;
-    let most = if state.opened.contract.has_full_access() {
+    let most = if state.has_full_access() {
         LONGEST_FULL_ACCESS_SEC
     } else {
         LONGEST_SEC

@@ -104,7 +104,11 @@ impl LeaseWatch<'_> {
         let is_valid = answer.until_ms() > self.clock.millis();
         let counts = answer.digest == digest && is_person && is_valid;
         if counts && self.state.may_answer(&answer).is_ok() {
-            let taken = if answer.allow { self.grow(digest)? } else { Ok(()) };
+            let taken = if answer.allow {
+                self.grow(digest)?
+            } else {
+                Ok(())
+            };
             self.note(match taken {
                 Ok(()) => Fact::QuestionAnswered(answer),
                 Err(reason) => Fact::QuestionExpired {
@@ -172,7 +176,11 @@ impl LeaseWatch<'_> {
 pub fn answer_question(ports: &mut Ports<'_>, answer: QuestionAnswer) -> Result<State, PortError> {
     let mut state = fold(ports.ledger)?;
     let late = answer.until_ms() <= ports.clock.millis();
-    let may = if late { Err(AnswerRefused::Late) } else { state.may_answer(&answer) };
+    let may = if late {
+        Err(AnswerRefused::Late)
+    } else {
+        state.may_answer(&answer)
+    };
     may.map_err(|refused| refusal(&state.names.run_id, &refused))?;
     record(ports, &mut state, Fact::QuestionAnswered(answer))?;
     Ok(state)

@@ -180,11 +180,20 @@ impl Sealed {
     }
 
     fn open(&self, named: &NamedKey, passphrase: &str) -> Result<SigningKey, PersonKeyError> {
-        let bytes = |text: &str| STANDARD.decode(text).map_err(|_| PersonKeyError::Passphrase);
+        let bytes = |text: &str| {
+            STANDARD
+                .decode(text)
+                .map_err(|_| PersonKeyError::Passphrase)
+        };
         let nonce: [u8; 12] = bytes(&self.nonce)?
             .try_into()
             .map_err(|_| PersonKeyError::Passphrase)?;
-        let cipher = cipher(passphrase, &bytes(&self.salt)?, self.memory_kib, self.passes)?;
+        let cipher = cipher(
+            passphrase,
+            &bytes(&self.salt)?,
+            self.memory_kib,
+            self.passes,
+        )?;
         let mut sealed = Zeroizing::new(bytes(&self.seed)?);
         let public = named.to_string();
         let seed = cipher
@@ -217,7 +226,9 @@ fn cipher(
         .hash_password_into(passphrase.as_bytes(), salt, key.as_mut())
         .map_err(|_| PersonKeyError::Encryption)?;
     let key = UnboundKey::new(&CHACHA20_POLY1305, key.as_ref());
-    Ok(LessSafeKey::new(key.map_err(|_| PersonKeyError::Encryption)?))
+    Ok(LessSafeKey::new(
+        key.map_err(|_| PersonKeyError::Encryption)?,
+    ))
 }
 
 impl Keys {
@@ -247,7 +258,11 @@ impl Keys {
                 many => PersonKeyError::ManyAgentKeys(many),
             });
         };
-        let name = if name.is_empty() { &found.comment } else { name };
+        let name = if name.is_empty() {
+            &found.comment
+        } else {
+            name
+        };
         let line = format!("{} {name}", found.key);
         let named = NamedKey::parse(line.trim_end()).map_err(PersonKeyError::Name)?;
         self.put_person(named, Held::SshAgent {})
@@ -351,7 +366,10 @@ pub(super) mod tests {
         let signature = found.sign(b"yes", || said("correct horse")).unwrap();
         assert!(made.named.key.verifies(b"yes", &signature));
         let wrong = found.sign(b"yes", || said("correct house"));
-        assert!(matches!(wrong, Err(PersonKeyError::Passphrase)), "{wrong:?}");
+        assert!(
+            matches!(wrong, Err(PersonKeyError::Passphrase)),
+            "{wrong:?}"
+        );
 
         let path = keys.directory().join(FILE);
         let text = fs::read_to_string(&path).unwrap();

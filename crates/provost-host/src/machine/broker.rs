@@ -326,7 +326,10 @@ impl<'a> Broker<'a> {
             task_id: opened.contract.task_id.clone(),
             trace_id,
         };
-        let begun = self.runner.as_mut().map(|runner| runner.begin(names, opened));
+        let begun = self
+            .runner
+            .as_mut()
+            .map(|runner| runner.begin(names, opened));
         if let Some(Err(error)) = begun {
             let member = watch
                 .state()

@@ -413,8 +413,7 @@ pub(super) fn reply(id: &str, reply: &Reply<'_>, reader: Reader) -> Outcome {
         signature: None,
     };
     let needs = state.opened.ask.needs;
-    (given.how, given.signature) =
-        person_signing::give(reply.signing, needs, &given.statement())?;
+    (given.how, given.signature) = person_signing::give(reply.signing, needs, &given.statement())?;
     let opened = state.opened.clone();
     open.with_ports(&opened, (1, reader), |ports, task| {
         case::answer(ports, task, &mut state, given)

@@ -124,9 +124,10 @@ pub(super) fn run(child: Child) -> Outcome {
             let text: String = children.iter().map(render).collect();
             Ok(Answer::data(children, text))
         }
-        BrokerAnswer::Asked { .. } => {
-            Err(Failure::new(Code::Bug, "the broker answers another question"))
-        }
+        BrokerAnswer::Asked { .. } => Err(Failure::new(
+            Code::Bug,
+            "the broker answers another question",
+        )),
     }
 }
 
@@ -212,7 +213,10 @@ pub(super) fn ask_person(asked: Ask) -> Outcome {
                 }
             }
             BrokerAnswer::Child(_) | BrokerAnswer::Children { .. } => {
-                return Err(Failure::new(Code::Bug, "the broker answers another question"));
+                return Err(Failure::new(
+                    Code::Bug,
+                    "the broker answers another question",
+                ));
             }
         }
         thread::sleep(AGAIN);
@@ -231,9 +235,15 @@ fn ask(request: &BrokerRequest) -> Result<BrokerAnswer, Failure> {
     let mut stream = UnixStream::connect(&path).map_err(|_| {
         let asks = matches!(request, BrokerRequest::Ask { .. });
         let (code, field) = if asks {
-            (Code::AskRefused, "lets the agent ask by `x_provost.may_ask`")
+            (
+                Code::AskRefused,
+                "lets the agent ask by `x_provost.may_ask`",
+            )
         } else {
-            (Code::ChildrenNotGranted, "grants children by `x_provost.children`")
+            (
+                Code::ChildrenNotGranted,
+                "grants children by `x_provost.children`",
+            )
         };
         Failure::new(code, "this sandbox has no broker").hint(format!("a contract {field}"))
     })?;

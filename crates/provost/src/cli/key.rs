@@ -195,7 +195,10 @@ impl PersonFacts {
             PersonKeyPlace::SshAgent => "in your ssh-agent",
         };
         let line = &self.key.line;
-        format!("person key: {line}\nfingerprint {}, {place}\n", self.fingerprint)
+        format!(
+            "person key: {line}\nfingerprint {}, {place}\n",
+            self.fingerprint
+        )
     }
 }
 

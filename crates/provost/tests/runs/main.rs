@@ -61,6 +61,8 @@ mod oracle;
 #[cfg(test)]
 mod overlay;
 #[cfg(test)]
+mod person_keys;
+#[cfg(test)]
 mod plan;
 #[cfg(test)]
 mod prepare;

@@ -30,9 +30,14 @@ impl State {
         })
     }
 
+    /// Whether its agent is to have the files of the user and any place.
+    pub fn has_full_access(&self) -> bool {
+        self.opened.contract.has_full_access() && self.opened.work.is_none()
+    }
+
     /// What a yes to the question about this run needs.
     pub fn approval_needs(&self) -> Needs {
-        if self.opened.contract.has_full_access() {
+        if self.has_full_access() {
             return Needs::PersonKey;
         }
         self.opened.ask.needs
@@ -40,7 +45,7 @@ impl State {
 
     /// Whether `approval` was given as it has to be.
     pub fn may_approve(&self, approval: &Approval) -> Result<(), AnswerRefused> {
-        if self.opened.contract.has_full_access() && approval.reason.trim().is_empty() {
+        if self.has_full_access() && approval.reason.trim().is_empty() {
             return Err(AnswerRefused::NoReason);
         }
         // The evidence of the case shows how that answer was given.
@@ -54,10 +59,13 @@ impl State {
 
     /// Until when the agent has everything of the user, in milliseconds; `None` if it never does.
     pub fn full_access_until(&self) -> Option<i64> {
-        if !self.opened.contract.has_full_access() {
+        if !self.has_full_access() {
             return None;
         }
-        let until = self.approval.as_ref().map(|approval| time::parse(&approval.until));
+        let until = self
+            .approval
+            .as_ref()
+            .map(|approval| time::parse(&approval.until));
         Some(until.and_then(Result::ok).unwrap_or(i64::MIN))
     }
 
@@ -103,6 +111,15 @@ impl State {
     /// The policy gate: every rule is followed, and a person approved where required.
     pub(in crate::run) fn judge_policy(&self) -> Verdict {
         let verdict = contract::judge(&[]);
+        // Whatever the first record says about widenings.
+        let granted = self
+            .approval
+            .as_ref()
+            .is_some_and(|it| self.may_approve(it).is_ok());
+        if self.has_full_access() && !granted {
+            let reason = "no person key has granted the files of the user";
+            return Verdict::deny(Code::ApprovalNeeded, reason);
+        }
         let Some(question) = self.question() else {
             return verdict;
         };

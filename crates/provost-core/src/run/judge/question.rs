@@ -36,7 +36,9 @@ pub enum QuestionStanding {
     Open,
     Answered(QuestionAnswer),
     /// No answer came in time, or its yes could not be kept; it counts as no.
-    Expired { reason: String },
+    Expired {
+        reason: String,
+    },
     /// The agent that asked has ended.
     AgentEnded,
 }

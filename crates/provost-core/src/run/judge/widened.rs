@@ -108,7 +108,9 @@ impl State {
                 return Some(format!("the contract forbids `{path}`"));
             }
             if protect::classify(path, &opened.protect) == Some(Protection::Control) {
-                return Some(format!("no contract can give `{path}`: it is a control file"));
+                return Some(format!(
+                    "no contract can give `{path}`: it is a control file"
+                ));
             }
         }
         let given = match asked {
@@ -150,7 +152,9 @@ impl State {
         if let Ok(contract) = &self.contract {
             let given = contract.document.inputs.artifacts.clone();
             let mut document = contract.document.clone();
-            document.allowed_paths.clone_from(&self.opened.contract.allowed_paths);
+            document
+                .allowed_paths
+                .clone_from(&self.opened.contract.allowed_paths);
             let permit = |document: &Document| {
                 let extension = document.x_provost.as_ref();
                 extension.and_then(|extension| extension.permit.clone())
@@ -159,7 +163,10 @@ impl State {
             if let Some(extension) = &mut document.x_provost {
                 extension.permit = first;
             }
-            document.inputs.artifacts.clone_from(&self.opened.contract.inputs.artifacts);
+            document
+                .inputs
+                .artifacts
+                .clone_from(&self.opened.contract.inputs.artifacts);
             let resolved = self.opened.resolve_document(self.widened(document));
             self.contract = resolved.map(|mut contract| {
                 contract.document.inputs.artifacts = given;

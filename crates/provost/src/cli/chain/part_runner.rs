@@ -8,12 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use provost_core::approval::Widening;
-use provost_core::question::AnswerMeans;
-use provost_engine::drive::Draft;
 use provost_core::code::Code;
 use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::object::Oid;
+use provost_core::question::AnswerMeans;
 use provost_core::run::State;
 use provost_core::run::fact::{ExistingWork, Names, Part, Revision};
 use provost_core::run::refs::Kind;
@@ -21,6 +20,7 @@ use provost_core::verdict::Verdict;
 use provost_engine::chain::{
     Came, CombinedResults, End, Merge, MergedNeeds, NodeStart, PartRunner,
 };
+use provost_engine::drive::Draft;
 use provost_engine::opening::{self, Origin as _, Request, RequestedAgent};
 use provost_engine::ports::{ObserverChoice, PortError};
 use provost_engine::query::{self, RunArchive as _, Stage};
