@@ -13,6 +13,7 @@ pub mod document;
 pub mod forbidden;
 pub mod limits;
 pub mod output;
+mod persons;
 mod problem;
 pub mod role;
 mod shares;
@@ -22,7 +23,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::approval;
 use crate::code::Code;
 use crate::gate::command::{self, CommandPolicy, Trust};
 use crate::gate::diff::Permit;
@@ -324,10 +324,10 @@ fn unsupported(document: &Document, problems: &mut Problems) {
     } = extension;
     let without_sockets = tier.as_deref() == Some(Tier::Landlock.name());
     if may_ask == Some(true) {
-        asking(document, without_sockets, problems);
+        persons::asking(document, without_sockets, problems);
     }
     if let Some(reason) = full_access {
-        wide(document, &reason, without_sockets, problems);
+        persons::wide(document, &reason, without_sockets, problems);
     }
     if children.is_some() && without_sockets {
         let problem = "needs a sandbox of tier `namespaces`, and the contract asks for `landlock`";
@@ -345,50 +345,6 @@ fn unsupported(document: &Document, problems: &mut Problems) {
     }
     if document.browser_policy.is_some() {
         problems.add("/browser_policy", "is for a browser, and agents get none");
-    }
-}
-
-/// Reports a contract whose agent could not ask, or not use the answer.
-fn asking(document: &Document, without_sockets: bool, problems: &mut Problems) {
-    let place = "/x_provost/may_ask";
-    if without_sockets {
-        let problem = "needs a sandbox of tier `namespaces`, and the contract asks for `landlock`";
-        problems.add(place, problem);
-    }
-    if document.audit_only == Some(true) {
-        problems.add(
-            place,
-            "is for a contract that changes files, and this is an audit",
-        );
-    }
-}
-
-/// Reports a contract that cannot have access to everything of the user.
-fn wide(document: &Document, reason: &str, landlock: bool, problems: &mut Problems) {
-    let place = approval::FULL_ACCESS;
-    if reason.trim().is_empty() {
-        problems.add(place, "needs a reason");
-    }
-    if landlock {
-        let problem = "needs a sandbox of tier `namespaces`: `landlock` masks nothing";
-        problems.add(place, problem);
-    }
-    if document.audit_only == Some(true) {
-        problems.add(place, "is not for an audit, which changes nothing");
-    }
-    let extension = document.x_provost.as_ref();
-    if extension.is_some_and(|extension| extension.children.is_some()) {
-        problems.add(
-            place,
-            "does not go together with children, which would get it too",
-        );
-    }
-    let author = extension.and_then(|extension| extension.author.as_deref());
-    if author.is_some_and(approval::is_agent) {
-        problems.add(
-            place,
-            "is asked for by a person only, and an agent wrote the contract",
-        );
     }
 }
 

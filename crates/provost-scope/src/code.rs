@@ -103,23 +103,15 @@ catalogue! {
     CommandRefused = "COMMAND_REFUSED" => No,
 
     // Approvals.
-    /// A person must approve what the contract widens.
     ApprovalNeeded = "APPROVAL_NEEDED" => NotNow,
-    /// A person rejected what the contract widens.
     ApprovalRejected = "APPROVAL_REJECTED" => No,
-    /// There is no pending question to answer.
     NothingToApprove = "NOTHING_TO_APPROVE" => No,
-    /// Only the key of a person may give the answer.
     PersonKeyNeeded = "PERSON_KEY_NEEDED" => NotNow,
-    /// The signature of a person cannot be made, or does not count.
     PersonKeyRefused = "PERSON_KEY_REFUSED" => No,
-    /// An agent asked for something that no answer can give.
     AskRefused = "ASK_REFUSED" => No,
-    /// The time that a person granted the user's files for is over.
     FullAccessOver = "FULL_ACCESS_OVER" => No,
 
     // The diff gate.
-    /// The change exceeds what the contract permits.
     DiffRefused = "DIFF_REFUSED" => No,
     /// The change would add a secret to the repository.
     SecretInPatch = "SECRET_IN_PATCH" => No,
@@ -291,7 +283,6 @@ catalogue! {
     KeyUnknown = "KEY_UNKNOWN" => No,
     /// The replay differs from the sealed run.
     ReplayDiffers = "REPLAY_DIFFERS" => No,
-    /// The keys are accessible to other users, or cannot be read.
     KeyUnsafe = "KEY_UNSAFE" => Lacking,
 
     // Packages of child agents.
@@ -365,7 +356,6 @@ catalogue! {
     ChildBaseRefused = "CHILD_BASE_REFUSED" => No,
 
     // The task board.
-    /// A payload does not match the schema of its contract.
     SchemaInvalid = "SCHEMA_INVALID" => No,
     /// A required input is absent or empty.
     MissingRequiredInput = "MISSING_REQUIRED_INPUT" => No,

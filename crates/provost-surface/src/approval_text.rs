@@ -88,7 +88,7 @@ pub(crate) fn agent_question(run_id: &str, question: &AgentQuestion) -> String {
 /// Who approved which widenings of the contract; empty if no approval was needed.
 pub fn given(view: &RunView) -> String {
     let mut granted = String::new();
-    for grant in &view.granted {
+    for grant in &view.given.granted {
         granted += &format!("  GIVEN    {}\n", one_line(&grant.words()));
     }
     let Some(approval) = &view.approval else {

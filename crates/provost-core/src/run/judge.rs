@@ -60,7 +60,6 @@ impl Opened {
         contract::judge(&problems)
     }
 
-    /// What the run is held to, or what is wrong with its contract.
     /// Whether the contract lets the agent ask for children.
     pub fn grants_children(&self) -> bool {
         let extension = self.contract.x_provost.as_ref();
@@ -89,17 +88,11 @@ impl Opened {
         let contract = contract::resolve(document, &policy, trust)?;
         let mut problems = self.ungiven(&contract.document);
         problems.extend(self.unlike(&contract.document));
+        problems.extend(self.unfit_for_full_access());
         if !problems.is_empty() {
             return Err(problems);
         }
         let extension = contract.document.x_provost.as_ref();
-        if contract.document.has_full_access() && (self.part.is_some() || self.child.is_some()) {
-            return Err(vec![Problem {
-                path: crate::approval::FULL_ACCESS.to_owned(),
-                code: Code::ContractInvalid,
-                problem: "is for a run of its own, and this one is a part of a whole".to_owned(),
-            }]);
-        }
         if !self.loopback && extension.and_then(|it| it.loopback) == Some(true) {
             let problem = "asks for loopback, and the policy turns loopback off: `loopback = false` \
                            under `[sandbox]` in provost.toml";

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use crate::bundle::after::Landing;
 use crate::bundle::attempts;
 use crate::bundle::compose::role_binding;
-use crate::bundle::granted::PersonGrant;
 use crate::dependencies::{Advice, ProjectFiles};
 use crate::why;
 use provost_core::agent::event::Usage;
@@ -20,7 +19,6 @@ use provost_core::net::model_traffic::ModelTraffic;
 use provost_core::net::traffic::Traffic;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
-use provost_core::question::AgentQuestion;
 use provost_core::review::Remark;
 use provost_core::run::cross_tests::ChangedTests;
 use provost_core::run::fact::{AgentRun, Capture, ExistingWork, Layered, Left, Salvage, Side};
@@ -36,6 +34,7 @@ use serde_json::Value;
 use super::acceptance::TestsView;
 use super::archive::{self, Landed, LineCount, RunArchive, RunFiles, Stage};
 use super::children::{self, ChildView};
+use super::given::GivenView;
 use super::logs::{LogFile, SecretsView, log_file, logs, secrets};
 use super::missing;
 use super::question::QuestionView;
@@ -121,12 +120,8 @@ pub struct RunView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<ExistingWork>,
     pub approval: Option<Approval>,
-    /// What persons gave the agents beyond the contract.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub granted: Vec<PersonGrant>,
-    /// The questions of the agent that wait for an answer.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub questions: Vec<AgentQuestion>,
+    #[serde(flatten)]
+    pub given: GivenView,
     pub base: Oid,
     pub tree: Option<Oid>,
     pub commit: Option<Oid>,
@@ -319,8 +314,7 @@ impl RunView {
             children_refused: children::refused(state),
             work: state.opened.work.clone(),
             approval: state.approval.clone(),
-            granted: PersonGrant::all(state),
-            questions: state.open_questions().cloned().collect(),
+            given: GivenView::of(state),
             base: state.opened.base_commit.clone(),
             tree: captured.map(|captured| captured.tree.clone()),
             commit: published.map(|published| published.commit.clone()),

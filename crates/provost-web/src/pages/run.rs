@@ -212,10 +212,10 @@ fn actions(room: &dyn ControlRoom, view: &RunView, forms: &Forms<'_>) -> Markup 
     }
     html! {
         section .card aria-label="Actions" {
-            @for grant in &view.granted {
+            @for grant in &view.given.granted {
                 p .bad { "Given by a person: " (one_line(&grant.words())) }
             }
-            (forms.questions(&view.questions))
+            (forms.questions(&view.given.questions))
             @match view.status {
                 RunStatus::Waiting => @if let Some(question) = &view.question {
                     (inbox::asked(question)) (forms.answers(&question.digest, question.needs, None))

@@ -94,3 +94,5 @@ mod warm;
 mod warm_cargo;
 #[cfg(test)]
 mod why;
+#[cfg(test)]
+mod widenings;

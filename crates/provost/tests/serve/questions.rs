@@ -13,8 +13,7 @@ use crate::server::Server;
 /// digest of the question.
 fn asking(needs: &str) -> Option<(Stage, Running, String, String)> {
     let stage = Stage::with_sandbox()?;
-    let policy =
-        format!("[commands]\nallow = [\"sh check.sh\"]\n[approve]\nneeds = \"{needs}\"\n");
+    let policy = format!("[commands]\nallow = [\"sh check.sh\"]\n[approve]\nneeds = \"{needs}\"\n");
     stage.commit(&[("provost.toml", &policy)]);
     stage.write("passphrase", "correct horse battery");
     let file = stage.path("passphrase").display().to_string();
@@ -68,14 +67,22 @@ fn a_question_of_an_agent_is_answered_on_its_page() {
     let server = Server::start(&stage);
     let cookie = server.enter();
     let inbox = server.get("/", &cookie);
-    for part in ["asks you something", "src/c.txt", "&lt;i&gt;why&lt;/i&gt;", &digest] {
+    for part in [
+        "asks you something",
+        "src/c.txt",
+        "&lt;i&gt;why&lt;/i&gt;",
+        &digest,
+    ] {
         assert!(inbox.body.contains(part), "{part}: {}", inbox.body);
     }
     let (_, path) = inbox.body.split_once("action=\"").unwrap();
     let path = path.split_once('"').unwrap().0;
     let page = server.get(path.trim_end_matches("/approve"), &cookie);
     assert!(page.body.contains("The agent asks"), "{}", page.body);
-    let form = format!("form_token={}&digest={digest}", field(&inbox.body, "form_token"));
+    let form = format!(
+        "form_token={}&digest={digest}",
+        field(&inbox.body, "form_token")
+    );
     let done = server.post(path, &cookie, &form);
     assert_eq!(done.status, 303, "{done:?}");
     let outcome = running.wait();
@@ -88,25 +95,37 @@ fn no_page_and_no_token_approves_what_needs_a_person_key() {
     let Some((stage, running, run, digest)) = asking("person-key") else {
         return;
     };
-    let words = ["serve", "token", "new", "robot", "--scope", "command", "--json"];
+    let words = [
+        "serve", "token", "new", "robot", "--scope", "command", "--json",
+    ];
     let token = stage.ask(&words).text("token").to_owned();
     let server = Server::start(&stage);
     let cookie = server.enter();
     let inbox = server.get("/", &cookie);
     let command = format!("provost approve {run} {}", &digest[..12]);
     assert!(inbox.body.contains(&command), "{}", inbox.body);
-    assert!(!inbox.body.contains(&format!("{run}/approve")), "{}", inbox.body);
+    assert!(
+        !inbox.body.contains(&format!("{run}/approve")),
+        "{}",
+        inbox.body
+    );
 
     let listed = server.api("/api/v1/inbox", &token);
     let listed: Value = serde_json::from_str(&listed.body).unwrap();
     let item = &listed["items"][0];
     assert_eq!(item["reason"], "question", "{listed}");
     assert_eq!(item["questions"][0]["needs"], "person-key", "{listed}");
-    let at = format!("/api/v1/runs/{}/{run}", item["repository"].as_str().unwrap());
+    let at = format!(
+        "/api/v1/runs/{}/{run}",
+        item["repository"].as_str().unwrap()
+    );
     let body = json!({ "digest": digest }).to_string();
     let weak = server.api_send(&format!("{at}/approve"), &token, &body);
     assert!(weak.body.contains("PERSON_KEY_NEEDED"), "{weak:?}");
-    let form = format!("form_token={}&digest={digest}", field(&inbox.body, "form_token"));
+    let form = format!(
+        "form_token={}&digest={digest}",
+        field(&inbox.body, "form_token")
+    );
     let page = at.replace("/api/v1/runs/", "/r/");
     let weak = server.post(&format!("{page}/approve"), &cookie, &form);
     assert_ne!(weak.status, 303, "{weak:?}");

@@ -2,15 +2,27 @@
 
 use serde_json::json;
 
-use crate::approval::{Approval, Question, Rejection};
+use crate::approval::{self, Approval, Question, Rejection};
 use crate::code::Code;
-use crate::contract;
+use crate::contract::{self, Problem};
 use crate::question::{AnswerMeans, AnswerRefused, Needs};
-use crate::run::fact::Fact;
+use crate::run::fact::{Fact, Opened};
 use crate::run::{Gate, Misplaced, Next, State};
 use crate::time;
 use crate::verdict::Verdict;
 use crate::wording::counted;
+
+impl Opened {
+    /// Access to everything of the user is for a run of its own.
+    pub(super) fn unfit_for_full_access(&self) -> Option<Problem> {
+        let is_part = self.part.is_some() || self.child.is_some();
+        (self.contract.has_full_access() && is_part).then(|| Problem {
+            path: approval::FULL_ACCESS.to_owned(),
+            code: Code::ContractInvalid,
+            problem: "is for a run of its own, and this one is a part of a whole".to_owned(),
+        })
+    }
+}
 
 impl State {
     /// The question to a person about this run, if any.
