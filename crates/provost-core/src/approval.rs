@@ -22,6 +22,8 @@ use crate::json;
 use crate::net::endpoint::Endpoint;
 use crate::object::{Oid, sha256};
 use crate::path::RepoPath;
+use crate::person_key::{AnswerStatement, PersonSignature};
+use crate::question::AnswerMeans;
 use crate::scope::{self, Scope};
 use crate::tier::Tier;
 use crate::time;
@@ -29,6 +31,12 @@ use crate::wording::clipped;
 
 /// Directories that are broad by their name alone.
 const BROAD: [&str; 2] = ["src", "docs"];
+
+/// Where a contract asks for access to everything of the user.
+pub const FULL_ACCESS: &str = "/x_provost/full_access";
+
+/// The longest time that access to everything of the user is granted for, in seconds.
+pub const LONGEST_FULL_ACCESS_SEC: u64 = 3600;
 
 /// The longest time that an answer is valid, in seconds.
 pub const LONGEST_SEC: u64 = 7 * 24 * 3600;
@@ -93,6 +101,8 @@ pub enum Kind {
     Reviewer,
     /// The agent may start children, and an agent wrote that.
     Children,
+    /// The agent may write the user's files and reach any place.
+    FullAccess,
 }
 
 /// Whether a directory at the top holds more than half of the files of the repository.
@@ -107,7 +117,7 @@ pub fn widenings(
     named: &[Endpoint],
     holds_most: HoldsMost<'_>,
 ) -> Vec<Widening> {
-    let mut found = Found(Vec::new());
+    let mut found = Found(full_access(document));
     let extension = document.x_provost.clone().unwrap_or_default();
     let is_agent =
         |author: &str| is_agent(author) || unasked.agents.iter().any(|agent| agent == author);
@@ -157,6 +167,22 @@ pub fn widenings(
     }
     if extension.accept_mode.unwrap_or_default() != AcceptMode::default() {
         found.accept_mode();
+    }
+    found.0
+}
+
+/// The access to everything of the user that `document` asks for; it is asked about even if the user
+/// typed it, and no policy permits it.
+pub fn full_access(document: &Document) -> Vec<Widening> {
+    let extension = document.x_provost.as_ref();
+    let why = extension.and_then(|extension| extension.full_access.as_deref());
+    let mut found = Found(Vec::new());
+    if let Some(why) = why {
+        let words = format!(
+            "DANGER: the agent may write all your files and reach any place (`{}`)",
+            plain(why)
+        );
+        found.add(Kind::FullAccess, FULL_ACCESS, words);
     }
     found.0
 }
@@ -351,9 +377,26 @@ pub struct Approval {
     pub by: Person,
     /// Until when the work may begin, as RFC 3339.
     pub until: String,
+    #[serde(default, skip_serializing_if = "AnswerMeans::is_default")]
+    pub how: AnswerMeans,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The signature of a person key, if it was given by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<PersonSignature>,
 }
 
 impl Approval {
+    /// What a person signs.
+    pub fn statement(&self) -> AnswerStatement<'_> {
+        AnswerStatement {
+            digest: &self.digest,
+            allow: true,
+            until: &self.until,
+            reason: &self.reason,
+        }
+    }
+
     /// Whether it has expired at `now`, in milliseconds; a time that cannot be parsed is expired.
     pub fn is_over(&self, now: i64) -> bool {
         time::parse(&self.until).map_or(true, |until| until <= now)
@@ -366,6 +409,8 @@ pub struct Rejection {
     pub digest: String,
     pub by: Person,
     pub reason: String,
+    #[serde(default, skip_serializing_if = "AnswerMeans::is_default")]
+    pub how: AnswerMeans,
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub mod document;
 pub mod forbidden;
 pub mod limits;
 pub mod output;
+mod persons;
 mod problem;
 pub mod role;
 mod shares;
@@ -335,8 +336,16 @@ fn unsupported(document: &Document, problems: &mut Problems) {
         permit: _,
         shares: _,
         children,
+        may_ask,
+        full_access,
     } = extension;
     let without_sockets = tier.as_deref() == Some(Tier::Landlock.name());
+    if may_ask == Some(true) {
+        persons::asking(document, without_sockets, problems);
+    }
+    if let Some(reason) = full_access {
+        persons::wide(document, &reason, without_sockets, problems);
+    }
     if children.is_some() && without_sockets {
         let problem = "needs a sandbox of tier `namespaces`, and the contract asks for `landlock`";
         problems.add("/x_provost/children", problem);

@@ -33,7 +33,7 @@ pub mod tier;
 
 pub use provost_document as document;
 pub use provost_evidence::{
-    change, file_system_names, foreign_text, json, object, pack, path, record, secret, time, tree,
-    user_secret, wording, words,
+    change, file_system_names, foreign_text, json, object, pack, path, person_key, record, secret,
+    time, tree, user_secret, wording, words,
 };
 pub use provost_scope::{code, exit, lease, protect, scope, testfile, verdict};

@@ -18,7 +18,7 @@ use crate::net::endpoint::Endpoint;
 use crate::path::RepoPath;
 use crate::prepare::{self, Output, RawStep, Step};
 use crate::protect::{EDITION, Extra};
-use crate::question::AskRules;
+use crate::question::{AskRules, Needs};
 use crate::run::fact::{CacheRules, CacheStart, WorkspaceChoice};
 use crate::scope::Scope;
 use crate::tier::Tier;
@@ -105,6 +105,8 @@ pub struct UserFile {
     pub notify: Option<Notify>,
     /// How long the questions of an agent wait, in seconds.
     pub ask_wait_sec: Option<u64>,
+    /// What a yes needs; the stricter of this and the policy counts.
+    pub needs: Needs,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -112,8 +114,16 @@ pub struct UserFile {
 struct WrittenUserFile {
     budget: WrittenBudget,
     ask: WrittenAsk,
+    approve: WrittenUserApprove,
     notify: Option<Notify>,
     agent: Option<String>,
+}
+
+/// What a user says about approvals: nothing that permits more than a repository does.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenUserApprove {
+    needs: Needs,
 }
 
 /// How a user learns that a run has ended.
@@ -138,6 +148,7 @@ struct WrittenApprove {
     tier: Tier,
     fewer_tests: bool,
     idle_commands: bool,
+    needs: Needs,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -240,6 +251,7 @@ pub fn parse_user_file(bytes: &[u8]) -> Result<UserFile, UserFileError> {
         agent: run::name("agent", written.agent)?,
         notify: written.notify,
         ask_wait_sec: written.ask.wait_sec()?,
+        needs: written.approve.needs,
     })
 }
 
@@ -295,7 +307,7 @@ impl TryFrom<Written> for Policy {
             prepare: prepare::steps(written.prepare).map_err(|flaw| Flaw(flaw.to_string()))?,
             limits: limits(written.limits)?,
             least_tier: sandbox.least_tier,
-            ask: ask::rules(&written.ask)?,
+            ask: ask::rules(&written.ask, written.approve.needs)?,
             approve: approve(written.approve)?,
             budget: budget(written.budget)?,
             run: written.run.resolve()?,

@@ -5,17 +5,22 @@
 //! - The digest of a question covers its run, its kind and its content. An answer names that digest
 //!   and is valid for no other question.
 //! - An answer says how it was given. That of the allow-list counts only for a command it has.
+//! - Where the key of a person is needed, a yes counts only with its signature. A no needs none: it
+//!   gives nothing.
 //! - What cannot be asked counts as no.
 
 use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::approval::Person;
+use crate::code::Code;
 use crate::json;
 use crate::object::sha256;
+use crate::person_key::{AnswerStatement, PersonSignature, PersonSignatureError};
 use crate::time;
 
 /// The longest content of a question, in bytes: a person has to read it.
@@ -69,6 +74,12 @@ pub struct AgentQuestion {
     pub digest: String,
     /// When it counts as no, as RFC 3339.
     pub until: String,
+    /// Why the agent asks, in its own words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// What a yes needs.
+    #[serde(default, skip_serializing_if = "Needs::is_default")]
+    pub needs: Needs,
 }
 
 impl AgentQuestion {
@@ -79,6 +90,8 @@ impl AgentQuestion {
             content: content.to_owned(),
             digest: digest(run_id, kind, content),
             until: time::render(until),
+            reason: String::new(),
+            needs: Needs::default(),
         }
     }
 
@@ -105,6 +118,12 @@ pub enum AnswerMeans {
     Terminal,
     /// In the control room.
     ServeSession,
+    /// By a program with a token of the control room.
+    Token,
+    /// With the signature of a person key.
+    PersonKey,
+    /// By the answer to the question of the case that the run is a part of.
+    Case,
 }
 
 impl AnswerMeans {
@@ -113,7 +132,15 @@ impl AnswerMeans {
             Self::AllowList => "allow-list",
             Self::Terminal => "terminal",
             Self::ServeSession => "serve-session",
+            Self::Token => "token",
+            Self::PersonKey => "person-key",
+            Self::Case => "case",
         }
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -123,21 +150,72 @@ impl fmt::Display for AnswerMeans {
     }
 }
 
+/// What a yes needs, the strictest last.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Needs {
+    /// A command of this user, or the control room.
+    #[default]
+    Terminal,
+    /// The signature of a person key.
+    PersonKey,
+}
+
+impl Needs {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// How the questions of a run are asked and answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AskRules {
     /// How long a question waits, in seconds; then it counts as no.
     pub wait_sec: u64,
+    /// What a yes needs, to a question before the start too.
+    #[serde(skip_serializing_if = "Needs::is_default")]
+    pub needs: Needs,
+    /// The public person keys whose signatures count, one line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub person_keys: Vec<String>,
 }
 
 impl Default for AskRules {
     fn default() -> Self {
-        Self { wait_sec: WAIT_SEC }
+        Self {
+            wait_sec: WAIT_SEC,
+            needs: Needs::default(),
+            person_keys: Vec::new(),
+        }
     }
 }
 
 impl AskRules {
+    /// Whether an answer that was given like this counts where a yes needs `needs`.
+    pub fn admit(
+        &self,
+        needs: Needs,
+        (how, signature): (AnswerMeans, Option<&PersonSignature>),
+        statement: &AnswerStatement<'_>,
+    ) -> Result<(), AnswerRefused> {
+        match (how, signature) {
+            (AnswerMeans::PersonKey, Some(signature)) => {
+                Ok(signature.verify(statement, &self.person_keys)?)
+            }
+            (AnswerMeans::PersonKey, None) => Err(AnswerRefused::Unsigned),
+            (_, Some(_)) => Err(AnswerRefused::SignedOtherwise),
+            (AnswerMeans::Case, None) => Err(AnswerRefused::TooWeak(how)),
+            (_, None) if needs == Needs::PersonKey && statement.allow => {
+                Err(AnswerRefused::TooWeak(how))
+            }
+            (_, None) => Ok(()),
+        }
+    }
+
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -168,9 +246,22 @@ pub struct QuestionAnswer {
     pub until: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// The signature of a person key, if it was given by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<PersonSignature>,
 }
 
 impl QuestionAnswer {
+    /// What a person signs.
+    pub fn statement(&self) -> AnswerStatement<'_> {
+        AnswerStatement {
+            digest: &self.digest,
+            allow: self.allow,
+            until: &self.until,
+            reason: &self.reason,
+        }
+    }
+
     /// Until when it is valid, in milliseconds; a time that cannot be parsed has passed.
     pub fn until_ms(&self) -> i64 {
         time::parse(&self.until).unwrap_or(i64::MIN)
@@ -190,8 +281,46 @@ pub enum AnswerRefused {
     AgentEnded,
     #[error("the allow-list does not have the command")]
     NotListed,
+    #[error("the user's files are granted with a reason only")]
+    NoReason,
     #[error("the time until which the answer is valid cannot be read")]
     NoTime,
+    #[error("a yes to this question needs the key of a person, and this one is of the kind `{0}`")]
+    TooWeak(AnswerMeans),
+    #[error("the answer says that a person key gave it, and carries no signature")]
+    Unsigned,
+    #[error("the answer carries a signature, and says that it was given in another way")]
+    SignedOtherwise,
+    #[error("the signature does not count: {0}")]
+    Signature(#[from] PersonSignatureError),
+}
+
+impl AnswerRefused {
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Unknown
+            | Self::Twice(_)
+            | Self::Late
+            | Self::AgentEnded
+            | Self::NotListed
+            | Self::NoTime => Code::NothingToApprove,
+            Self::NoReason => Code::UsageError,
+            Self::TooWeak(_) => Code::PersonKeyNeeded,
+            Self::Unsigned | Self::SignedOtherwise | Self::Signature(_) => Code::PersonKeyRefused,
+        }
+    }
+
+    /// The command that helps.
+    pub fn hint(&self, run_id: &str) -> String {
+        match self.code() {
+            Code::PersonKeyNeeded => {
+                format!("provost approve {run_id} in a terminal signs with your person key")
+            }
+            Code::UsageError => "add --reason WHY".to_owned(),
+            Code::PersonKeyRefused => "provost key lists your person key".to_owned(),
+            _ => format!("provost log {run_id} says what was asked and answered"),
+        }
+    }
 }
 
 /// Whether what was asked may happen.

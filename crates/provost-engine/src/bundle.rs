@@ -11,6 +11,7 @@ pub mod attempts;
 pub mod compose;
 pub mod file_kinds;
 pub mod formats;
+pub mod granted;
 pub mod replay;
 pub mod sealed;
 pub mod statement;

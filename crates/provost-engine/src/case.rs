@@ -34,6 +34,7 @@ use provost_core::verdict::Verdict;
 use crate::bundle::sealed::{RecordKind, RecordPredicate};
 use crate::bundle::statement::SealedVerdict;
 use crate::chain::{self, Chain, MergedNeeds, PartRunner};
+use crate::drive;
 use crate::plan;
 use crate::ports::{Bundle, Clock, Ledger, PortError, Signer};
 use steps::{asked, divided, loaded_parts, planned, work};
@@ -170,6 +171,10 @@ pub fn answer(
         let hint = "read it with `provost show CASE`, then name its digest";
         return Err(PortError::new(Code::NothingToApprove, reason).hint(hint));
     }
+    let ask = &state.opened.ask;
+    let given = (answer.how, answer.signature.as_ref());
+    let may = ask.admit(ask.needs, given, &answer.statement());
+    may.map_err(|refused| drive::refusal(task.id, &refused))?;
     record(ports, task, state, Fact::Answered(answer))
 }
 
@@ -179,6 +184,11 @@ pub fn drive(ports: &mut Ports<'_>, task: &Task<'_>, mut state: State) -> Result
     while state.finished.is_none() {
         if chain.is_none() {
             chain = loaded_parts(ports, &state)?;
+        }
+        let now = ports.clock.millis();
+        let is_over = state.answered.as_ref().is_some_and(|it| it.is_over(now));
+        if is_over && state.may_expire() {
+            record(ports, task, &mut state, Fact::Expired {})?;
         }
         match state.next(chain.as_ref(), task.jobs) {
             Next::Plan => planned(ports, task, &mut state)?,

@@ -5,8 +5,10 @@ mod fix;
 mod question;
 mod secrets;
 
-pub use consent::{approve, reject};
-pub use question::answer_question;
+pub use consent::{Draft, Sign, approve, reject};
+pub use question::{answer_question, refusal};
+
+use std::time::Duration;
 
 use provost_core::bundle::layout::CONTRACT;
 use provost_core::code::Code;
@@ -251,9 +253,18 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
         }),
         Effect::Workspace(order) => host.workspace(&order).map(Fact::Workspace),
         Effect::Selftest(order) => host.selftest(&order).map(Fact::Tested),
-        Effect::Agent(agent) => watched(ports, state, |host, watch| {
-            host.agent(&agent, watch).map(Fact::AgentEnded)
-        }),
+        Effect::Agent(mut agent) => match access_left(ports, state) {
+            Some(left) if left.is_zero() => {
+                let reason = "the time for which a person granted the files of the user is over";
+                return failed(Verdict::deny(Code::FullAccessOver, reason));
+            }
+            left => {
+                agent.time_limit = left.map_or(agent.time_limit, |it| it.min(agent.time_limit));
+                watched(ports, state, |host, watch| {
+                    host.agent(&agent, watch).map(Fact::AgentEnded)
+                })
+            }
+        },
         Effect::Capture(order) => host.capture(&order).map(Fact::Captured),
         Effect::Review(order) => return fix::review(ports, state, &order),
         Effect::Fix(order) => return fix::fix(ports, state, &order),
@@ -266,6 +277,13 @@ fn perform(ports: &mut Ports<'_>, state: &State, step: Step) -> Result<Fact, Por
         Effect::Clean(order) => host.clean(&order).map(Fact::Cleaned),
     };
     outcome.or_else(|error| failed(error.verdict()))
+}
+
+/// How long the agent may still have the files of the user; `None` if it has not got them.
+fn access_left(ports: &Ports<'_>, state: &State) -> Option<Duration> {
+    let until = state.full_access_until()?;
+    let left = until.saturating_sub(ports.clock.millis()).max(0);
+    Some(Duration::from_millis(left.unsigned_abs()))
 }
 
 fn lease(ports: &mut Ports<'_>, state: &State, scope: Scope) -> Result<Fact, PortError> {
@@ -371,21 +389,28 @@ struct LeaseWatch<'a> {
     held_until: i64,
 }
 
+impl LeaseWatch<'_> {
+    /// Whether the agent may start children, or ask for more than its contract gives.
+    fn has_broker(&self) -> bool {
+        let opened = &self.state.opened;
+        opened.grants_children() || opened.contract.may_ask()
+    }
+}
+
 impl Watch for LeaseWatch<'_> {
-    fn ask(&mut self, kind: QuestionKind, content: &str) -> Permission {
+    fn ask(&mut self, kind: QuestionKind, content: &str, reason: &str) -> Permission {
         // A ledger that cannot be written ends the driver at its next record.
-        self.ask_person(kind, content)
+        self.ask_person(kind, content, reason)
             .unwrap_or_else(|error| Permission::No(error.to_string()))
     }
 
     fn state(&self) -> Option<&State> {
-        let grants = self.state.opened.grants_children();
-        grants.then_some(&self.state)
+        self.has_broker().then_some(&self.state)
     }
 
     fn note(&mut self, fact: Fact) -> Result<(), PortError> {
-        if !self.state.opened.grants_children() {
-            return Err(PortError::new(Code::Bug, "the contract grants no children"));
+        if !self.has_broker() {
+            return Err(PortError::new(Code::Bug, "the contract gives no broker"));
         }
         let names = Names {
             task_id: self.state.task_id().to_owned(),

@@ -132,8 +132,8 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     let named: Vec<Endpoint> = named.collect();
     let additions = additions(origin, &base_tree, &document)?;
     let widenings = if request.typed {
-        // A user who types a contract approves it.
-        Vec::new()
+        // A user who types a contract approves it, but for the user's own files.
+        approval::full_access(&document)
     } else {
         widenings(origin, &document, (&policy, &base_tree), &named)?
     };

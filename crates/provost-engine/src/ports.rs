@@ -192,11 +192,12 @@ pub trait Watch {
     ///
     /// Called again with each tick while the answer is [`Permission::Open`]. Only an agent of a run
     /// can ask; the answer to all others is no.
-    fn ask(&mut self, _kind: QuestionKind, _content: &str) -> Permission {
+    /// `reason` is what the program says about it.
+    fn ask(&mut self, _kind: QuestionKind, _content: &str, _reason: &str) -> Permission {
         Permission::No("questions are not asked here".to_owned())
     }
 
-    /// The run as it is recorded so far, if its agent may start children.
+    /// The run as it is recorded so far, if its agent may ask the broker.
     fn state(&self) -> Option<&State> {
         None
     }

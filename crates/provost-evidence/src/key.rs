@@ -47,6 +47,10 @@ impl PublicKey {
         Ok(Self(key))
     }
 
+    pub fn to_bytes(&self) -> [u8; 32] {
+        self.0.to_bytes()
+    }
+
     /// The id by which signatures name the key: the SHA-256 of its bytes.
     pub fn id(&self) -> String {
         sha256(self.0.as_bytes())

@@ -20,6 +20,7 @@ pub mod key;
 pub mod object;
 pub mod pack;
 pub mod path;
+pub mod person_key;
 pub mod record;
 pub mod seal;
 pub mod secret;

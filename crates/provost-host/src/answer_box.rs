@@ -139,6 +139,7 @@ mod tests {
             by: None,
             until: "2030-01-01T00:00:00Z".to_owned(),
             reason: String::new(),
+            signature: None,
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! The directory is `$PROVOST_KEYS`, else `provost/keys` in `$XDG_CONFIG_HOME` or `~/.config`. It
 //! holds `signing.key` (the secret), `signing.pub` (its public line) and `trusted` (one public key
-//! a line; `#` begins a comment). A run that finds no key makes one.
+//! a line; `#` begins a comment). A run that finds no key makes one. [`person`] says what it holds for
+//! persons.
 //!
 //! # Invariants
 //!
@@ -10,7 +11,9 @@
 //! - Only the owner can write in the directory, or the keys in it are not used.
 //! - The directory does not lie in the repository an agent works on.
 
+pub mod person;
 mod place;
+mod ssh_agent;
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -227,13 +230,19 @@ impl Keys {
         if self.trusted()?.iter().any(|known| known.key == key.key) {
             return Ok(false);
         }
-        let mut text = self.read(TRUSTED, 0o644)?.unwrap_or_default();
+        self.append(TRUSTED, key)?;
+        Ok(true)
+    }
+
+    /// Adds `key` to the list `name`.
+    fn append(&self, name: &str, key: &NamedKey) -> Result<(), KeysError> {
+        place::make(&self.directory)?;
+        let mut text = self.read(name, 0o644)?.unwrap_or_default();
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
         text += &format!("{key}\n");
-        self.replace(TRUSTED, &text)?;
-        Ok(true)
+        self.replace(name, &text)
     }
 
     fn list(&self, name: &str) -> Result<Vec<NamedKey>, KeysError> {

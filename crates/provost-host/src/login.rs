@@ -13,7 +13,7 @@ mod report;
 mod shape;
 mod trial;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -68,6 +68,15 @@ fn available(vendor: &Vendor) -> Vec<Login> {
 #[must_use]
 pub fn resolved(agent: &Adapted) -> Adapted {
     agent.clone().with_login(&[], &found())
+}
+
+/// The directories of the login files of known programs.
+pub(crate) fn places() -> Vec<PathBuf> {
+    let files = [LoginFile::Claude, LoginFile::Codex].into_iter();
+    let places = files.filter_map(|file| file::place(file).ok());
+    places
+        .filter_map(|it| Some(it.parent()?.to_owned()))
+        .collect()
 }
 
 /// The secret of `credential`, for calls of `model` alone if it is the login of that agent.

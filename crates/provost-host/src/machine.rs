@@ -15,6 +15,7 @@ mod broker_calls;
 mod cross_tests;
 mod early_patch;
 mod evidence;
+mod full_access;
 mod overlay_check;
 mod prepare;
 mod profile;

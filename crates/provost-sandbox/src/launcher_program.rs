@@ -93,6 +93,10 @@ impl LauncherProgram {
             let Some(listener) = listener else {
                 return Err(refusal(running.next_message(PATIENCE)?));
             };
+            let outlet = Outlet {
+                any_place: profile.any_place,
+                ..outlet
+            };
             let proxy = Proxy::start(listener, grants.clone(), outlet);
             running.proxy = Some(proxy.map_err(|source| SandboxError::Machine {
                 what: "the proxy",

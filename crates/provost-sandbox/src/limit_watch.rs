@@ -74,6 +74,8 @@ impl LimitWatch {
             Mount::Writable { source, .. } => Some(source.clone()),
             Mount::Overlay { upper, .. } => Some(upper.clone()),
             Mount::ReadOnly { .. }
+            | Mount::UserFiles { .. }
+            | Mount::Masked { .. }
             | Mount::Protect { .. }
             | Mount::Scratch { .. }
             | Mount::File { .. }

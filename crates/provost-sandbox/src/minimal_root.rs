@@ -79,6 +79,7 @@ impl Profile {
             workdir: HOME.into(),
             env: environment(),
             network: Network::Loopback,
+            any_place: false,
             broker: false,
             limits: Limits::default(),
             #[cfg(feature = "holes")]

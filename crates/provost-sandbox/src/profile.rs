@@ -29,6 +29,9 @@ pub struct Profile {
     /// The whole environment of the payload.
     pub env: BTreeMap<String, String>,
     pub network: Network,
+    /// Whether the proxy leads to every place of the public internet; see [`Profile::grant_any`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub any_place: bool,
     /// Whether init makes the socket of a broker and passes it out; see [`Profile::add_broker`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub broker: bool,
@@ -78,6 +81,18 @@ pub enum Mount {
         /// In the sandbox.
         target: PathBuf,
     },
+    /// A directory of the user, writable and at its own path. It does not count for the limits of
+    /// disk: it held files before.
+    UserFiles {
+        /// On the host and in the sandbox, without symbolic links.
+        path: PathBuf,
+    },
+    /// Something inside an earlier [`Mount::UserFiles`] that is not visible: an empty file or
+    /// directory is in its place, read-only. It must exist.
+    Masked {
+        /// In the sandbox.
+        target: PathBuf,
+    },
     /// A private directory in memory that ends with the sandbox.
     Scratch {
         /// In the sandbox.
@@ -117,6 +132,8 @@ impl Mount {
             Self::ReadOnly { target, .. }
             | Self::Writable { target, .. }
             | Self::Overlay { target, .. }
+            | Self::UserFiles { path: target }
+            | Self::Masked { target }
             | Self::Protect { target }
             | Self::Scratch { target }
             | Self::File { target, .. }
@@ -129,8 +146,12 @@ impl Mount {
     /// Whether the payload may write there.
     pub fn is_writable(&self) -> bool {
         match self {
-            Self::Writable { .. } | Self::Overlay { .. } | Self::Scratch { .. } => true,
+            Self::Writable { .. }
+            | Self::Overlay { .. }
+            | Self::UserFiles { .. }
+            | Self::Scratch { .. } => true,
             Self::ReadOnly { .. }
+            | Self::Masked { .. }
             | Self::Protect { .. }
             | Self::File { .. }
             | Self::Symlink { .. }
@@ -145,8 +166,10 @@ impl Mount {
             Self::ReadOnly { .. }
             | Self::Writable { .. }
             | Self::Overlay { .. }
+            | Self::UserFiles { .. }
             | Self::Protect { .. } => true,
             Self::Scratch { .. }
+            | Self::Masked { .. }
             | Self::File { .. }
             | Self::Symlink { .. }
             | Self::Refused { .. }

@@ -76,6 +76,8 @@ pub struct Outlet {
     pub gauge: Option<Arc<TokenMeter>>,
     /// Asks a person about places that are not granted.
     pub questions: Option<Arc<HostQuestions>>,
+    /// Whether every place of the public internet is granted.
+    pub any_place: bool,
     /// Files of trusted server certificates; the first one that exists counts.
     pub trusted: Vec<PathBuf>,
 }
@@ -88,6 +90,7 @@ impl Default for Outlet {
             patience: Timeouts::default(),
             gauge: None,
             questions: None,
+            any_place: false,
             trusted: tls::trusted_files(),
         }
     }
@@ -181,6 +184,17 @@ impl Shared {
                 Cow::Owned(all)
             }
         }
+    }
+
+    /// The grants that a request for `target` is judged by.
+    fn grants_for(&self, target: &Endpoint) -> Cow<'_, [Endpoint]> {
+        let grants = self.grants();
+        if !self.outlet.any_place || !decide::may_be_public(target) || grants.contains(target) {
+            return grants;
+        }
+        let mut all = grants.into_owned();
+        all.push(target.clone());
+        Cow::Owned(all)
     }
 
     /// Accepts until it is stopped; then waits for the threads of all connections.

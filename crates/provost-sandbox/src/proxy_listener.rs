@@ -58,6 +58,19 @@ impl Profile {
     }
 }
 
+impl Profile {
+    /// Lets the sandbox reach every place of the public internet, beside what was granted. The host
+    /// itself, machines of its network and the metadata service are no such places.
+    pub fn grant_any(&mut self) {
+        let places = match &self.network {
+            Network::Proxy(places) => places.clone(),
+            Network::Deny | Network::Loopback => Vec::new(),
+        };
+        self.grant(places);
+        self.any_place = true;
+    }
+}
+
 /// Makes the listener, and sends it to the driver at the other end of `go`.
 pub(crate) fn open(go: &OwnedFd) -> Result<(), Errno> {
     let listener = rustix::net::socket_with(

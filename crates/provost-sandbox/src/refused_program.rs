@@ -174,7 +174,9 @@ fn bound(mount: &Mount) -> Option<(&Path, &Path)> {
         Mount::ReadOnly { source, target } | Mount::Writable { source, target } => {
             Some((source, target))
         }
+        Mount::UserFiles { path } => Some((path, path)),
         Mount::Overlay { .. }
+        | Mount::Masked { .. }
         | Mount::Protect { .. }
         | Mount::Scratch { .. }
         | Mount::File { .. }

@@ -30,6 +30,9 @@ use super::sys;
 pub(super) const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// Path of the program itself inside.
 pub(crate) const OWN_PROGRAM: &str = "/run/provost/self";
+/// What is seen in place of what is masked.
+const MASKED_DIRECTORY: &str = "/run/provost/masked/directory";
+const MASKED_FILE: &str = "/run/provost/masked/file";
 /// Mount point of the new root while it is built: no source of a mount lies below.
 pub(super) const SCAFFOLD: &str = "/proc";
 /// Where links to the layers of an overlay are while it is mounted.
@@ -164,6 +167,8 @@ impl Root {
                 let merged = overlay::merge(lowers, upper, work, WRITABLE, Path::new(LAYERS))?;
                 ("mount", self.place(&merged, target, owner))
             }
+            Mount::UserFiles { path } => return self.bind(path, target, WRITABLE, owner),
+            Mount::Masked { .. } => ("mask", self.mask(target)),
             Mount::Protect { .. } => ("protect", self.protect(target)),
             Mount::Scratch { .. } => ("mount", self.scratch(target, owner)),
             Mount::File { content, .. } => ("root", self.file(content, target)),
@@ -215,6 +220,23 @@ impl Root {
     fn protect(&self, target: &Path) -> Result<(), Errno> {
         let place = self.open(target)?;
         let tree = clone_tree(place.as_fd(), Path::new(""))?;
+        sys::mount_attributes(tree.as_fd(), self.read_only, true)?;
+        let flags =
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        rustix::mount::move_mount(tree, "", place, "", flags)
+    }
+
+    /// Puts something empty in place of what is at `target`.
+    fn mask(&mut self, target: &Path) -> Result<(), Errno> {
+        let place = self.open(target)?;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
+        let empty = Path::new(match kind {
+            FileType::Directory => MASKED_DIRECTORY,
+            _ => MASKED_FILE,
+        });
+        let above = self.directory(parent(empty))?;
+        make_stand_in(kind, above, name(empty))?;
+        let tree = clone_tree(self.open(empty)?, Path::new(""))?;
         sys::mount_attributes(tree.as_fd(), self.read_only, true)?;
         let flags =
             MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;

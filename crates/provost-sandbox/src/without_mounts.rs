@@ -92,7 +92,11 @@ impl Settled<'_> {
                 fs::write(&file, content).map_err(errno)?;
                 self.at(&file, target, Access::Read);
             }
-            Mount::Overlay { .. } | Mount::Refused { .. } | Mount::Reports { .. } => {
+            Mount::Overlay { .. }
+            | Mount::Refused { .. }
+            | Mount::Reports { .. }
+            | Mount::UserFiles { .. }
+            | Mount::Masked { .. } => {
                 return Err(Errno::OPNOTSUPP);
             }
             // A hole of this tier; the host's own links stay.

@@ -105,15 +105,15 @@ catalogue! {
     CommandRefused = "COMMAND_REFUSED" => No,
 
     // Approvals.
-    /// A person must approve what the contract widens.
     ApprovalNeeded = "APPROVAL_NEEDED" => NotNow,
-    /// A person rejected what the contract widens.
     ApprovalRejected = "APPROVAL_REJECTED" => No,
-    /// There is no pending question to answer.
     NothingToApprove = "NOTHING_TO_APPROVE" => No,
+    PersonKeyNeeded = "PERSON_KEY_NEEDED" => NotNow,
+    PersonKeyRefused = "PERSON_KEY_REFUSED" => No,
+    AskRefused = "ASK_REFUSED" => No,
+    FullAccessOver = "FULL_ACCESS_OVER" => No,
 
     // The diff gate.
-    /// The change exceeds what the contract permits.
     DiffRefused = "DIFF_REFUSED" => No,
     /// The change would add a secret to the repository.
     SecretInPatch = "SECRET_IN_PATCH" => No,
@@ -285,7 +285,6 @@ catalogue! {
     KeyUnknown = "KEY_UNKNOWN" => No,
     /// The replay differs from the sealed run.
     ReplayDiffers = "REPLAY_DIFFERS" => No,
-    /// The keys are accessible to other users, or cannot be read.
     KeyUnsafe = "KEY_UNSAFE" => Lacking,
 
     // Packages of child agents.
@@ -359,7 +358,6 @@ catalogue! {
     ChildBaseRefused = "CHILD_BASE_REFUSED" => No,
 
     // The task board.
-    /// A payload does not match the schema of its contract.
     SchemaInvalid = "SCHEMA_INVALID" => No,
     /// A required input is absent or empty.
     MissingRequiredInput = "MISSING_REQUIRED_INPUT" => No,

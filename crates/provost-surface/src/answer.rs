@@ -9,6 +9,7 @@ use provost_engine::ports::PortError;
 use provost_host::git::GitError;
 use provost_host::ids::NoRandomness;
 use provost_host::keys::KeysError;
+use provost_host::keys::person::PersonKeyError;
 use provost_host::sandbox::SandboxError;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -207,6 +208,36 @@ impl From<NoRandomness> for Failure {
 impl From<SandboxError> for Failure {
     fn from(error: SandboxError) -> Self {
         PortError::from(error).into()
+    }
+}
+
+impl From<PersonKeyError> for Failure {
+    fn from(error: PersonKeyError) -> Self {
+        let code = match error {
+            PersonKeyError::Keys(error) => return error.into(),
+            PersonKeyError::Exists(_) | PersonKeyError::Short | PersonKeyError::Name(_) => {
+                Code::UsageError
+            }
+            PersonKeyError::Missing => Code::PersonKeyNeeded,
+            PersonKeyError::File { .. } => Code::KeyUnsafe,
+            PersonKeyError::Passphrase
+            | PersonKeyError::Encryption
+            | PersonKeyError::NoAgent
+            | PersonKeyError::Agent { .. }
+            | PersonKeyError::AgentLost(_)
+            | PersonKeyError::AgentProtocol
+            | PersonKeyError::AgentRefused
+            | PersonKeyError::NoAgentKey(_)
+            | PersonKeyError::ManyAgentKeys(_)
+            | PersonKeyError::WrongSignature => Code::PersonKeyRefused,
+        };
+        let failure = Self::of(code, &error);
+        match code {
+            Code::PersonKeyRefused => {
+                failure.hint("provost key show says which person key you have")
+            }
+            _ => failure,
+        }
     }
 }
 

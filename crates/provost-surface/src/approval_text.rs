@@ -1,6 +1,7 @@
 //! Text about approvals: the question of a run, and who answered it.
 
-use provost_core::question::AgentQuestion;
+use provost_core::approval::Approval;
+use provost_core::question::{AgentQuestion, AnswerMeans, Needs};
 use provost_engine::query::{QuestionView, RunView, short_branch};
 
 use crate::report::go_on;
@@ -29,6 +30,9 @@ pub fn question(question: &QuestionView) -> String {
             &format!("{}: {}", widening.path, widening.problem),
         );
     }
+    if question.needs == Needs::PersonKey {
+        row("needs", "your person key: `provost approve` signs with it");
+    }
     row("digest", &question.digest);
     text
 }
@@ -50,7 +54,15 @@ pub fn objective_lines(objective: &str) -> Vec<String> {
 /// What an agent asks, in one line.
 pub fn asked(question: &AgentQuestion) -> String {
     let AgentQuestion { kind, content, .. } = question;
-    one_line(&format!("{} `{}`?", kind.words(), content.escape_debug()))
+    let why = match question.reason.as_str() {
+        "" => String::new(),
+        reason => format!(" ({})", reason.escape_debug()),
+    };
+    one_line(&format!(
+        "{} `{}`?{why}",
+        kind.words(),
+        content.escape_debug()
+    ))
 }
 
 /// The commands that answer the question of an agent.
@@ -75,15 +87,33 @@ pub(crate) fn agent_question(run_id: &str, question: &AgentQuestion) -> String {
 
 /// Who approved which widenings of the contract; empty if no approval was needed.
 pub fn given(view: &RunView) -> String {
+    let mut granted = String::new();
+    for grant in &view.given.granted {
+        granted += &format!("  GIVEN    {}\n", one_line(&grant.words()));
+    }
     let Some(approval) = &view.approval else {
-        return String::new();
+        return granted;
     };
-    let mut text = format!("  approved by {}\n", one_line(&approval.by.to_string()));
+    let signed = signed(Some(approval));
+    let mut text = format!(
+        "  approved by {}{signed}\n",
+        one_line(&approval.by.to_string())
+    );
     for one in view.question.iter().flat_map(|it| &it.widenings) {
         let row = one_line(&format!("{}: {}", one.path, one.problem));
         text += &format!("           {row}\n");
     }
-    text
+    text + &granted
+}
+
+/// How an approval was given, if not by a command alone.
+pub fn signed(approval: Option<&Approval>) -> String {
+    let Some(approval) = approval.filter(|it| it.how != AnswerMeans::Terminal) else {
+        return String::new();
+    };
+    let key = approval.signature.as_ref();
+    let key = key.map_or_else(String::new, |key| format!(" {}", key.fingerprint()));
+    format!(" by {}{key}", approval.how)
 }
 
 /// The next command for a run that has not ended or is another user's.

@@ -22,6 +22,7 @@ pub mod notify;
 pub mod output;
 pub mod parts;
 pub mod permit;
+pub mod person_signing;
 pub mod places;
 pub mod progress;
 pub mod refusal_text;

@@ -3,7 +3,6 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use provost_core::approval::Person;
 use provost_core::bundle::dsse;
@@ -13,12 +12,12 @@ use provost_core::code::Code;
 use provost_core::contract::document::{Document, Network};
 use provost_core::lease::Owner;
 use provost_core::net::credential::Credential;
-use provost_core::question::{AskRules, QuestionAnswer};
+use provost_core::question::{AnswerMeans, AskRules, Needs, QuestionAnswer};
 use provost_core::record::Head;
 use provost_core::run::State;
 use provost_core::run::fact::{Names, Opened};
 use provost_engine::bundle::verify::Files;
-use provost_engine::drive::{self, Ports, Source};
+use provost_engine::drive::{self, Draft, Ports, Sign, Source};
 use provost_engine::land::{self, LandPorts, Landed, Sealed};
 use provost_engine::ports::{Bundle, Clock, Ledger, Observer, PortError, Registry, Signer};
 use provost_engine::query;
@@ -32,6 +31,7 @@ use provost_host::{clock, keys, process_owner, user_file};
 use crate::answer::Failure;
 use crate::child_threads::ChildThreads;
 use crate::parts;
+use crate::person_signing;
 use crate::places::Places;
 use crate::stores::{self, DriverGuard, Expected};
 use crate::user_consent::Sent;
@@ -133,7 +133,7 @@ impl Session {
             let mut ports = self.ports(observer);
             drive::keep_source(&mut ports, &mut opened, source)?;
         }
-        opened.ask = asked_rules(&opened.ask, &opened.contract)?;
+        opened.ask = asked_rules(&opened.ask, &opened)?;
         drive::open(&mut self.ports(observer), names, opened)?;
         let state = drive::drive(&mut self.ports(observer))?;
         Ok(self.ended(state))
@@ -174,22 +174,21 @@ impl Session {
         Ok(drive::answer_question(&mut self.ports(observer), answer)?)
     }
 
-    /// Records the approval of `by`, valid for `lasts`.
+    /// Records the approval that `draft` describes, and `sign` signs if it has to be.
     pub fn approve(
         &mut self,
-        by: Person,
-        seen: Option<&str>,
-        lasts: Duration,
+        draft: Draft<'_>,
+        sign: Sign<'_>,
         observer: &mut dyn Observer,
     ) -> Result<State, Failure> {
         let mut ports = self.ports(observer);
-        Ok(drive::approve(&mut ports, by, seen, lasts)?)
+        Ok(drive::approve(&mut ports, draft, sign)?)
     }
 
     /// Records the rejection of `by`, and drives the run to its seal.
     pub fn reject(
         mut self,
-        by: Person,
+        by: (Person, AnswerMeans),
         seen: Option<&str>,
         reason: &str,
         observer: &mut dyn Observer,
@@ -215,18 +214,71 @@ impl Session {
 
 /// How the questions of a run are asked, by its policy and by what the user says for all
 /// repositories.
-fn asked_rules(policy: &AskRules, contract: &Document) -> Result<AskRules, Failure> {
+fn asked_rules(policy: &AskRules, opened: &Opened) -> Result<AskRules, Failure> {
     let user = user_file::read()?;
-    let rules = AskRules {
-        wait_sec: user.ask_wait_sec.unwrap_or(policy.wait_sec),
-    };
-    // The rules of a run whose agent cannot ask stay out of its ledger.
+    // The rules of a run that asks nothing stay out of its ledger.
+    let contract = &opened.contract;
     let permissions = &contract.tool_permissions;
-    let asks = permissions.network == Network::OnRequest || permissions.shell.asks();
-    if !asks {
-        return Ok(AskRules::default());
+    let asks = permissions.network == Network::OnRequest
+        || permissions.shell.asks()
+        || contract.may_ask();
+    let mut rules = AskRules::default();
+    if asks {
+        rules.wait_sec = user.ask_wait_sec.unwrap_or(policy.wait_sec);
+    }
+    if asks || !opened.widenings.is_empty() {
+        rules = answer_rules(rules, policy.needs, contract)?;
     }
     Ok(rules)
+}
+
+/// What a yes needs by the policy and by what the user says for all repositories, the stricter of
+/// both, with the person keys that count.
+fn answer_rules(rules: AskRules, policy: Needs, contract: &Document) -> Result<AskRules, Failure> {
+    let needs = policy.max(user_file::read()?.needs);
+    let signs = needs == Needs::PersonKey || contract.has_full_access();
+    // A yes may be signed where nothing asks for it, so the keys are noted in any case.
+    let person_keys = match person_signing::counting() {
+        Ok(keys) => keys,
+        Err(failure) if signs => return Err(failure),
+        Err(_) => Vec::new(),
+    };
+    Ok(AskRules {
+        needs,
+        person_keys,
+        ..rules
+    })
+}
+
+/// What the answer to the question of a case needs.
+pub fn case_rules(policy: &AskRules) -> Result<AskRules, Failure> {
+    let needs = policy.needs.max(user_file::read()?.needs);
+    let mut rules = AskRules::default();
+    if needs == Needs::PersonKey {
+        rules.needs = needs;
+        rules.person_keys = person_signing::counting()?;
+    }
+    Ok(rules)
+}
+
+/// Refuses a run that needs the key of a person for its start, where there is none.
+pub fn require_person_key(opened: &Opened) -> Result<(), Failure> {
+    if opened.widenings.is_empty() || opened.part.is_some() {
+        return Ok(());
+    }
+    let full = opened.contract.has_full_access();
+    let needs = opened.ask.needs.max(user_file::read()?.needs);
+    if (full || needs == Needs::PersonKey) && person_signing::counting()?.is_empty() {
+        let reason = if full {
+            "the contract asks for all files of the user, which only the key of a person grants, \
+             and there is none"
+        } else {
+            "the contract needs an approval by the key of a person, and there is none"
+        };
+        let hint = person_signing::MAKE_ONE;
+        return Err(Failure::new(Code::PersonKeyNeeded, reason).hint(hint));
+    }
+    Ok(())
 }
 
 /// Lands the sealed result of the run `run_id` on its branch, if no other process drives it.

@@ -228,6 +228,7 @@ pub(crate) async fn inbox(State(app): State<App>, headers: HeaderMap) -> Respons
                     repository: repository.id.clone(),
                     reason: "case".to_owned(),
                     digest: None,
+                    questions: value(&[(); 0]),
                     run: None,
                     case: Some(ApiCase::from(case)),
                 }));
@@ -235,6 +236,7 @@ pub(crate) async fn inbox(State(app): State<App>, headers: HeaderMap) -> Respons
                     repository: repository.id.clone(),
                     reason: word(*reason).to_owned(),
                     digest: row.question.as_ref().map(|it| it.digest.clone()),
+                    questions: value(&row.questions),
                     run: Some(ApiRun::from(row.as_ref())),
                     case: None,
                 }));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use provost_core::agent::Budget;
+use provost_core::question::AgentQuestion;
 use provost_core::record::Record;
 use provost_engine::bundle::verify::Report;
 use provost_engine::case;
@@ -142,6 +143,9 @@ pub struct RoomRow {
     /// What a person has to approve, if the run waits.
     #[serde(skip)]
     pub question: Option<Arc<QuestionView>>,
+    /// What its agent asks a person.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<AgentQuestion>,
     /// The run that this one retries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
@@ -164,6 +168,14 @@ pub struct RoomRow {
 }
 
 impl RoomRow {
+    /// Why it waits for a person; `retried` are the runs that another run retries.
+    fn waits(&self, retried: &BTreeSet<&str>) -> Option<WaitReason> {
+        if !self.questions.is_empty() && !self.summary.is_foreign() {
+            return Some(WaitReason::Question);
+        }
+        WaitReason::of(&self.summary, retried, self.target_moved)
+    }
+
     /// Whether `words` (lower case) are in its objective, id or agent, and it has this status.
     pub(crate) fn matches(&self, words: &str, status: &str) -> bool {
         let has = |text: &str| text.to_lowercase().contains(words);
@@ -189,8 +201,9 @@ impl RoomListing {
         let parents = rows.iter().filter_map(|row| row.parent.as_deref());
         let retried: BTreeSet<&str> = parents.collect();
         let waits = |row: &Arc<RoomRow>| {
-            let reason = WaitReason::of(&row.summary, &retried, row.target_moved)?;
-            let alone = row.part_of.is_none() || reason == WaitReason::Approval;
+            let reason = row.waits(&retried)?;
+            let asks = matches!(reason, WaitReason::Approval | WaitReason::Question);
+            let alone = row.part_of.is_none() || asks;
             alone.then(|| (reason, Arc::clone(row)))
         };
         let mut waiting: Vec<_> = rows.iter().filter_map(waits).collect();

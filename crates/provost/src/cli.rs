@@ -141,6 +141,9 @@ enum Command {
     /// Start agents of your own and wait for them, inside a sandbox that grants them.
     #[command(subcommand)]
     Child(child::Child),
+    /// Ask a person for more than the contract gives, inside a sandbox that permits it.
+    #[command(subcommand)]
+    Ask(child::Ask),
     /// Retry a run that is over, or judge its work again.
     Retry(Box<retry::Retry>),
     /// Approve a run that asks for more than the policy permits by itself.
@@ -195,7 +198,7 @@ enum Command {
     /// Show and command your runs in a browser, on this machine only.
     #[cfg(feature = "serve")]
     Serve(serve::Serve),
-    /// Manage the key that seals your runs, and the keys you trust.
+    /// Manage the key that seals your runs, your person key, and the keys you trust.
     #[command(subcommand)]
     Key(key::Key),
     /// Check that a bundle is intact, complete and authentic.
@@ -309,6 +312,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Shell(shell) => shell::run(&shell, reader),
         Command::Check(check) => check::run(check),
         Command::Child(child) => child::run(child),
+        Command::Ask(asked) => child::ask_person(asked),
         Command::Package(package) => package::run(&package),
         #[cfg(feature = "formats")]
         Command::Convert(convert) => convert::run(&convert, reader),

@@ -13,8 +13,8 @@ use std::process::ExitCode;
 
 use provost_surface::{
     answer, approval_text, change, frame, history, input, lens, look, mcp, missing_text, notify,
-    output, parts, permit, places, progress, report, session, show, stores, times, trace, traffic,
-    user_consent,
+    output, parts, permit, person_signing, places, progress, report, session, show, stores, times,
+    trace, traffic, user_consent,
 };
 
 fn main() -> ExitCode {

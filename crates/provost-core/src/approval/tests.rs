@@ -202,6 +202,9 @@ fn an_approval_is_over_at_its_time_and_when_the_time_is_invalid() {
             host: "here".to_owned(),
         },
         until: text.to_owned(),
+        how: AnswerMeans::Terminal,
+        reason: String::new(),
+        signature: None,
     };
     let second = until("1970-01-01T00:00:01Z");
     assert!(!second.is_over(999));

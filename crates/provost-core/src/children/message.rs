@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::family::ChildBudget;
+use crate::question::QuestionKind;
 use crate::verdict::Verdict;
 
 /// The longest message, in bytes.
@@ -23,6 +24,13 @@ pub enum BrokerRequest {
         child: String,
     },
     List {},
+    /// Asks a person for a path or a permission; answers at once, and again when it is asked again.
+    Ask {
+        kind: QuestionKind,
+        content: String,
+        #[serde(default)]
+        reason: String,
+    },
 }
 
 /// The child that an agent asks for. What is left out, the child does not get.
@@ -59,6 +67,11 @@ pub enum BrokerAnswer {
     Child(Box<ChildRow>),
     Children {
         children: Vec<ChildRow>,
+    },
+    /// What was asked for is permitted for the rest of the run, or no answer came yet.
+    Asked {
+        granted: bool,
+        words: String,
     },
     Refused {
         verdict: Verdict,

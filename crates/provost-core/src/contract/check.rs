@@ -111,7 +111,10 @@ fn shape(value: &Value) -> Findings {
             .pointer(path)
             .is_some_and(|asked| asked == FULL_ACCESS)
         {
-            let problem = format!("`{FULL_ACCESS}` is never granted by a contract");
+            let problem = format!(
+                "`{FULL_ACCESS}` is never granted by a contract; `x_provost.full_access`, or \
+                 `provost run --danger-full-access WHY`, asks a person key for it"
+            );
             findings.add(Code::PrivilegeExceeded, path, problem);
         }
     }

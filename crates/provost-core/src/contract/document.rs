@@ -325,6 +325,28 @@ pub struct Extension {
     /// The children that the agent may start; none if left out.
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub children: Option<ChildGrant>,
+    /// Whether the agent may ask a person, while it works, for a path or a permission that the
+    /// contract does not give.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub may_ask: Option<bool>,
+    /// Why the agent needs the user's own files and any place of the network. A person key has to
+    /// grant that for this run, for at most an hour.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub full_access: Option<String>,
+}
+
+impl Document {
+    /// Whether the agent may ask for paths and permissions while it works.
+    pub fn may_ask(&self) -> bool {
+        let extension = self.x_provost.as_ref();
+        extension.and_then(|extension| extension.may_ask) == Some(true)
+    }
+
+    /// Whether the agent is to have the user's files and any place.
+    pub fn has_full_access(&self) -> bool {
+        let extension = self.x_provost.as_ref();
+        extension.is_some_and(|extension| extension.full_access.is_some())
+    }
 }
 
 /// What the acceptance commands have to show.

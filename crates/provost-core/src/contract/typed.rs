@@ -40,6 +40,10 @@ pub struct Typed {
     pub permit: Permissions,
     /// What the acceptance commands have to show, instead of that they pass.
     pub accept_mode: Option<AcceptMode>,
+    /// Whether the agent may ask for more while it works.
+    pub may_ask: bool,
+    /// Why the agent needs the user's files and any place, if it does.
+    pub full_access: Option<String>,
 }
 
 impl Typed {
@@ -111,6 +115,8 @@ impl Typed {
                 accept_mode: self.accept_mode,
                 limits: (!self.limits.is_empty()).then_some(self.limits),
                 children: None,
+                may_ask: self.may_ask.then_some(true),
+                full_access: self.full_access,
             }),
         }
     }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::Flaw;
 use crate::duration;
-use crate::question::{AskRules, LONGEST_WAIT_SEC};
+use crate::question::{AskRules, LONGEST_WAIT_SEC, Needs};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -27,9 +27,11 @@ impl WrittenAsk {
     }
 }
 
-pub(super) fn rules(ask: &WrittenAsk) -> Result<AskRules, Flaw> {
+pub(super) fn rules(ask: &WrittenAsk, needs: Needs) -> Result<AskRules, Flaw> {
     let defaults = AskRules::default();
     Ok(AskRules {
         wait_sec: ask.wait_sec()?.unwrap_or(defaults.wait_sec),
+        needs,
+        ..defaults
     })
 }

@@ -92,6 +92,9 @@ pub enum Fact {
     QuestionExpired {
         /// The digest of the question.
         digest: String,
+        /// Why, if a person had said yes.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
     },
     /// Cancellation was requested; the current step is ended, its work saved and the run sealed.
     #[serde(rename = "RUN_CANCEL_REQUESTED")]
@@ -133,7 +136,8 @@ pub enum Fact {
     /// A child ended and every process of its sandbox is dead; what it did not use comes back.
     #[serde(rename = "CHILD_ENDED")]
     ChildEnded(Box<ChildEnd>),
-    /// A request of the agent for a child was refused; the run continues.
+    /// A request of the agent for a child, or for more than its contract gives, was refused; the run
+    /// continues.
     #[serde(rename = "CHILD_REFUSED")]
     ChildRefused(Box<ChildRefused>),
     /// The agent was lost with its driver.

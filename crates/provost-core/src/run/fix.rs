@@ -269,9 +269,9 @@ impl State {
         let mut bare = document.clone();
         let given = &self.opened.contract.inputs.artifacts;
         bare.inputs.artifacts.clone_from(given);
-        let contract = self.opened.resolve_document(bare)?;
+        let contract = self.opened.resolve_document(self.widened(bare))?;
         Ok(Contract {
-            document,
+            document: self.widened(document),
             ..contract
         })
     }

@@ -14,6 +14,7 @@ mod regression;
 mod review;
 mod runtime;
 mod tools;
+mod widened;
 
 pub(super) use acceptance::judge_stopped;
 pub use acceptance::{compare, judge_tests, optional_red, render_ending};
@@ -22,6 +23,7 @@ pub use program::{Lack, judge_programs};
 pub use question::{QuestionStanding, QuestionState};
 pub use read_only_agent::ReadOnlyAgent;
 pub use regression::judge_regression;
+pub use widened::{AskedWidening, GrantedWidening};
 
 use serde_json::{Value, json};
 
@@ -97,6 +99,7 @@ impl Opened {
         let contract = contract::resolve_by(document, &rules)?;
         let mut problems = self.ungiven(&contract.document);
         problems.extend(self.unlike(&contract.document));
+        problems.extend(self.unfit_for_full_access());
         if !problems.is_empty() {
             return Err(problems);
         }

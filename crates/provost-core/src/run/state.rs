@@ -199,6 +199,11 @@ impl State {
             Fact::Started { step } => self.start(step),
             Fact::Lost {} => self.abandon(),
             Fact::Failed { step, verdict } => self.failed(step, verdict),
+            // The lease grew with what a person permitted.
+            Fact::Leased { fence } if self.pending == Some(Step::Agent) => {
+                self.fence = Some(fence);
+                Ok(())
+            }
             Fact::Leased { fence } => {
                 self.fence = Some(fence);
                 self.end(Step::Lease)

@@ -22,6 +22,7 @@ use serde::Serialize;
 use facts::{AgentMetrics, ContractLinks, EarlierFacts, TestFacts, WorkMetrics, open};
 
 use super::attempts::result_file;
+use super::granted::PersonGrant;
 use super::statement::{
     Acceptance, LedgerHead, RunPredicate, RunStatement, SandboxFacts, SealedVerdict,
 };
@@ -295,8 +296,15 @@ impl<'a> Composer<'a> {
                 finished_at: Some(time(&self.state.latest)?),
             }),
             metrics: Some(open(&metrics)?),
-            notes: None,
+            notes: self.granted_words(),
         })
+    }
+
+    /// What persons gave the agents beyond the contract, as text.
+    fn granted_words(&self) -> Option<String> {
+        let granted = PersonGrant::all(self.state);
+        let words: Vec<String> = granted.iter().map(PersonGrant::words).collect();
+        (!words.is_empty()).then(|| format!("given by persons: {}", words.join("; ")))
     }
 
     fn test_report(&self) -> Result<TestReport, ComposeError> {
@@ -409,6 +417,7 @@ impl<'a> Composer<'a> {
                 start: cache.map(|cache| cache.start),
             },
             work: state.opened.work.clone(),
+            granted: PersonGrant::all(state),
             finished_at: time(&state.latest)?,
         };
         Ok(predicate.state())

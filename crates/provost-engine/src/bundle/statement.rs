@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::after::{Candidate, LandCommit, Replay};
+use super::granted::PersonGrant;
 use provost_core::bundle::report::{Sha256, TestStatus, Time};
 use provost_core::code::Code;
 use provost_core::object::{ObjectFormat, Oid};
@@ -57,6 +58,9 @@ pub struct RunPredicate {
     /// an agent made it in this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<ExistingWork>,
+    /// What persons gave the agents beyond the contract.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub granted: Vec<PersonGrant>,
     /// When the run was sealed.
     pub finished_at: Time,
 }

@@ -7,7 +7,10 @@ use provost_core::approval::{Person, Widening};
 use provost_core::contract::document::Document;
 use provost_core::json;
 use provost_core::object::{Oid, sha256};
+use provost_core::person_key::{AnswerStatement, PersonSignature};
+use provost_core::question::{AnswerMeans, AskRules};
 use provost_core::record::{self, Event, Level};
+use provost_core::time;
 use provost_core::verdict::Verdict;
 use provost_core::wording::counted;
 use serde::{Deserialize, Serialize};
@@ -35,6 +38,9 @@ pub enum Fact {
     /// What the parts do beyond the policy; empty if a person need not be asked.
     #[serde(rename = "CASE_ASKED")]
     Asked(CaseQuestion),
+    /// The approval expired before a part began.
+    #[serde(rename = "CASE_APPROVAL_TIMEOUT")]
+    Expired {},
     #[serde(rename = "CASE_ANSWERED")]
     Answered(CaseAnswer),
     /// The results of the parts were merged, as far as they can be.
@@ -87,6 +93,9 @@ pub struct CaseOpened {
     pub retries: u32,
     /// Whether the planner may divide the contract.
     pub split: bool,
+    /// What the answer to its question needs.
+    #[serde(default, skip_serializing_if = "AskRules::is_default")]
+    pub ask: AskRules,
     pub version: String,
 }
 
@@ -159,6 +168,32 @@ pub struct CaseAnswer {
     pub by: Person,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    #[serde(default, skip_serializing_if = "AnswerMeans::is_default")]
+    pub how: AnswerMeans,
+    /// Until when the parts may begin, as RFC 3339; older answers have no end.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub until: String,
+    /// The signature of a person key, if it was given by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<PersonSignature>,
+}
+
+impl CaseAnswer {
+    /// What a person signs.
+    pub fn statement(&self) -> AnswerStatement<'_> {
+        AnswerStatement {
+            digest: &self.digest,
+            allow: self.approved,
+            until: &self.until,
+            reason: &self.reason,
+        }
+    }
+
+    /// Whether it has expired at `now`, in milliseconds.
+    pub fn is_over(&self, now: i64) -> bool {
+        let until = time::parse(&self.until);
+        self.approved && !self.until.is_empty() && until.map_or(true, |until| until <= now)
+    }
 }
 
 /// The results of the parts, merged one after the other in the order of the chain.
@@ -267,14 +302,17 @@ pub fn describe(event: &Event) -> Option<String> {
     Some(match fact {
         Fact::Opened(opened) => opened.request,
         Fact::Resumed { .. } | Fact::JudgeLost {} | Fact::FixLost {} => String::new(),
+        Fact::Expired {} => "the approval has expired".to_owned(),
         Fact::Planned(drafted) | Fact::Split(drafted) => drafted.verdict.reason,
         Fact::Asked(question) => {
             let widenings = question.parts.iter().map(|part| part.widenings.len()).sum();
             counted(widenings, "widening")
         }
-        Fact::Answered(CaseAnswer { approved, by, .. }) => {
+        Fact::Answered(CaseAnswer {
+            approved, by, how, ..
+        }) => {
             let word = if approved { "approved" } else { "rejected" };
-            format!("{word} by {by}")
+            format!("{word} by {by} by {how}")
         }
         Fact::Integrated(Integration { merged, conflict }) => match conflict {
             None => counted(merged.len(), "part"),

@@ -144,8 +144,14 @@ impl State {
                 if self.answered.is_some() || asked.is_none_or(|it| it.digest != answer.digest) {
                     return wrong("it answers no open question");
                 }
+                let ask = &self.opened.ask;
+                let given = (answer.how, answer.signature.as_ref());
+                if let Err(refused) = ask.admit(ask.needs, given, &answer.statement()) {
+                    return wrong(&refused.to_string());
+                }
                 self.answered = Some(answer);
             }
+            Fact::Expired {} if self.may_expire() => self.answered = None,
             Fact::Integrated(it) if self.integration.is_none() => self.integration = Some(it),
             Fact::JudgeStarted { run_id } if self.judging.is_none() => {
                 self.abandoned = false;
@@ -178,6 +184,12 @@ impl State {
             _ => return wrong("it does not fit the state of the case"),
         }
         Ok(())
+    }
+
+    /// Whether an approval may still end: no part has begun.
+    pub fn may_expire(&self) -> bool {
+        let approved = self.answered.as_ref().is_some_and(|it| it.approved);
+        approved && self.runs().is_empty()
     }
 
     fn begin_parts(&mut self, drafted: Drafted) {

@@ -1,5 +1,6 @@
 //! Decides how a retry of a run begins.
 
+use provost_core::approval;
 use provost_core::bundle::layout::BundleFormat;
 use provost_core::code::Code;
 use provost_core::contract::{self, document::Document};
@@ -70,7 +71,7 @@ pub(super) fn of_document(
     let credentials = opened.credentials.iter();
     let named: Vec<Endpoint> = credentials.map(|it| it.endpoint.clone()).collect();
     let widenings = if opened.typed {
-        Vec::new()
+        approval::full_access(&document)
     } else {
         widenings(origin, &document, (&policy, &base_tree), &named)?
     };

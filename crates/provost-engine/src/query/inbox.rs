@@ -11,6 +11,8 @@ use super::summary::{RunStatus, RunSummary};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitReason {
+    /// Its agent asks a person.
+    Question,
     /// A person has to approve or reject it.
     Approval,
     /// Its driver died.

@@ -1,6 +1,7 @@
 //! What an event of a run says, in one line.
 
 use crate::{case, chain};
+use provost_core::approval::Approval;
 use provost_core::children::{ChildRefused, ChildStart};
 use provost_core::gate::command;
 use provost_core::question::{AgentQuestion, QuestionAnswer};
@@ -43,13 +44,15 @@ fn about(fact: &Fact) -> String {
         Fact::Resumed { owner } => format!("process {} took over", owner.pid),
         Fact::Asked { reasons, .. } => reasons.join("; "),
         Fact::Approved(approval) => {
-            format!("approved by {}, until {}", approval.by, approval.until)
+            let Approval { by, until, how, .. } = approval;
+            let why = words(&approval.reason);
+            format!("approved by {by} by {how}, until {until}{why}")
         }
         Fact::Expired {} => "the approval has expired".to_owned(),
         Fact::Rejected(rejection) => format!("rejected by {}: {}", rejection.by, rejection.reason),
         Fact::QuestionAsked(question) => asked(question),
         Fact::QuestionAnswered(answer) => answered(answer),
-        Fact::QuestionExpired { digest } => unanswered(digest),
+        Fact::QuestionExpired { digest, reason } => unanswered(digest, reason),
         Fact::CancelRequested(cancel) => cancel.verdict().reason,
         Fact::Started { step } => name(step),
         Fact::Failed { step, verdict } => format!("{}: {}", name(step), verdict.reason),
@@ -126,20 +129,34 @@ fn child_refused(refused: &ChildRefused) -> String {
     }
 }
 
-fn unanswered(digest: &str) -> String {
+fn words(reason: &str) -> String {
+    if reason.is_empty() {
+        return String::new();
+    }
+    format!(": {reason}")
+}
+
+fn unanswered(digest: &str, reason: &str) -> String {
     let digest = digest.get(..12).unwrap_or(digest);
+    if !reason.is_empty() {
+        return format!("the yes to {digest} does not count: {reason}");
+    }
     format!("no answer to {digest} in time, which counts as no")
 }
 
-fn asked(AgentQuestion { kind, content, .. }: &AgentQuestion) -> String {
-    format!("may the agent {} `{content}`?", kind.words())
+fn asked(question: &AgentQuestion) -> String {
+    let AgentQuestion { kind, content, .. } = question;
+    let why = words(&question.reason);
+    format!("may the agent {} `{content}`?{why}", kind.words())
 }
 
 fn answered(answer: &QuestionAnswer) -> String {
     let word = if answer.allow { "yes" } else { "no" };
     let by = answer.by.as_ref().map(|by| format!(" of {by}"));
     let by = by.unwrap_or_default();
-    format!("{word}{by} by {}, until {}", answer.how, answer.until)
+    let key = answer.signature.as_ref();
+    let key = key.map_or_else(String::new, |key| format!(" {}", key.fingerprint()));
+    format!("{word}{by} by {}{key}, until {}", answer.how, answer.until)
 }
 
 fn ended(ending: Ending) -> String {

@@ -3,6 +3,7 @@
 use provost_core::approval::Widening;
 use provost_core::gate::command;
 use provost_core::object::Oid;
+use provost_core::question::Needs;
 use provost_core::run::State;
 
 /// Everything that the digest of a question covers.
@@ -19,6 +20,8 @@ pub struct QuestionView {
     /// How the contract exceeds what the policy permits without approval.
     pub widenings: Vec<Widening>,
     pub digest: String,
+    /// What a yes needs.
+    pub needs: Needs,
 }
 
 impl QuestionView {
@@ -35,6 +38,7 @@ impl QuestionView {
             reviewer: question.review.map(command::line),
             widenings: question.widenings.to_vec(),
             digest: question.digest(),
+            needs: state.approval_needs(),
         })
     }
 }

@@ -35,6 +35,7 @@ use serde_json::Value;
 use super::acceptance::TestsView;
 use super::archive::{self, Landed, LineCount, RunArchive, RunFiles, Stage};
 use super::children::{self, ChildView};
+use super::given::GivenView;
 use super::logs::{LogFile, SecretsView, log_file, logs, secrets};
 use super::missing;
 use super::question::QuestionView;
@@ -122,6 +123,8 @@ pub struct RunView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work: Option<ExistingWork>,
     pub approval: Option<Approval>,
+    #[serde(flatten)]
+    pub given: GivenView,
     pub base: Oid,
     pub tree: Option<Oid>,
     pub commit: Option<Oid>,
@@ -315,6 +318,7 @@ impl RunView {
             children_refused: children::refused(state),
             work: state.opened.work.clone(),
             approval: state.approval.clone(),
+            given: GivenView::of(state),
             base: state.opened.base_commit.clone(),
             tree: captured.map(|captured| captured.tree.clone()),
             commit: published.map(|published| published.commit.clone()),

@@ -9,6 +9,7 @@ mod runner;
 
 use provost_core::approval::Person;
 use provost_core::code::Code;
+use provost_core::question::{AnswerMeans, AskRules};
 use provost_core::verdict::Verdict;
 use provost_engine::case::{self, CaseAnswer, CaseOpened, Fact, Ports, REPORT, State, Task};
 use provost_engine::opening::RequestedAgent;
@@ -60,6 +61,7 @@ impl Ground {
                 unreviewed: false,
                 retries: self.retries,
                 split: true,
+                ask: AskRules::default(),
                 version: "0".to_owned(),
             };
             case::open(&mut ports, &TASK, opened)?;
@@ -97,6 +99,9 @@ fn answer(digest: &str, approved: bool) -> CaseAnswer {
             uid: 1000,
             host: "here".to_owned(),
         },
+        how: AnswerMeans::Terminal,
+        until: String::new(),
+        signature: None,
         reason: String::new(),
     }
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use provost_core::approval::Person;
 use provost_core::code::Code;
+use provost_core::question::AnswerMeans;
 use provost_core::run::State;
-use provost_engine::drive::{approve, drive, reject};
+use provost_engine::drive::{Draft, approve, drive, reject};
 use provost_engine::ports::{Ledger as _, PortError};
 use provost_engine::sim::{Behaviour, Cut, Power};
 
@@ -22,6 +23,16 @@ fn ann() -> Person {
     }
 }
 
+fn draft(seen: Option<&str>, lasts: Duration) -> Draft<'_> {
+    Draft {
+        by: ann(),
+        seen,
+        lasts,
+        how: AnswerMeans::Terminal,
+        reason: "",
+    }
+}
+
 fn wide(power: Power) -> Machine {
     let mut machine = Machine::new(Behaviour::Honest, power);
     machine.wide = true;
@@ -29,7 +40,7 @@ fn wide(power: Power) -> Machine {
 }
 
 fn say_yes(machine: &mut Machine, lasts: Duration) -> Result<State, PortError> {
-    approve(&mut machine.ports(), ann(), None, lasts)
+    approve(&mut machine.ports(), draft(None, lasts), &mut |_, _| Ok(()))
 }
 
 #[test]
@@ -51,12 +62,28 @@ fn only_the_question_that_was_seen_is_answered_and_only_once() {
     let digest = waits.question().unwrap().digest();
     let other = "0".repeat(64);
     let records = machine.ledger.records().len();
-    let wrong = approve(&mut machine.ports(), ann(), Some(&other), HOUR).unwrap_err();
+    let wrong = approve(
+        &mut machine.ports(),
+        draft(Some(&other), HOUR),
+        &mut |_, _| Ok(()),
+    )
+    .unwrap_err();
     assert_eq!(wrong.code, Code::NothingToApprove);
-    let wrong = reject(&mut machine.ports(), ann(), Some(&other), "").unwrap_err();
+    let wrong = reject(
+        &mut machine.ports(),
+        (ann(), AnswerMeans::Terminal),
+        Some(&other),
+        "",
+    )
+    .unwrap_err();
     assert_eq!(wrong.code, Code::NothingToApprove);
     assert_eq!(machine.ledger.records().len(), records);
-    approve(&mut machine.ports(), ann(), Some(&digest), HOUR).unwrap();
+    approve(
+        &mut machine.ports(),
+        draft(Some(&digest), HOUR),
+        &mut |_, _| Ok(()),
+    )
+    .unwrap();
     assert_eq!(
         say_yes(&mut machine, HOUR).unwrap_err().code,
         Code::NothingToApprove
@@ -86,7 +113,13 @@ fn a_yes_whose_time_is_over_begins_nothing() {
 fn a_no_is_sealed_as_any_refusal() {
     let mut machine = wide(Power::steady());
     machine.begin().unwrap();
-    reject(&mut machine.ports(), ann(), None, "too wide").unwrap();
+    reject(
+        &mut machine.ports(),
+        (ann(), AnswerMeans::Terminal),
+        None,
+        "too wide",
+    )
+    .unwrap();
     let state = drive(&mut machine.ports()).unwrap();
     assert_eq!(state.finished.unwrap().code, Code::ApprovalRejected);
     assert!(machine.host.workspaces.is_empty() && machine.host.agents.is_empty());

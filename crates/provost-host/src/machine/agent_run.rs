@@ -9,6 +9,7 @@ use provost_core::run::fact::{AgentRun, ResultFile};
 use provost_engine::ports::{ChildRunner, PortError, Watch};
 
 use super::broker::Broker;
+use super::profile::has_broker;
 use super::{Machine, RESULT_LIMIT, sandboxed_command};
 use crate::agent;
 use crate::login;
@@ -41,9 +42,10 @@ impl Machine {
             stderr: order.stderr.clone(),
             outlet: self.agent_outlet(order)?,
             known: &self.known,
-            broker: runner
-                .filter(|_| order.children)
-                .map(|runner| RefCell::new(Broker::new(self, order, runner))),
+            broker: has_broker(order).then(|| {
+                let runner = runner.filter(|_| order.children);
+                RefCell::new(Broker::new(self, order, runner))
+            }),
         };
         let result = || self.read_result(&directory);
         let Some(known) = &order.adaptation else {

@@ -33,7 +33,7 @@ impl<'a> Asking<'a> {
     pub(super) fn relay(&mut self, stream: Option<&mut AgentStream>, watch: &mut dyn Watch) -> u64 {
         let hosts = self.hosts.as_ref();
         for place in hosts.iter().flat_map(|it| it.open()) {
-            let permission = watch.ask(QuestionKind::Host, &place);
+            let permission = watch.ask(QuestionKind::Host, &place, "");
             self.waited += u64::from(permission == Permission::Open);
             if let Some(hosts) = hosts {
                 hosts.answer(&place, permission, clock::now_millis());
@@ -44,7 +44,7 @@ impl<'a> Asking<'a> {
         };
         for (id, command) in stream.asked_commands() {
             let (content, _) = self.known.scrub_text(command);
-            match watch.ask(QuestionKind::Command, &content) {
+            match watch.ask(QuestionKind::Command, &content, "") {
                 Permission::Open => self.waited += 1,
                 Permission::Yes { .. } => stream.answer_command(&id, Ok(())),
                 Permission::No(reason) => stream.answer_command(&id, Err(&reason)),

@@ -1,4 +1,5 @@
-//! The broker of children: answers what the agent of one sandbox asks for.
+//! The broker: answers what the agent of one sandbox asks for, which is children, and more than its
+//! contract gives.
 //!
 //! # Invariants
 //!
@@ -18,6 +19,7 @@ use provost_core::children::{
 };
 use provost_core::code::Code;
 use provost_core::object::sha256;
+use provost_core::question::{LONGEST, Permission, QuestionKind};
 use provost_core::run::effect::AgentEffect;
 use provost_core::run::fact::{Fact, Names};
 use provost_core::run::refs::Kind;
@@ -50,11 +52,14 @@ const LONGEST_WAIT: Duration = Duration::from_mins(10);
 pub(super) struct Broker<'a> {
     machine: &'a Machine,
     order: &'a AgentEffect,
-    runner: &'a mut (dyn ChildRunner + 'static),
+    /// Absent if the contract grants no children.
+    runner: Option<&'a mut (dyn ChildRunner + 'static)>,
     shared: PathBuf,
     calls: Option<BrokerCalls>,
     init: Option<ProcessIdentity>,
     waiting: Vec<WaitingCall>,
+    /// How often an answer was that no person has answered yet.
+    waited: u64,
     /// Refusals without an event of their own.
     unrecorded: u64,
     failed: Option<PortError>,
@@ -71,7 +76,7 @@ impl<'a> Broker<'a> {
     pub(super) fn new(
         machine: &'a Machine,
         order: &'a AgentEffect,
-        runner: &'a mut (dyn ChildRunner + 'static),
+        runner: Option<&'a mut (dyn ChildRunner + 'static)>,
     ) -> Self {
         Self {
             shared: machine.places.attempt(order.attempt).join(SHARED),
@@ -81,6 +86,7 @@ impl<'a> Broker<'a> {
             calls: None,
             init: None,
             waiting: Vec::new(),
+            waited: 0,
             unrecorded: 0,
             failed: None,
         }
@@ -107,8 +113,24 @@ impl<'a> Broker<'a> {
         }
     }
 
+    /// A number that grows while the agent waits for a person.
+    pub(super) fn waited(&self) -> u64 {
+        self.waited
+    }
+
+    /// The runs of children that ended since the last call, after at most `wait`.
+    fn ended(&mut self, wait: Duration) -> Vec<ChildCame> {
+        let runner = self.runner.as_mut();
+        runner.map_or_else(Vec::new, |runner| runner.ended(wait))
+    }
+
+    fn cancel(&mut self, run_id: &str, reason: &str) -> Result<(), PortError> {
+        let runner = self.runner.as_mut();
+        runner.map_or(Ok(()), |runner| runner.cancel(run_id, reason))
+    }
+
     fn turn(&mut self, watch: &mut dyn Watch) -> Result<(), PortError> {
-        for came in self.runner.ended(Duration::ZERO) {
+        for came in self.ended(Duration::ZERO) {
             self.end(came, watch)?;
         }
         for _ in 0..AT_ONCE {
@@ -143,11 +165,10 @@ impl<'a> Broker<'a> {
                 .collect()
         };
         for member in running(watch) {
-            self.runner
-                .cancel(&member.start.run_id, "the agent that started it has ended")?;
+            self.cancel(&member.start.run_id, "the agent that started it has ended")?;
         }
         while !running(watch).is_empty() && Instant::now() < deadline {
-            for came in self.runner.ended(Duration::from_millis(100)) {
+            for came in self.ended(Duration::from_millis(100)) {
                 self.end(came, watch)?;
             }
         }
@@ -173,10 +194,14 @@ impl<'a> Broker<'a> {
             Err(reason) => Err(Verdict::deny(Code::ChildRequestInvalid, reason)),
             Ok(BrokerRequest::Start(task)) => self.start(&task, &call.bytes, watch)?,
             Ok(BrokerRequest::List {}) => Ok(self.list(watch)),
+            Ok(BrokerRequest::Ask {
+                kind,
+                content,
+                reason,
+            }) => self.ask(kind, content, reason, watch),
             Ok(BrokerRequest::Cancel { child }) => match self.about(&child, watch) {
                 Ok(answer) => {
-                    self.runner
-                        .cancel(&child, "the agent that started it cancelled it")?;
+                    self.cancel(&child, "the agent that started it cancelled it")?;
                     Ok(answer)
                 }
                 refused => refused,
@@ -196,6 +221,47 @@ impl<'a> Broker<'a> {
         }
         call.answer(&answer.unwrap_or_else(refused));
         Ok(())
+    }
+
+    /// Asks a person for more than the contract gives.
+    fn ask(
+        &mut self,
+        kind: QuestionKind,
+        content: String,
+        reason: String,
+        watch: &mut dyn Watch,
+    ) -> Result<BrokerAnswer, Verdict> {
+        let no = |words: String| Err(Verdict::deny(Code::AskRefused, words));
+        if reason.len() > LONGEST {
+            return no("the reason is longer than a person reads".to_owned());
+        }
+        match kind {
+            QuestionKind::Path | QuestionKind::Widening => {}
+            QuestionKind::Command | QuestionKind::Host => {
+                return no("is asked by its use, not by this command".to_owned());
+            }
+        }
+        let (content, _) = self.machine.known.scrub_text(content);
+        let (reason, _) = self.machine.known.scrub_text(reason);
+        match watch.ask(kind, &content, &reason) {
+            Permission::Open => {
+                self.waited += 1;
+                let words = format!("`{content}` waits for a person");
+                let granted = false;
+                Ok(BrokerAnswer::Asked { granted, words })
+            }
+            Permission::Yes { .. } => {
+                let words = match kind {
+                    QuestionKind::Widening => {
+                        format!("`{content}` is permitted; read-only files open with the next fix")
+                    }
+                    _ => format!("`{content}` is permitted for the rest of this run"),
+                };
+                let granted = true;
+                Ok(BrokerAnswer::Asked { granted, words })
+            }
+            Permission::No(why) => no(format!("`{content}`: {why}")),
+        }
     }
 
     /// Records a refusal, or counts it if there were many.
@@ -219,7 +285,7 @@ impl<'a> Broker<'a> {
         bytes: &[u8],
         watch: &mut dyn Watch,
     ) -> Result<Result<BrokerAnswer, Verdict>, PortError> {
-        let Some(state) = watch.state() else {
+        let (Some(state), Some(runner)) = (watch.state(), self.runner.as_mut()) else {
             let reason = "the contract grants no children";
             return Ok(Err(Verdict::deny(Code::ChildrenNotGranted, reason)));
         };
@@ -232,7 +298,7 @@ impl<'a> Broker<'a> {
             let reason = format!("the key `{}` started another child: {child}", task.key);
             return Ok(Err(Verdict::deny(Code::ChildKeyReused, reason)));
         }
-        let child = self.runner.name()?;
+        let child = runner.name()?;
         let admitted = admit(&Asking {
             run_id: &state.names.run_id,
             opened: &state.opened,
@@ -260,7 +326,11 @@ impl<'a> Broker<'a> {
             task_id: opened.contract.task_id.clone(),
             trace_id,
         };
-        if let Err(error) = self.runner.begin(names, opened) {
+        let begun = self
+            .runner
+            .as_mut()
+            .map(|runner| runner.begin(names, opened));
+        if let Some(Err(error)) = begun {
             let member = watch
                 .state()
                 .and_then(|state| state.family.find(&child).cloned());

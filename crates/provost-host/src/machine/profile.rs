@@ -181,7 +181,7 @@ impl Machine {
         if let Some(known) = &agent.adaptation {
             agent::furnish(&mut profile, &known.adapted, known.answer)?;
         }
-        if agent.children {
+        if has_broker(agent) {
             add_broker(&mut profile, &directory)?;
         }
         let asks = asks_for_hosts(agent);
@@ -189,7 +189,12 @@ impl Machine {
             profile.grant(agent.net.clone());
         }
         set_dummies(&mut profile, &agent.credentials);
-        let has_network = agent.loopback || asks || !agent.net.is_empty();
+        let wide = agent.contract.has_full_access();
+        let has_network = agent.loopback || asks || wide || !agent.net.is_empty();
+        if wide {
+            // Before the stubs, which cover programs of the user's directories too.
+            self.add_full_access(&mut profile)?;
+        }
         let refused = forbidden::programs(&agent.contract, has_network);
         refuse(&mut profile, &refused, &directory).map(|()| profile)
     }
@@ -246,6 +251,11 @@ impl Machine {
         *last = Some((agent.tree.clone(), agent.walls.clone(), walled.clone()));
         Ok(walled)
     }
+}
+
+/// Whether the agent may start children, or ask for more than its contract gives.
+pub(super) fn has_broker(agent: &AgentEffect) -> bool {
+    agent.children || agent.contract.may_ask()
 }
 
 /// Whether a person is asked about places that the agent wants to reach.

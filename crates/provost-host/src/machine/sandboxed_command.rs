@@ -160,7 +160,9 @@ impl SandboxedCommand<'_> {
         let mut control = AgentControl::Continue;
         let mut asking = Asking::new(self.outlet.questions.clone(), self.known);
         let mut tick = |progress: sandbox::Progress| {
-            let waited = asking.relay(listener.stream.as_deref_mut(), watch);
+            let broker = self.broker.as_ref();
+            let waited = asking.relay(listener.stream.as_deref_mut(), watch)
+                + broker.map_or(0, |broker| broker.borrow().waited());
             control = listener.listen();
             reports.iter_mut().for_each(StubReports::read);
             listener.write_traffic(self.directory);

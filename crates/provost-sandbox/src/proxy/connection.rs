@@ -209,7 +209,7 @@ impl<'a> Connection<'a> {
 
     /// Whether `target` is granted, or a person permits it while the connection waits.
     fn granted(&self, target: &Endpoint) -> Result<(), Refusal> {
-        let refused = match decide::granted(target, &self.shared.grants()) {
+        let refused = match decide::granted(target, &self.shared.grants_for(target)) {
             Ok(()) => return Ok(()),
             Err(refused) => refused,
         };
@@ -290,7 +290,7 @@ impl<'a> Connection<'a> {
     /// Whether the proxy reads a tunnel to `target`: the place has a secret, and the client does
     /// not begin to encrypt.
     fn opens(&mut self, target: &Endpoint) -> bool {
-        let granted = decide::granted(target, &self.shared.grants()).is_ok();
+        let granted = decide::granted(target, &self.shared.grants_for(target)).is_ok();
         if !granted || (self.secret(target).is_none() && !self.is_watched(target)) {
             return false;
         }
@@ -349,7 +349,7 @@ impl<'a> Connection<'a> {
     /// A connection to the server of `request`: that of the last request, or a new one.
     fn server_for(&mut self, request: &Request) -> Result<Peer, Refusal> {
         let target = &request.target;
-        decide::granted(target, &self.shared.grants())?;
+        decide::granted(target, &self.shared.grants_for(target))?;
         if matches!(request.form, Form::Plain(_))
             && self.secret(target).is_some()
             && let Some(why) = request.echoes()
@@ -379,7 +379,7 @@ impl<'a> Connection<'a> {
             }
             Host::Localhost | Host::Address(_) => target.host.known_addresses().unwrap_or_default(),
         };
-        let addresses = decide::decide(target, &addresses, &shared.grants())?;
+        let addresses = decide::decide(target, &addresses, &shared.grants_for(target))?;
         let dialled = dial::dial(&addresses, target.port, patience.connect, &shared.stop);
         let made = dialled.and_then(|stream| self.greet(request, stream));
         made.map_err(|broken| match broken {

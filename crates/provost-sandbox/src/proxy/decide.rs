@@ -65,6 +65,15 @@ pub(super) fn decide(
     }
 }
 
+/// Whether `target` can be a place of the public internet: a name, whose addresses are judged once
+/// they are known, or a public address.
+pub(super) fn may_be_public(target: &Endpoint) -> bool {
+    let known = target.host.known_addresses().unwrap_or_default();
+    known
+        .into_iter()
+        .all(|address| reach(address) == Reach::Public)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +115,28 @@ mod tests {
         assert_eq!(own, "127.0.0.1");
         let localhost = decided("localhost:1", &["127.0.0.1", "::1"], &["localhost:1"]);
         assert_eq!(localhost, "127.0.0.1 ::1");
+    }
+
+    #[test]
+    fn any_place_is_a_public_one() {
+        for (target, want) in [
+            ("api.example.com:443", true),
+            ("1.2.3.4:80", true),
+            ("localhost:80", false),
+            ("127.0.0.1:80", false),
+            ("[::1]:80", false),
+            ("10.0.0.1:443", false),
+            ("169.254.169.254:80", false),
+        ] {
+            assert_eq!(
+                may_be_public(&Endpoint::parse(target).unwrap()),
+                want,
+                "{target}"
+            );
+        }
+        // A name that was granted as any other still leads to no private machine.
+        let name = &["intern.example.com:443"];
+        assert_eq!(decided(name[0], &["10.0.0.1"], name), "private");
     }
 
     #[test]

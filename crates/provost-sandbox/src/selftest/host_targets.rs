@@ -153,7 +153,10 @@ impl Outside {
             ipc: fs::read_link("/proc/self/ns/ipc")?,
             victim: i32::try_from(self.victim.id()).unwrap_or(0),
             keeps_groups: !rustix::process::geteuid().is_root(),
-            hidden: self.hidden.iter().filter_map(hidden).collect(),
+            hidden: hidden_from(profile, &self.hidden)
+                .iter()
+                .filter_map(hidden)
+                .collect(),
             tier: profile.tier,
             network: profile.network.clone(),
             limits: profile.limits,
@@ -208,6 +211,26 @@ impl Drop for Outside {
         let _ = self.victim.wait();
         self.scratch.remove();
     }
+}
+
+/// What must not be visible inside: the directories `always`, but for those that the profile shows,
+/// and everything that it masks.
+fn hidden_from(profile: &Profile, always: &[PathBuf]) -> Vec<PathBuf> {
+    let masked: Vec<PathBuf> = profile
+        .mounts
+        .iter()
+        .filter(|mount| matches!(mount, Mount::Masked { .. }))
+        .map(|mount| mount.target().to_owned())
+        .collect();
+    let is_shown = |path: &PathBuf| {
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        let shows =
+            |mount: &Mount| matches!(mount, Mount::UserFiles { path } if real.starts_with(path));
+        let covered = masked.iter().any(|masked| real.starts_with(masked));
+        profile.mounts.iter().any(shows) && !covered
+    };
+    let always = always.iter().filter(|path| !is_shown(path)).cloned();
+    always.chain(masked.clone()).collect()
 }
 
 /// Where a probe finds the target of `mount`. Without a mount namespace that is its path on the

@@ -85,7 +85,9 @@ pub fn shape(profile: &Profile, private: &[&Path]) -> Profile {
                 forget(work);
             }
             Mount::File { content, .. } => content.clear(),
-            Mount::Protect { .. }
+            Mount::UserFiles { .. }
+            | Mount::Masked { .. }
+            | Mount::Protect { .. }
             | Mount::Scratch { .. }
             | Mount::Symlink { .. }
             | Mount::Refused { .. } => {}

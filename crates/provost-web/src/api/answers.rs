@@ -160,16 +160,20 @@ pub(crate) struct ApiCaseDetail {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ApiWaiting {
     pub(crate) repository: String,
-    /// approval, `lost_driver`, budget, refused, `target_moved`, landing or case.
+    /// question, approval, `lost_driver`, budget, refused, `target_moved`, landing or case.
     pub(crate) reason: String,
     /// The digest of the question, if it waits for an approval.
     pub(crate) digest: Option<String>,
+    /// What its agent asks; each has a digest that approve and reject take, and says in `needs`
+    /// whether a yes needs the key of a person.
+    pub(crate) questions: Value,
     pub(crate) run: Option<ApiRun>,
     pub(crate) case: Option<ApiCase>,
 }
 
 pub(crate) fn word(reason: WaitReason) -> &'static str {
     match reason {
+        WaitReason::Question => "question",
         WaitReason::Approval => "approval",
         WaitReason::LostDriver => "lost_driver",
         WaitReason::Budget => "budget",

@@ -89,7 +89,7 @@ fn body(page: &CasePage, forms: &Forms<'_>) -> Markup {
                 (verdict.code.name()) ": " (one_line(&verdict.reason))
             }
         }
-        (actions(page.status, &report, forms))
+        (actions(page, &report, forms))
         h2 { "Plan" }
         ol .list {
             (planned("Contract of the whole", page.state.planned.as_ref()))
@@ -120,12 +120,13 @@ fn body(page: &CasePage, forms: &Forms<'_>) -> Markup {
     }
 }
 
-fn actions(status: CaseStatus, report: &CaseReport<'_>, forms: &Forms<'_>) -> Markup {
+fn actions(page: &CasePage, report: &CaseReport<'_>, forms: &Forms<'_>) -> Markup {
     html! {
         section .card aria-label="Actions" {
-            @match status {
+            @match page.status {
                 CaseStatus::Waiting => @if let Some(question) = report.open_question() {
-                    (asked(question)) (forms.answers(&question.digest))
+                    @let needs = page.state.opened.ask.needs;
+                    (asked(question)) (forms.answers(&question.digest, needs, None))
                 },
                 CaseStatus::Running => (forms.line("cancel", "Cancel", "reason", "Reason")),
                 CaseStatus::Interrupted => div .actions {

@@ -1,6 +1,8 @@
 //! Forms: each has the token of the session, so that no other page can send one.
 
 use maud::{Markup, html};
+use provost_core::foreign_text::one_line;
+use provost_core::question::{AgentQuestion, Needs};
 
 use crate::guard::FORM_TOKEN;
 
@@ -45,8 +47,28 @@ impl Forms<'_> {
         html! { div #words { (self.form(command, &inside)) } }
     }
 
-    /// Approve or reject exactly the question with `digest`.
-    pub(super) fn answers(&self, digest: &str) -> Markup {
+    /// What an agent asks, with the ways to answer it here.
+    pub(super) fn questions(&self, questions: &[AgentQuestion]) -> Markup {
+        html! {
+            @for question in questions {
+                article .card {
+                    p {
+                        "The agent asks: " (question.kind.words()) " "
+                        code { (one_line(&question.content)) } "?"
+                    }
+                    @if !question.reason.is_empty() {
+                        p .faint { "It says: " (one_line(&question.reason)) }
+                    }
+                    p .faint { "No answer until " (question.until) " counts as no." }
+                    (self.answers(&question.digest, question.needs, Some(&question.digest)))
+                }
+            }
+        }
+    }
+
+    /// Approve or reject exactly the question with `digest`. One that needs the key of a person is
+    /// approved in a terminal; `named` is what the command there has to name.
+    pub(super) fn answers(&self, digest: &str, needs: Needs, named: Option<&str>) -> Markup {
         let seen = html! { input type="hidden" name="digest" value=(digest); };
         let approve = html! { (seen) button type="submit" { "Approve and continue" } };
         let reject = html! {
@@ -54,6 +76,18 @@ impl Forms<'_> {
             label { "Reason" input name="reason" maxlength="2000" autocomplete="off"; }
             button .plain type="submit" { "Reject" }
         };
-        html! { (self.form("approve", &approve)) (self.form("reject", &reject)) }
+        html! {
+            @match needs {
+                Needs::Terminal => (self.form("approve", &approve)),
+                Needs::PersonKey => p {
+                    "A yes needs your person key. In a terminal: "
+                    code {
+                        "provost approve " (self.run)
+                        @if let Some(named) = named { " " (named.get(..12).unwrap_or(named)) }
+                    }
+                },
+            }
+            (self.form("reject", &reject))
+        }
     }
 }

@@ -18,6 +18,7 @@ const ON_THE_PAGE: usize = 50;
 
 fn words(reason: WaitReason) -> (&'static str, &'static str) {
     match reason {
+        WaitReason::Question => ("wait", "asks you something"),
         WaitReason::Approval => ("wait", "waits for your approval"),
         WaitReason::LostDriver => ("wait", "has no driver: its process ended"),
         WaitReason::Budget => ("bad", "reached its budget"),
@@ -116,8 +117,9 @@ fn card(
                 }
             }
             @match reason {
+                WaitReason::Question => (forms.questions(&row.questions)),
                 WaitReason::Approval => @if let Some(question) = &row.question {
-                    (asked(question)) (forms.answers(&question.digest))
+                    (asked(question)) (forms.answers(&question.digest, question.needs, None))
                 },
                 WaitReason::LostDriver => div .actions {
                     (forms.button("resume", "Continue"))

@@ -212,9 +212,13 @@ fn actions(room: &dyn ControlRoom, view: &RunView, forms: &Forms<'_>) -> Markup 
     }
     html! {
         section .card aria-label="Actions" {
+            @for grant in &view.given.granted {
+                p .bad { "Given by a person: " (one_line(&grant.words())) }
+            }
+            (forms.questions(&view.given.questions))
             @match view.status {
                 RunStatus::Waiting => @if let Some(question) = &view.question {
-                    (inbox::asked(question)) (forms.answers(&question.digest))
+                    (inbox::asked(question)) (forms.answers(&question.digest, question.needs, None))
                 },
                 RunStatus::Running => (forms.line("cancel", "Cancel", "reason", "Reason")),
                 RunStatus::Interrupted | RunStatus::Approved => div .actions {

@@ -8,6 +8,8 @@ use provost_core::question::{AgentQuestion, AnswerMeans, AnswerRefused, Question
 use provost_core::run::State;
 use provost_core::run::judge::{QuestionStanding, QuestionState};
 use provost_core::time;
+use provost_engine::drive;
+use provost_engine::ports::Observer;
 use provost_engine::query::{self, RunArchive as _};
 use provost_host::answer_box::AnswerBox;
 use provost_host::clock;
@@ -15,6 +17,7 @@ use serde::Serialize;
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::approval_text;
+use crate::person_signing::{self, SigningFlags};
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session::{self, Session};
@@ -34,6 +37,7 @@ pub(super) struct GivenAnswer<'a> {
     pub(super) allow: bool,
     pub(super) lasts_sec: u64,
     pub(super) reason: &'a str,
+    pub(super) signing: &'a SigningFlags,
 }
 
 /// Answers the question `named` of the run `run_id`.
@@ -45,36 +49,48 @@ pub(super) fn give(run_id: &str, named: &str, given: &GivenAnswer<'_>, reader: R
     let question = known.question.clone();
     let now = clock::now_millis();
     let lasts = i64::try_from(given.lasts_sec.saturating_mul(1000)).unwrap_or(i64::MAX);
-    let answer = QuestionAnswer {
+    let mut answer = QuestionAnswer {
         digest: question.digest.clone(),
         allow: given.allow,
         how: AnswerMeans::Terminal,
         by: Some(session::person()?),
         until: time::render(now.saturating_add(lasts)),
         reason: given.reason.to_owned(),
+        signature: None,
     };
-    let refuse = |refused: AnswerRefused| {
-        let hint = format!("provost log {run_id} says what was asked and answered");
-        Failure::new(Code::NothingToApprove, refused.to_string()).hint(hint)
-    };
-    state.may_answer(&answer).map_err(refuse)?;
-    let is_driven = place.is_driven(run_id);
-    if is_driven && question.is_over(now) {
-        return Err(refuse(AnswerRefused::Late));
-    }
-    let recorded = if is_driven {
-        hand_over(&place, run_id, &answer)?
-    } else {
-        let mut observer = ProgressObserver::new(reader == Reader::Program);
-        let mut session = Session::open(place, run_id)?;
-        session.answer_question(answer.clone(), &mut observer)?;
-        true
-    };
+    let needs = question.needs;
+    (answer.how, answer.signature) =
+        person_signing::give(given.signing, needs, &answer.statement())?;
+    let mut observer = ProgressObserver::new(reader == Reader::Program);
+    let recorded = carry(place, &state, &answer, &mut observer)?;
     Ok(given_text(run_id, &question, answer, recorded))
 }
 
+/// Carries `answer` to the driver of the run, or to its ledger if it has none; whether it is
+/// recorded.
+pub(super) fn carry(
+    place: Places,
+    state: &State,
+    answer: &QuestionAnswer,
+    observer: &mut dyn Observer,
+) -> Result<bool, Failure> {
+    let run_id = &state.names.run_id;
+    let refuse = |refused: AnswerRefused| Failure::from(drive::refusal(run_id, &refused));
+    state.may_answer(answer).map_err(refuse)?;
+    if !place.is_driven(run_id) {
+        let mut session = Session::open(place, run_id)?;
+        session.answer_question(answer.clone(), observer)?;
+        return Ok(true);
+    }
+    let known = state.questions.get(&answer.digest);
+    if known.is_some_and(|known| known.question.is_over(clock::now_millis())) {
+        return Err(refuse(AnswerRefused::Late));
+    }
+    hand_over(&place, run_id, answer)
+}
+
 /// The question of `state` that `named` is the digest of, or its first digits.
-fn find<'a>(state: &'a State, named: &str) -> Result<&'a QuestionState, Failure> {
+pub(super) fn find<'a>(state: &'a State, named: &str) -> Result<&'a QuestionState, Failure> {
     let run_id = &state.names.run_id;
     let nothing = |reason: String| {
         let hint = "provost status lists the questions that are open";
@@ -114,6 +130,10 @@ fn hand_over(place: &Places, run_id: &str, answer: &QuestionAnswer) -> Result<bo
         match known.map(|known| &known.standing) {
             Some(QuestionStanding::Answered(recorded)) if recorded == answer => return Ok(true),
             Some(QuestionStanding::Open) => {}
+            Some(QuestionStanding::Expired { reason }) if !reason.is_empty() => {
+                let reason = format!("the yes does not count: {reason}");
+                return Err(Failure::new(Code::NothingToApprove, reason));
+            }
             _ => {
                 let reason = AnswerRefused::Late.to_string();
                 return Err(Failure::new(Code::NothingToApprove, reason));

@@ -5,6 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use provost_core::approval::{Approval, LONGEST_SEC, Question};
 use provost_core::exit::Exit;
+use provost_core::question::AnswerMeans;
+use provost_engine::drive::Draft;
 use provost_engine::query::{self, QuestionView, Stage};
 use serde::Serialize;
 
@@ -13,7 +15,8 @@ use super::case;
 use super::duration::seconds;
 use super::net::Again;
 use super::resume;
-use crate::answer::{Answer, Outcome};
+use crate::answer::{Answer, Failure, Outcome};
+use crate::person_signing::{self, SigningFlags};
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::session::{self, Session};
@@ -28,6 +31,9 @@ to exactly that question by its digest. It expires after the time that --for giv
 
 With DIGEST it answers a question of the agent that works: `provost status` lists them. The
 yes counts for the same question of this run until it expires.
+
+Where the policy or your own settings say `[approve] needs = \"person-key\"`, it signs with your
+person key (`provost key new --person`).
 
 Examples:
   provost approve last --go
@@ -47,6 +53,10 @@ pub(super) struct Approve {
     #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = lasting)]
     lasts: u64,
 
+    /// Why, recorded in the evidence.
+    #[arg(long, value_name = "WHY", default_value = "")]
+    reason: String,
+
     /// Resume the run at once.
     #[arg(long, conflicts_with = "question")]
     go: bool,
@@ -54,6 +64,9 @@ pub(super) struct Approve {
     /// The digest of the question that you have seen; any other question is not approved.
     #[arg(long, value_name = "SHA256", conflicts_with = "question")]
     digest: Option<String>,
+
+    #[command(flatten)]
+    signing: SigningFlags,
 
     #[command(flatten)]
     again: Again,
@@ -92,7 +105,9 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
         let reply = case::Reply {
             approved: true,
             digest: approve.digest.as_deref(),
-            reason: "",
+            reason: &approve.reason,
+            lasts_sec: approve.lasts,
+            signing: &approve.signing,
             go: approve.go,
             send: &approve.again.send,
         };
@@ -103,7 +118,8 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
         let given = GivenAnswer {
             allow: true,
             lasts_sec: approve.lasts,
-            reason: "",
+            reason: &approve.reason,
+            signing: &approve.signing,
         };
         return agent_answer::give(&run_id, question, &given, reader);
     }
@@ -113,9 +129,19 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
         return resume::take_over(&run_id, &go, reader);
     }
     let mut session = Session::open(place, &run_id)?;
-    let lasts = Duration::from_secs(approve.lasts);
-    let seen = approve.digest.as_deref();
-    let state = session.approve(session::person()?, seen, lasts, &mut observer)?;
+    let draft = Draft {
+        by: session::person()?,
+        seen: approve.digest.as_deref(),
+        lasts: Duration::from_secs(approve.lasts),
+        how: AnswerMeans::Terminal,
+        reason: &approve.reason,
+    };
+    let mut sign = |needs, approval: &mut Approval| {
+        let given = person_signing::give(&approve.signing, needs, &approval.statement());
+        (approval.how, approval.signature) = given.map_err(Failure::into_port_error)?;
+        Ok(())
+    };
+    let state = session.approve(draft, &mut sign, &mut observer)?;
     drop(session);
     let approval = state.approval.as_ref();
     let mut text = QuestionView::of(&state)
@@ -123,7 +149,8 @@ pub(super) fn approve(approve: &Approve, reader: Reader) -> Outcome {
         .map(approval_text::question)
         .unwrap_or_default();
     if let Some(Approval { by, until, .. }) = approval {
-        text += &format!("approved by {by}, until {until}\n");
+        let signed = approval_text::signed(approval);
+        text += &format!("approved by {by}{signed}, until {until}\n");
     }
     if approve.go {
         observer.line(text.trim_end());
@@ -161,6 +188,8 @@ pub(super) fn reject(reject: &Reject, reader: Reader) -> Outcome {
             approved: false,
             digest: reject.digest.as_deref(),
             reason: &reject.reason,
+            lasts_sec: NO_LASTS_SEC,
+            signing: &SigningFlags::default(),
             go: false,
             send: &[],
         };
@@ -172,6 +201,7 @@ pub(super) fn reject(reject: &Reject, reader: Reader) -> Outcome {
             allow: false,
             lasts_sec: NO_LASTS_SEC,
             reason: &reject.reason,
+            signing: &SigningFlags::default(),
         };
         return agent_answer::give(&run_id, question, &given, reader);
     }
@@ -179,7 +209,8 @@ pub(super) fn reject(reject: &Reject, reader: Reader) -> Outcome {
     let mut observer = ProgressObserver::new(reader == Reader::Program);
     let session = Session::open(place, &run_id)?;
     let seen = reject.digest.as_deref();
-    let state = session.reject(session::person()?, seen, &reject.reason, &mut observer)?;
+    let by = (session::person()?, AnswerMeans::Terminal);
+    let state = session.reject(by, seen, &reject.reason, &mut observer)?;
     let mut answer = report::driven(&state, &bundle);
     // The verdict of the run is a refusal, as the user asked.
     answer.exit = Exit::Yes;

@@ -14,6 +14,7 @@ use provost_core::agent::launch::Answer as LaunchAnswer;
 use provost_core::bundle::layout::LEDGER;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_core::question::AnswerMeans;
 use provost_core::record::Head;
 use provost_core::run::fact::Cancel;
 use provost_core::time;
@@ -30,6 +31,7 @@ use super::chain::part_runner;
 use super::resume::{Go, take_over};
 use crate::answer::{Answer, Failure, Outcome};
 use crate::parts;
+use crate::person_signing::{self, SigningFlags};
 use crate::places::Places;
 use crate::session::{self, KeySigner, SystemClock, lock};
 use crate::show::Reader;
@@ -263,6 +265,7 @@ pub(super) fn run(case: &Case, reader: Reader) -> Outcome {
         unreviewed: case.no_review,
         retries: case.retries,
         split: !case.no_split,
+        ask: session::case_rules(&policy.ask)?,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let id = ids::run_id(now)?.replacen("run_", "case_", 1);
@@ -409,6 +412,9 @@ pub(super) struct Reply<'a> {
     /// The digest of the question that the person has seen; the open question if none is named.
     pub(super) digest: Option<&'a str>,
     pub(super) reason: &'a str,
+    /// How long the yes is valid, in seconds.
+    pub(super) lasts_sec: u64,
+    pub(super) signing: &'a SigningFlags,
     /// Whether the case is driven on at once.
     pub(super) go: bool,
     /// The secrets that resumed runs may send.
@@ -420,7 +426,8 @@ pub(super) fn reply(id: &str, reply: &Reply<'_>, reader: Reader) -> Outcome {
     let mut open = OpenCase::open(&place, id)?;
     let mut state = open.state()?;
     let asked = state.asked.as_ref().map(|question| question.digest.clone());
-    let given = CaseAnswer {
+    let lasts = i64::try_from(reply.lasts_sec.saturating_mul(1000)).unwrap_or(i64::MAX);
+    let mut given = CaseAnswer {
         digest: reply
             .digest
             .map(str::to_owned)
@@ -429,7 +436,12 @@ pub(super) fn reply(id: &str, reply: &Reply<'_>, reader: Reader) -> Outcome {
         approved: reply.approved,
         by: session::person()?,
         reason: reply.reason.to_owned(),
+        how: AnswerMeans::Terminal,
+        until: time::render(clock::now_millis().saturating_add(lasts)),
+        signature: None,
     };
+    let needs = state.opened.ask.needs;
+    (given.how, given.signature) = person_signing::give(reply.signing, needs, &given.statement())?;
     let opened = state.opened.clone();
     let how = How::without_agents(reader);
     open.with_ports(&opened, how, |ports, task| {

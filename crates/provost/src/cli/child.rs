@@ -1,9 +1,10 @@
-//! `provost child`: speaks to the broker of children, inside a sandbox.
+//! `provost child` and `provost ask`: speak to the broker, inside a sandbox.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
 use provost_core::children::{
@@ -12,13 +13,17 @@ use provost_core::children::{
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::json;
+use provost_core::question::QuestionKind;
 use provost_host::sandbox::{BROKER, BROKER_VARIABLE};
 
 use crate::answer::{Answer, Failure, Outcome};
 use crate::show::one_line;
+use serde::Serialize;
 
 /// How long the broker may take to answer anything but `wait`: it may have to capture a large tree.
 const PATIENCE: Duration = Duration::from_mins(5);
+/// How often the answer of a person is looked for.
+const AGAIN: Duration = Duration::from_millis(500);
 /// The largest answer.
 const LARGEST_ANSWER: u64 = 1 << 20;
 
@@ -119,6 +124,10 @@ pub(super) fn run(child: Child) -> Outcome {
             let text: String = children.iter().map(render).collect();
             Ok(Answer::data(children, text))
         }
+        BrokerAnswer::Asked { .. } => Err(Failure::new(
+            Code::Bug,
+            "the broker answers another question",
+        )),
     }
 }
 
@@ -141,13 +150,102 @@ fn task(start: Start) -> ChildTask {
     }
 }
 
+/// Ask a person for more than the contract gives.
+#[derive(Subcommand)]
+#[command(defer = true)]
+pub(super) enum Ask {
+    /// Ask to write a path, with everything below it.
+    Path(AskedFor),
+    /// Ask to change a file that decides what passing means; it opens with the next fix.
+    Oracle(AskedFor),
+    /// Ask to change a file that instructs agents; it opens with the next fix.
+    Governing(AskedFor),
+    /// Ask to pass with fewer tests than before.
+    FewerTests(AskReason),
+}
+
+#[derive(Args)]
+pub(super) struct AskedFor {
+    /// The path in the repository.
+    path: String,
+
+    #[command(flatten)]
+    why: AskReason,
+}
+
+#[derive(Args)]
+pub(super) struct AskReason {
+    /// Why, for the person who answers.
+    reason: String,
+
+    /// How many seconds to wait for the answer.
+    #[arg(long, default_value_t = 600)]
+    seconds: u64,
+}
+
+/// Asks, and waits for the answer of a person.
+pub(super) fn ask_person(asked: Ask) -> Outcome {
+    let (kind, content, why) = match asked {
+        Ask::Path(AskedFor { path, why }) => (QuestionKind::Path, path, why),
+        Ask::Oracle(AskedFor { path, why }) => {
+            (QuestionKind::Widening, format!("oracle {path}"), why)
+        }
+        Ask::Governing(AskedFor { path, why }) => {
+            (QuestionKind::Widening, format!("governing {path}"), why)
+        }
+        Ask::FewerTests(why) => (QuestionKind::Widening, "fewer-tests".to_owned(), why),
+    };
+    let request = BrokerRequest::Ask {
+        kind,
+        content,
+        reason: why.reason,
+    };
+    let until = Instant::now() + Duration::from_secs(why.seconds);
+    loop {
+        match ask(&request)? {
+            BrokerAnswer::Refused { verdict } => return Err(verdict.into()),
+            BrokerAnswer::Asked { granted, words } => {
+                let over = Instant::now() >= until;
+                if granted || over {
+                    let exit = if granted { Exit::Yes } else { Exit::NotNow };
+                    let text = format!("{}\n", one_line(&words));
+                    return Ok(Answer::new(exit, AskedAnswer { granted, words }, text));
+                }
+            }
+            BrokerAnswer::Child(_) | BrokerAnswer::Children { .. } => {
+                return Err(Failure::new(
+                    Code::Bug,
+                    "the broker answers another question",
+                ));
+            }
+        }
+        thread::sleep(AGAIN);
+    }
+}
+
+#[derive(Serialize)]
+struct AskedAnswer {
+    granted: bool,
+    words: String,
+}
+
 /// Sends one request, and reads its answer.
 fn ask(request: &BrokerRequest) -> Result<BrokerAnswer, Failure> {
     let path = std::env::var_os(BROKER_VARIABLE).map_or_else(|| BROKER.into(), PathBuf::from);
     let mut stream = UnixStream::connect(&path).map_err(|_| {
-        let reason = "this sandbox has no broker of children";
-        Failure::new(Code::ChildrenNotGranted, reason)
-            .hint("a contract grants children by `x_provost.children`")
+        let asks = matches!(request, BrokerRequest::Ask { .. });
+        let (code, field) = if asks {
+            (
+                Code::AskRefused,
+                "lets the agent ask by `x_provost.may_ask`",
+            )
+        } else {
+            (
+                Code::ChildrenNotGranted,
+                "grants children by `x_provost.children`",
+            )
+        };
+        Failure::new(code, "this sandbox has no broker").hint(format!("a contract {field}"))
     })?;
     let wait = match request {
         BrokerRequest::Wait { seconds, .. } => PATIENCE + Duration::from_secs((*seconds).min(600)),

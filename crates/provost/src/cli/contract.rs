@@ -160,6 +160,8 @@ fn new(new: &New) -> Outcome {
     let run_id = ids::run_id(now)?;
     let typed = Typed {
         accept_mode: None,
+        may_ask: false,
+        full_access: None,
         objective: new.objective.clone(),
         allow: new.allow.clone(),
         forbid: new.forbid.clone(),

@@ -1,16 +1,18 @@
-//! `provost key`: manages the key that seals runs, and the trusted keys.
+//! `provost key`: manages the key that seals runs, the person key, and the trusted keys.
 
 use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use provost_core::bundle::key::{self, KeyError, NamedKey};
 use provost_core::code::Code;
+use provost_core::person_key::fingerprint;
 use provost_host::keys::Keys;
+use provost_host::keys::person::{PersonKey, PersonKeyPlace};
 use serde::Serialize;
 
 use crate::answer::{Answered, Failure, Outcome};
-use crate::input;
+use crate::{input, person_signing};
 
 /// The largest file that is read for one public key, in bytes.
 const LARGEST: usize = 4096;
@@ -22,19 +24,40 @@ const WRITTEN: &str =
 #[derive(Subcommand)]
 #[command(defer = true)]
 pub(super) enum Key {
-    /// Create the key that seals your runs.
+    /// Create the key that seals your runs, or with --person the key that you approve with.
     New(New),
-    /// Show your public key and the keys you trust.
+    /// Show your public keys and the keys you trust.
     Show,
     /// Trust what another key signed.
     Trust(Trust),
 }
 
 #[derive(Args)]
+#[command(after_help = "\
+A person key is asked for where `[approve] needs = \"person-key\"` says so, and for a run that gets
+your own files. It is kept encrypted with a passphrase, or stays in your ssh-agent.
+
+Examples:
+  provost key new --person --name ada
+  provost key new --person --ssh-agent
+  provost key new --person --ssh-agent SHA256:…")]
 pub(super) struct New {
     /// The name of the key.
     #[arg(long, default_value = "")]
     name: String,
+
+    /// Create your person key.
+    #[arg(long)]
+    person: bool,
+
+    /// Use an Ed25519 key of your ssh-agent: its only one, or that with this fingerprint.
+    #[arg(long, value_name = "FINGERPRINT", num_args = 0..=1, require_equals = false,
+          requires = "person", conflicts_with = "passphrase_file")]
+    ssh_agent: Option<Option<String>>,
+
+    /// The file whose first line is the new passphrase; `-` reads standard input.
+    #[arg(long, value_name = "FILE", requires = "person")]
+    passphrase_file: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -49,6 +72,10 @@ pub(super) struct Trust {
     /// Your name for the key [default: the name that its owner gave it].
     #[arg(long)]
     name: Option<String>,
+
+    /// Let approvals with this person key count.
+    #[arg(long)]
+    person: bool,
 }
 
 pub(super) fn run(key: &Key) -> Outcome {
@@ -63,9 +90,31 @@ pub(super) fn run(key: &Key) -> Outcome {
 fn create(keys: Keys, new: &New) -> Outcome {
     let here = env::current_dir().map_err(|error| Failure::of(Code::HostFailed, &error))?;
     let keys = keys.outside_repository_around(&here)?;
+    if new.person {
+        return create_person(&keys, new);
+    }
     let key = keys.create(&new.name)?;
     let created = CreatedKey {
         key: KeyFacts::of(&key.named()),
+        directory: keys.directory().display().to_string(),
+    };
+    Ok(created.into())
+}
+
+fn create_person(keys: &Keys, new: &New) -> Outcome {
+    let key = match &new.ssh_agent {
+        Some(wanted) => keys.adopt_person(&new.name, wanted.as_deref())?,
+        None => {
+            if keys.person()?.is_some() {
+                let reason = "there is a person key already, and it is never replaced";
+                return Err(Failure::new(Code::UsageError, reason).hint("provost key show"));
+            }
+            let passphrase = person_signing::new_passphrase(new.passphrase_file.as_deref())?;
+            keys.create_person(&new.name, &passphrase)?
+        }
+    };
+    let created = CreatedPersonKey {
+        person: PersonFacts::of(&key),
         directory: keys.directory().display().to_string(),
     };
     Ok(created.into())
@@ -77,6 +126,8 @@ fn show(keys: &Keys) -> Outcome {
         directory: keys.directory().display().to_string(),
         own: own.as_ref().map(KeyFacts::of),
         trusted: keys.trusted()?.iter().map(KeyFacts::of).collect(),
+        person: keys.person()?.as_ref().map(PersonFacts::of),
+        persons: keys.trusted_persons()?.iter().map(KeyFacts::of).collect(),
     };
     Ok(known.into())
 }
@@ -87,8 +138,13 @@ fn add(keys: &Keys, trust: &Trust) -> Outcome {
         let line = format!("{} {name}", key.key);
         key = NamedKey::parse(&line).map_err(|error| wrong(&error))?;
     }
+    let new = if trust.person {
+        keys.trust_person(&key)?
+    } else {
+        keys.trust(&key)?
+    };
     let added = TrustedKey {
-        new: keys.trust(&key)?,
+        new,
         key: KeyFacts::of(&key),
     };
     Ok(added.into())
@@ -116,6 +172,49 @@ impl KeyFacts {
 }
 
 #[derive(Serialize)]
+struct PersonFacts {
+    #[serde(flatten)]
+    key: KeyFacts,
+    /// As `ssh-add -l` prints it.
+    fingerprint: String,
+    place: PersonKeyPlace,
+}
+
+impl PersonFacts {
+    fn of(key: &PersonKey) -> Self {
+        Self {
+            key: KeyFacts::of(&key.named),
+            fingerprint: fingerprint(&key.named.key),
+            place: key.place(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let place = match self.place {
+            PersonKeyPlace::Passphrase => "encrypted with a passphrase",
+            PersonKeyPlace::SshAgent => "in your ssh-agent",
+        };
+        let line = &self.key.line;
+        format!(
+            "person key: {line}\nfingerprint {}, {place}\n",
+            self.fingerprint
+        )
+    }
+}
+
+#[derive(Serialize)]
+struct CreatedPersonKey {
+    person: PersonFacts,
+    directory: String,
+}
+
+impl Answered for CreatedPersonKey {
+    fn text(&self) -> String {
+        format!("{}kept in {}\n", self.person.text(), self.directory)
+    }
+}
+
+#[derive(Serialize)]
 struct CreatedKey {
     #[serde(flatten)]
     key: KeyFacts,
@@ -134,6 +233,11 @@ struct KnownKeys {
     directory: String,
     own: Option<KeyFacts>,
     trusted: Vec<KeyFacts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    person: Option<PersonFacts>,
+    /// The person keys whose approvals count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    persons: Vec<KeyFacts>,
 }
 
 impl Answered for KnownKeys {
@@ -147,6 +251,12 @@ impl Answered for KnownKeys {
         let is_own = |key: &&KeyFacts| self.own.as_ref().is_some_and(|own| own.key == key.key);
         for key in self.trusted.iter().filter(|key| !is_own(key)) {
             text += &format!("trusted: {}\n", key.line);
+        }
+        let own = self.person.as_ref();
+        text += &own.map(PersonFacts::text).unwrap_or_default();
+        let is_own = |key: &&KeyFacts| own.is_some_and(|own| own.key.key == key.key);
+        for key in self.persons.iter().filter(|key| !is_own(key)) {
+            text += &format!("trusted person: {}\n", key.line);
         }
         text
     }

@@ -72,7 +72,8 @@ pub(super) struct Run {
     #[arg(short, long, value_name = "CONTRACT", help_heading = CONTRACT, conflicts_with_all =
         ["objective", "allow", "accept", "forbid", "timeout", "target", "base", "permit_oracle",
          "memory", "processes", "disk", "no_progress", "net", "tier", "permit_governing",
-         "allow_binary", "permit_symlink", "permit_fewer_tests", "retries", "accept_mode"])]
+         "allow_binary", "permit_symlink", "permit_fewer_tests", "retries", "accept_mode",
+         "may_ask", "danger_full_access"])]
     file: Option<PathBuf>,
 
     /// A path that the agent may write, from the top of the repository, with everything below it.
@@ -171,6 +172,15 @@ pub(super) struct Run {
     /// Permit that an acceptance command runs fewer tests than on the base, or none.
     #[arg(long, help_heading = PERMITS)]
     permit_fewer_tests: bool,
+
+    /// Let the agent ask you, while it works, for a path or a permission that it lacks.
+    #[arg(long, help_heading = PERMITS)]
+    may_ask: bool,
+
+    /// Give the agent all your files and any place of the network, for this run and at most an hour;
+    /// your person key has to grant it.
+    #[arg(long, value_name = "WHY", help_heading = PERMITS)]
+    danger_full_access: Option<String>,
 
     /// Work that is judged without an agent; only `provost judge` sets it.
     #[arg(skip)]

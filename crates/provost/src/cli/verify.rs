@@ -315,6 +315,9 @@ fn about(report: &Report) -> String {
         one_line(run_id),
         verdict.code
     );
+    for grant in &report.granted {
+        text += &format!("given by a person: {}\n", one_line(&grant.words()));
+    }
     for landing in report.after.landings.iter().rev().take(MOST_SHOWN) {
         text += &format!(
             "landed: {} on {}\n",

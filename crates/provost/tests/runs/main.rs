@@ -62,6 +62,8 @@ mod oracle;
 mod overlay;
 mod own_agents;
 #[cfg(test)]
+mod person_keys;
+#[cfg(test)]
 mod plan;
 #[cfg(test)]
 mod prepare;
@@ -93,3 +95,5 @@ mod warm;
 mod warm_cargo;
 #[cfg(test)]
 mod why;
+#[cfg(test)]
+mod widenings;

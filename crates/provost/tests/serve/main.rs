@@ -6,6 +6,7 @@ mod browser;
 mod chromium;
 mod killed;
 mod many;
+mod questions;
 mod scene;
 mod server;
 

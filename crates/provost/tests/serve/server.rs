@@ -97,6 +97,12 @@ impl Server {
         self.request(&format!("POST {path}"), &bearer, "{}")
     }
 
+    /// Sends a command with these fields as JSON.
+    pub(crate) fn api_send(&self, path: &str, token: &str, body: &str) -> Response {
+        let bearer = format!("Authorization: Bearer {token}\r\n");
+        self.request(&format!("POST {path}"), &bearer, body)
+    }
+
     /// Sends a form and does not wait for the answer; the connection stays open.
     pub(crate) fn send(&self, path: &str, cookie: &str, form: &str) -> TcpStream {
         let host = &self.host;

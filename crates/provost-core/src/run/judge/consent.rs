@@ -2,14 +2,27 @@
 
 use serde_json::json;
 
-use crate::approval::{Approval, Question, Rejection};
+use crate::approval::{self, Approval, Question, Rejection};
 use crate::code::Code;
-use crate::contract;
-use crate::run::fact::Fact;
+use crate::contract::{self, Problem};
+use crate::question::{AnswerMeans, AnswerRefused, Needs};
+use crate::run::fact::{Fact, Opened};
 use crate::run::{Gate, Misplaced, Next, State};
 use crate::time;
 use crate::verdict::Verdict;
 use crate::wording::counted;
+
+impl Opened {
+    /// Access to everything of the user is for a run of its own.
+    pub(super) fn unfit_for_full_access(&self) -> Option<Problem> {
+        let is_part = self.part.is_some() || self.child.is_some();
+        (self.contract.has_full_access() && is_part).then(|| Problem {
+            path: approval::FULL_ACCESS.to_owned(),
+            code: Code::ContractInvalid,
+            problem: "is for a run of its own, and this one is a part of a whole".to_owned(),
+        })
+    }
+}
 
 impl State {
     /// The question to a person about this run, if any.
@@ -27,6 +40,45 @@ impl State {
             review: opened.review.as_ref().map(|review| review.argv.as_slice()),
             widenings: &opened.widenings,
         })
+    }
+
+    /// Whether its agent is to have the files of the user and any place.
+    pub fn has_full_access(&self) -> bool {
+        self.opened.contract.has_full_access() && self.opened.work.is_none()
+    }
+
+    /// What a yes to the question about this run needs.
+    pub fn approval_needs(&self) -> Needs {
+        if self.has_full_access() {
+            return Needs::PersonKey;
+        }
+        self.opened.ask.needs
+    }
+
+    /// Whether `approval` was given as it has to be.
+    pub fn may_approve(&self, approval: &Approval) -> Result<(), AnswerRefused> {
+        if self.has_full_access() && approval.reason.trim().is_empty() {
+            return Err(AnswerRefused::NoReason);
+        }
+        // The evidence of the case shows how that answer was given.
+        if approval.how == AnswerMeans::Case && self.opened.part.is_some() {
+            return Ok(());
+        }
+        let given = (approval.how, approval.signature.as_ref());
+        let ask = &self.opened.ask;
+        ask.admit(self.approval_needs(), given, &approval.statement())
+    }
+
+    /// Until when the agent has everything of the user, in milliseconds; `None` if it never does.
+    pub fn full_access_until(&self) -> Option<i64> {
+        if !self.has_full_access() {
+            return None;
+        }
+        let until = self
+            .approval
+            .as_ref()
+            .map(|approval| time::parse(&approval.until));
+        Some(until.and_then(Result::ok).unwrap_or(i64::MIN))
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -71,6 +123,15 @@ impl State {
     /// The policy gate: every rule is followed, and a person approved where required.
     pub(in crate::run) fn judge_policy(&self) -> Verdict {
         let verdict = contract::judge(&[]);
+        // Whatever the first record says about widenings.
+        let granted = self
+            .approval
+            .as_ref()
+            .is_some_and(|it| self.may_approve(it).is_ok());
+        if self.has_full_access() && !granted {
+            let reason = "no person key has granted the files of the user";
+            return Verdict::deny(Code::ApprovalNeeded, reason);
+        }
         let Some(question) = self.question() else {
             return verdict;
         };
@@ -95,7 +156,11 @@ impl State {
             Fact::Asked { digest: asked, .. } if next == Next::Ask && asked == digest => {
                 self.asked = true;
             }
-            Fact::Approved(approval) if next == Next::Wait && is_answer(&approval, &digest) => {
+            Fact::Approved(approval)
+                if next == Next::Wait
+                    && is_answer(&approval, &digest)
+                    && self.may_approve(&approval).is_ok() =>
+            {
                 self.approval = Some(approval);
             }
             Fact::Expired {} if matches!(next, Next::Judge(_)) && self.approval.is_some() => {

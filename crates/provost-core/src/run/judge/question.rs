@@ -2,9 +2,11 @@
 
 use crate::gate::command::{self, Trust};
 use crate::question::{
-    self, AgentQuestion, AnswerMeans, AnswerRefused, Permission, QuestionAnswer, QuestionKind,
+    self, AgentQuestion, AnswerMeans, AnswerRefused, Needs, Permission, QuestionAnswer,
+    QuestionKind,
 };
 use crate::run::fact::Fact;
+use crate::run::judge::AskedWidening;
 use crate::run::{Misplaced, State, Step};
 use crate::time;
 
@@ -17,12 +19,26 @@ pub struct QuestionState {
     pub standing: QuestionStanding,
 }
 
+impl QuestionState {
+    /// Whether it widened the contract, which holds to the end of the run.
+    fn is_granted(&self) -> bool {
+        let widens = matches!(
+            self.question.kind,
+            QuestionKind::Path | QuestionKind::Widening
+        );
+        let allows = matches!(&self.standing, QuestionStanding::Answered(it) if it.allow);
+        widens && allows
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuestionStanding {
     Open,
     Answered(QuestionAnswer),
-    /// No answer came in time; it counts as no.
-    Expired,
+    /// No answer came in time, or its yes could not be kept; it counts as no.
+    Expired {
+        reason: String,
+    },
     /// The agent that asked has ended.
     AgentEnded,
 }
@@ -42,18 +58,35 @@ impl State {
         let known = self.questions.get(digest)?;
         match &known.standing {
             QuestionStanding::Open if known.attempt == self.attempt => Some(Permission::Open),
-            QuestionStanding::Answered(answer) if answer.until_ms() > now => {
+            QuestionStanding::Answered(answer) if answer.until_ms() > now || known.is_granted() => {
                 Some(permission(answer))
             }
             QuestionStanding::Open
             | QuestionStanding::Answered(_)
-            | QuestionStanding::Expired
+            | QuestionStanding::Expired { .. }
             | QuestionStanding::AgentEnded => None,
         }
     }
 
     /// Whether another question may be asked about `content`; else the reason why it counts as no.
-    pub fn may_ask(&self, content: &str) -> Result<(), String> {
+    pub fn may_ask(&self, kind: QuestionKind, content: &str) -> Result<(), String> {
+        match kind {
+            QuestionKind::Command | QuestionKind::Host => {}
+            QuestionKind::Path | QuestionKind::Widening => {
+                let asked = AskedWidening::parse(kind, content)?;
+                // One question has one spelling.
+                if asked.question().1 != content {
+                    return Err("is not spelled as it is asked".to_owned());
+                }
+                if let Some(why) = self.cannot_widen(&asked) {
+                    return Err(why);
+                }
+            }
+        }
+        if self.opened.ask.needs == Needs::PersonKey && self.opened.ask.person_keys.is_empty() {
+            let why = "needs the key of a person, and there was none when the run began";
+            return Err(why.to_owned());
+        }
         if content.len() > question::LONGEST {
             return Err(format!(
                 "is longer than {} KiB, which no person reads",
@@ -77,7 +110,7 @@ impl State {
                 let word = if earlier.allow { "yes" } else { "no" };
                 return Err(AnswerRefused::Twice(word));
             }
-            QuestionStanding::Expired => return Err(AnswerRefused::Late),
+            QuestionStanding::Expired { .. } => return Err(AnswerRefused::Late),
             QuestionStanding::AgentEnded => return Err(AnswerRefused::AgentEnded),
         }
         if time::parse(&answer.until).is_err() {
@@ -86,7 +119,12 @@ impl State {
         if answer.how == AnswerMeans::AllowList && !(answer.allow && self.lists(&known.question)) {
             return Err(AnswerRefused::NotListed);
         }
-        Ok(())
+        if answer.how == AnswerMeans::AllowList {
+            return Ok(());
+        }
+        let given = (answer.how, answer.signature.as_ref());
+        let needs = known.question.needs;
+        self.opened.ask.admit(needs, given, &answer.statement())
     }
 
     /// Whether the allow-list of the policy answers `question` with yes.
@@ -105,15 +143,20 @@ impl State {
             Fact::QuestionAnswered(answer) => {
                 self.may_answer(&answer).map_err(|_| Misplaced)?;
                 let known = self.questions.get_mut(&answer.digest).ok_or(Misplaced)?;
+                let kind = known.question.kind;
+                let widens = answer.allow;
                 known.standing = QuestionStanding::Answered(answer);
+                if widens && matches!(kind, QuestionKind::Path | QuestionKind::Widening) {
+                    self.widen();
+                }
                 Ok(())
             }
-            Fact::QuestionExpired { digest } => {
+            Fact::QuestionExpired { digest, reason } => {
                 let known = self.questions.get_mut(&digest).ok_or(Misplaced)?;
                 if known.standing != QuestionStanding::Open {
                     return Err(Misplaced);
                 }
-                known.standing = QuestionStanding::Expired;
+                known.standing = QuestionStanding::Expired { reason };
                 Ok(())
             }
             _ => Err(Misplaced),
@@ -127,7 +170,11 @@ impl State {
         let known = self.questions.get(&digest);
         let is_open = known
             .is_some_and(|it| it.standing == QuestionStanding::Open && it.attempt == self.attempt);
-        let may = known.is_some() || self.may_ask(content).is_ok();
+        // What was permitted for good is not asked again.
+        let may = known.is_some_and(|it| !it.is_granted()) || self.may_ask(*kind, content).is_ok();
+        if question.needs != self.opened.ask.needs {
+            return Err(Misplaced);
+        }
         if self.pending != Some(Step::Agent) || digest != question.digest || is_open || !may {
             return Err(Misplaced);
         }

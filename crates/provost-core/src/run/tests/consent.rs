@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::approval::{Approval, Kind, Person, Rejection, Widening};
+use crate::bundle::key::SigningKey;
+use crate::person_key::PersonSignature;
+use crate::question::{AnswerMeans, AnswerRefused, Needs};
 
 const LATER: &str = "2026-01-01T01:00:00.000Z";
 
@@ -42,6 +45,9 @@ fn approved(digest: &str, until: &str) -> Fact {
         digest: digest.to_owned(),
         by: ann(),
         until: until.to_owned(),
+        how: AnswerMeans::Terminal,
+        reason: String::new(),
+        signature: None,
     })
 }
 
@@ -50,6 +56,7 @@ fn rejected(digest: &str) -> Fact {
         digest: digest.to_owned(),
         by: ann(),
         reason: "too wide".to_owned(),
+        how: AnswerMeans::Terminal,
     })
 }
 
@@ -138,4 +145,58 @@ fn no_question_is_asked_about_a_contract_that_breaks_a_rule() {
     let state = State::fold(&ledger(&[Fact::Opened(opened)])).unwrap();
     assert_eq!(state.next(), Next::Judge(Gate::Policy));
     assert_eq!(state.judge(Gate::Policy).code, Code::ContractInvalid);
+}
+
+#[test]
+fn the_files_of_the_user_are_given_by_a_signed_answer_with_a_reason() {
+    let key = SigningKey::from_seed(&[7; 32], "ann").unwrap();
+    let open = |widenings: Vec<Widening>| {
+        let Fact::Opened(mut opened) = opened() else {
+            unreachable!("it is the first fact");
+        };
+        let extension = opened.contract.x_provost.get_or_insert_default();
+        extension.full_access = Some("the notes".to_owned());
+        opened.widenings = widenings;
+        opened.ask.person_keys = vec![key.named().to_string()];
+        Fact::Opened(opened)
+    };
+    let widened = vec![Widening {
+        kind: Kind::FullAccess,
+        path: crate::approval::FULL_ACCESS.to_owned(),
+        problem: "everything".to_owned(),
+    }];
+    // A first record without the widening gets nowhere.
+    let silent = State::fold(&ledger(&[open(Vec::new())])).unwrap();
+    assert_eq!(silent.judge(Gate::Policy).code, Code::ApprovalNeeded);
+    let first = State::fold(&ledger(&[open(widened.clone())])).unwrap();
+    assert_eq!(first.approval_needs(), Needs::PersonKey);
+    let digest = first.question().unwrap().digest();
+    let mut approval = Approval {
+        digest,
+        by: self::ann(),
+        until: LATER.to_owned(),
+        how: AnswerMeans::Terminal,
+        reason: "fix them".to_owned(),
+        signature: None,
+    };
+    let weak = AnswerRefused::TooWeak(AnswerMeans::Terminal);
+    assert_eq!(first.may_approve(&approval), Err(weak));
+    approval.how = AnswerMeans::Case;
+    assert!(
+        first.may_approve(&approval).is_err(),
+        "it is no part of a case"
+    );
+    approval.how = AnswerMeans::PersonKey;
+    let bytes = key.sign(&approval.statement().signed_bytes());
+    approval.signature = Some(PersonSignature::of(&key.public(), &bytes));
+    assert_eq!(first.may_approve(&approval), Ok(()));
+    let reasonless = Approval {
+        reason: " ".to_owned(),
+        ..approval.clone()
+    };
+    assert_eq!(first.may_approve(&reasonless), Err(AnswerRefused::NoReason));
+    let all = [open(widened), first.ask(), Fact::Approved(approval)];
+    let approved = State::fold(&ledger(&all)).unwrap();
+    assert!(approved.judge(Gate::Policy).allow);
+    assert_eq!(approved.full_access_until(), crate::time::parse(LATER).ok());
 }

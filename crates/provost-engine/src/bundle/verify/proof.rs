@@ -11,6 +11,7 @@ use provost_core::change::Change;
 use provost_core::object::{Kind, Mode, Oid};
 use provost_core::pack::{self, Objects};
 use provost_core::path::RawPath;
+use provost_core::question::QuestionKind;
 use provost_core::run::fact::Withheld;
 use provost_core::scope::Scope;
 use provost_core::tree;
@@ -188,13 +189,21 @@ fn contents(changes: &[Change], objects: &Objects, withheld: &Withheld) -> Vec<F
         .collect()
 }
 
-/// An accepted run changed only paths that its contract covers.
+/// An accepted run changed only paths that its contract covers, or that a person permitted by its
+/// ledger.
 fn scope(bundle: &Bundle<'_>, predicate: &RunPredicate, changes: &[Change]) -> Vec<Finding> {
     let Some(contract) = &bundle.contract else {
         return Vec::new();
     };
     // A scope that does not parse is a finding about the contract.
-    let Ok(scope) = Scope::parse(&contract.allowed_paths) else {
+    let granted = bundle.course.end().into_iter().flat_map(|state| {
+        let granted = state.granted_widenings();
+        granted.filter(|it| it.kind == QuestionKind::Path)
+    });
+    let granted = granted.map(|it| it.content);
+    let entries = contract.allowed_paths.iter().map(String::as_str);
+    let entries: Vec<&str> = entries.chain(granted).collect();
+    let Ok(scope) = Scope::parse(&entries) else {
         return Vec::new();
     };
     if !predicate.verdict.allow {

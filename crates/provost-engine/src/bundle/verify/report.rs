@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::after::After;
 use super::read::Bundle;
+use crate::bundle::granted::PersonGrant;
 use crate::bundle::statement::SealedVerdict;
 use provost_core::code::Code;
 use provost_core::exit::Exit;
@@ -39,6 +40,9 @@ pub struct Report {
     pub sealed_verdict: Option<SealedVerdict>,
     /// The tree that would land.
     pub tree: Option<Oid>,
+    /// What persons gave the agents beyond the contract.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub granted: Vec<PersonGrant>,
     /// What followed the seal; only as trustworthy as the three answers.
     pub after: After,
     /// The bundle format, if this program is too old for it, so that decisions were not repeated.
@@ -80,6 +84,9 @@ impl Report {
             tree: bundle
                 .predicate()
                 .and_then(|predicate| predicate.candidate_tree.clone()),
+            granted: bundle
+                .predicate()
+                .map_or_else(Vec::new, |predicate| predicate.granted.clone()),
             after,
             newer_format: bundle.course.newer,
         }

@@ -12,6 +12,7 @@ use provost_core::code::Code;
 use provost_core::net::credential::Credential;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::object::Oid;
+use provost_core::question::AnswerMeans;
 use provost_core::run::State;
 use provost_core::run::fact::{ExistingWork, Names, Part, Revision};
 use provost_core::run::refs::Kind;
@@ -19,6 +20,7 @@ use provost_core::verdict::Verdict;
 use provost_engine::chain::{
     Came, CombinedResults, End, Merge, MergedNeeds, NodeStart, PartRunner,
 };
+use provost_engine::drive::Draft;
 use provost_engine::opening::{self, Origin as _, Request, RequestedAgent};
 use provost_engine::ports::{ObserverChoice, PortError};
 use provost_engine::query::{self, RunArchive as _, Stage};
@@ -297,7 +299,14 @@ fn approve_as(
     let mut session = Session::open(Places::find()?, &state.names.run_id)?;
     session.send(&state.opened.brokered());
     let digest = question.digest();
-    session.approve(session::person()?, Some(&digest), APPROVED_FOR, observer)?;
+    let draft = Draft {
+        by: session::person()?,
+        seen: Some(&digest),
+        lasts: APPROVED_FOR,
+        how: AnswerMeans::Case,
+        reason: "",
+    };
+    session.approve(draft, &mut |_, _| Ok(()), observer)?;
     session.resume(observer)
 }
 

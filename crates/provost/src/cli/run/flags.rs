@@ -29,6 +29,8 @@ pub(super) fn typed(run: &Run, completed: &Completed) -> Typed {
             fewer_tests: run.permit_fewer_tests,
         },
         accept_mode: completed.accept_mode.as_ref().map(|it| it.value),
+        may_ask: run.may_ask,
+        full_access: run.danger_full_access.clone(),
     }
 }
 

@@ -202,6 +202,8 @@ impl Judge {
             timeout: self.timeout,
             retries: None,
             accept_mode: self.accept_mode,
+            may_ask: false,
+            danger_full_access: None,
             tier: self.tier,
             net: self.net,
             limits: self.limits,

@@ -12,10 +12,11 @@ use crate::answer::{Failure, Outcome};
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::report;
-use crate::session::Session;
+use crate::session::{self, Session};
 
 /// Refuses if the machine lacks what the agent and the reviewer need, before anything starts.
 pub(in crate::cli) fn check(opened: &Opened, source: Option<&Source>) -> Result<(), Failure> {
+    session::require_person_key(opened)?;
     let has_agent = opened.work.is_none();
     if has_agent {
         machine::outlet(&opened.credentials)?;

@@ -6,18 +6,22 @@ use std::path::Path;
 use std::time::Duration;
 
 use provost_core::approval::Person;
+use provost_core::question::{AnswerMeans, AnswerRefused, Needs, QuestionAnswer};
 use provost_core::run::fact::Cancel;
 use provost_core::run::{Gate, State, Step};
+use provost_core::time;
 use provost_core::verdict::Verdict;
+use provost_engine::drive::{self, Draft};
 use provost_engine::ports::{Observer, ObserverChoice, Progress};
 use provost_engine::query::{self, RunArchive as _};
 use provost_host::cancel_request::CancelRequest;
 use provost_host::clock;
 use provost_web::{AskedBy, RoomCommand};
 
-use super::super::why;
+use super::super::{agent_answer, why};
 use super::detached;
 use crate::answer::Failure;
+use crate::parts;
 use crate::places::Places;
 use crate::session::{self, Session};
 
@@ -41,10 +45,48 @@ fn person(asked: &AskedBy) -> Result<Person, Failure> {
     })
 }
 
+fn means(asked: &AskedBy) -> AnswerMeans {
+    match asked {
+        AskedBy::Session => AnswerMeans::ServeSession,
+        AskedBy::Token { .. } => AnswerMeans::Token,
+    }
+}
+
+/// Answers the question of an agent that `digest` names; `None` if it names none.
+fn to_agent(
+    path: &Path,
+    run: &str,
+    (digest, allow, reason): (&str, bool, &str),
+    asked: &AskedBy,
+) -> Result<Option<String>, Failure> {
+    let place = Places::of(path)?;
+    let state = query::state(&place, run)?;
+    if !state.questions.contains_key(digest) {
+        return Ok(None);
+    }
+    let lasts = i64::try_from(APPROVAL_LASTS.as_millis()).unwrap_or(i64::MAX);
+    let answer = QuestionAnswer {
+        digest: digest.to_owned(),
+        allow,
+        how: means(asked),
+        by: Some(person(asked)?),
+        until: time::render(clock::now_millis().saturating_add(lasts)),
+        reason: reason.to_owned(),
+        signature: None,
+    };
+    let recorded = agent_answer::carry(place, &state, &answer, &mut QuietObserver)?;
+    let done = if recorded {
+        "answered"
+    } else {
+        "the answer waits for the driver"
+    };
+    Ok(Some(done.to_owned()))
+}
+
 /// A command about a run.
 ///
-/// A token stands for a program. Once a policy names approvals that need the key of a person, they
-/// are refused here for [`AskedBy::Token`], before a session is opened.
+/// Neither a session nor a token has the key of a person, so no yes from here counts where one is
+/// needed: `may_approve` and `may_answer` of the run refuse it.
 pub(super) fn about_run(
     path: &Path,
     run: &str,
@@ -55,19 +97,28 @@ pub(super) fn about_run(
     query::require_own(&place, run)?;
     match command {
         RoomCommand::Approve { digest } => {
+            if let Some(done) = to_agent(path, run, (digest, true, ""), asked)? {
+                return Ok(done);
+            }
+            let draft = Draft {
+                by: person(asked)?,
+                seen: Some(digest),
+                lasts: APPROVAL_LASTS,
+                how: means(asked),
+                reason: "",
+            };
             let mut session = Session::open(place, run)?;
-            session.approve(
-                person(asked)?,
-                Some(digest),
-                APPROVAL_LASTS,
-                &mut QuietObserver,
-            )?;
+            session.approve(draft, &mut |_, _| Ok(()), &mut QuietObserver)?;
             drop(session);
             detached::start(&Places::of(path)?, &["resume", run])
         }
         RoomCommand::Reject { digest, reason } => {
+            if let Some(done) = to_agent(path, run, (digest, false, reason), asked)? {
+                return Ok(done);
+            }
             let session = Session::open(place, run)?;
-            session.reject(person(asked)?, Some(digest), reason, &mut QuietObserver)?;
+            let by = (person(asked)?, means(asked));
+            session.reject(by, Some(digest), reason, &mut QuietObserver)?;
             Ok("rejected".to_owned())
         }
         RoomCommand::Cancel { reason } if place.is_driven(run) => {
@@ -107,10 +158,17 @@ pub(super) fn about_case(
     path: &Path,
     case: &str,
     command: &RoomCommand,
+    asked: &AskedBy,
 ) -> Result<String, Failure> {
     let place = Places::of(path)?;
     match command {
         RoomCommand::Approve { digest } => {
+            // The process that is started has no terminal and no passphrase, and would say so to
+            // no person.
+            if parts::case_state(&place, case)?.opened.ask.needs == Needs::PersonKey {
+                let refused = AnswerRefused::TooWeak(means(asked));
+                return Err(drive::refusal(case, &refused).into());
+            }
             let digest = format!("--digest={digest}");
             detached::start(&place, &["approve", case, &digest, "--go"])
         }

@@ -317,7 +317,7 @@ impl ControlRoom for UserRoom {
         let path = found.map(|it| it.path.clone()).unwrap_or_default();
         let done = if id.starts_with("case_") {
             self.in_runs(repository, id, "case_")?;
-            carry_out::about_case(&path, id, command)
+            carry_out::about_case(&path, id, command, asked)
         } else {
             self.run_in(repository, id)?;
             carry_out::about_run(&path, id, command, asked)

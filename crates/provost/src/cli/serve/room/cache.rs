@@ -350,6 +350,7 @@ fn read(place: &Places, run: &str, stamps: Stamps, driven: bool) -> KnownRun {
     let waits = summary.status == RunStatus::Waiting;
     let row = RoomRow {
         question: QuestionView::of(&state).filter(|_| waits).map(Arc::new),
+        questions: state.open_questions().cloned().collect(),
         parent: state.opened.parent.clone(),
         agent: Some(command::line(&state.opened.agent)),
         contract_sha256: Some(state.opened.contract_sha256.clone()),
@@ -366,6 +367,7 @@ fn bare(summary: RunSummary) -> RoomRow {
     RoomRow {
         summary,
         question: None,
+        questions: Vec::new(),
         parent: None,
         agent: None,
         contract_sha256: None,
