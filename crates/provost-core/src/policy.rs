@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::agent::written::WrittenBudget;
 use crate::agent::{self, Agent, SpendLimits};
 use crate::approval::Unasked;
+use crate::children::policy::{self as family, FamilyPolicies};
 use crate::contract::limits::Asked;
 use crate::document::toml;
 use crate::gate::command;
@@ -71,6 +72,8 @@ pub struct Policy {
     pub run: RunDefaults,
     /// Whether the hooks of git refuse what is bound to no contract.
     pub hooks_require: bool,
+    /// The policies that requests for children can name.
+    pub policies: FamilyPolicies,
 }
 
 /// A policy as written in `provost.toml`.
@@ -93,6 +96,7 @@ pub struct Written {
     budget: WrittenBudget,
     run: WrittenRun,
     hooks: WrittenHooks,
+    policies: FamilyPolicies,
 }
 
 /// What a user says for all repositories; nothing here is about a scope or a command.
@@ -299,8 +303,18 @@ impl TryFrom<Written> for Policy {
             approve: approve(written.approve)?,
             budget: budget(written.budget)?,
             run: written.run.resolve()?,
+            policies: family_policies(written.policies)?,
         })
     }
+}
+
+fn family_policies(written: FamilyPolicies) -> Result<FamilyPolicies, Flaw> {
+    for (id, policy) in &written {
+        if let Some(flaw) = family::flaw(id, policy) {
+            return Err(Flaw(format!("policies.\"{}\": {flaw}", id.escape_debug())));
+        }
+    }
+    Ok(written)
 }
 
 fn words(field: &str, text: &str) -> Result<Vec<String>, Flaw> {

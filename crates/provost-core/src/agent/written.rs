@@ -92,6 +92,7 @@ impl Written {
             server: server.map(Box::new),
             // A contract names them.
             tools: BTreeMap::new(),
+            broker: Vec::new(),
             // A contract says it.
             shell: Shell::Never,
         }))

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::child_contract::document;
-use super::family::{ChildBudget, ChildOf, ChildStart, Family, StrippedItem};
+use super::family::{ChildBudget, ChildOf, ChildStart, Family, PackageV1Record, StrippedItem};
 use super::grant::ChildGrant;
+use super::handoff::{AskedHandoff, Handed};
 use super::message::ChildTask;
+use super::policy::{self, FamilyPolicyKind};
+use super::tools::{self, MessageTool};
+use crate::agent::launch::{self, Answer};
 use crate::agent::{Adapted, Budget as ModelBudget};
 use crate::code::Code;
 use crate::contract;
@@ -28,6 +32,9 @@ const LONGEST_KEY: usize = 128;
 
 /// The longest instruction, in bytes.
 const LONGEST_TASK: usize = 32 << 10;
+
+/// The capability to start children.
+const START: &str = "tool.child_start";
 
 /// Every program that the sandbox contains.
 const EVERY_PROGRAM: &str = "*";
@@ -60,6 +67,31 @@ pub struct ChildBase {
 }
 
 impl Admitted {
+    /// The same child, which gets what its parent asked to hand over.
+    pub fn with_handoff(mut self, asked: &AskedHandoff, handed: Handed) -> Result<Self, Verdict> {
+        let Some(record) = asked.handed(&handed)? else {
+            return Ok(self);
+        };
+        if let Some(child_of) = &mut self.opened.child {
+            child_of.package.handoff = record.handoff.clone();
+            child_of.fingerprint = child_of.package.fingerprint().to_string();
+            child_of.handoff = handed.documents;
+            self.start.fingerprint.clone_from(&child_of.fingerprint);
+        }
+        self.start.handoff = Some(record);
+        Ok(self)
+    }
+
+    /// The package of the child.
+    pub fn package(&self) -> Option<&Package> {
+        self.opened.child.as_ref().map(|it| &it.package)
+    }
+
+    /// Records what version 1 derives.
+    pub fn record_v1(&mut self, record: PackageV1Record) {
+        self.start.package_v1 = Some(record);
+    }
+
     /// The event of the parent's ledger and the first event of the child's, on `base`.
     pub fn on(mut self, base: ChildBase) -> Result<(ChildStart, Opened), serde_json::Error> {
         self.opened.contract.rollback.baseline_ref = base.commit.to_string();
@@ -82,6 +114,7 @@ pub fn admit(asking: &Asking<'_>) -> Result<Admitted, Verdict> {
     } = *asking;
     let grant = granted(&opened.contract)?;
     check_words(task)?;
+    check_policies(opened, task)?;
     let timeout = opened.contract.timeout_retry.timeout_sec;
     family
         .agents(grant)
@@ -118,6 +151,9 @@ pub fn admit(asking: &Asking<'_>) -> Result<Admitted, Verdict> {
         children: task.children,
         base_commit: opened.base_commit.clone(),
         base_tree: opened.base_tree.clone(),
+        messages: task.messages.clone(),
+        handoff: None,
+        package_v1: None,
     };
     let child_of = ChildOf {
         run: asking.run_id.to_owned(),
@@ -126,6 +162,7 @@ pub fn admit(asking: &Asking<'_>) -> Result<Admitted, Verdict> {
         stripped: stripped(&derived),
         package: derived.package,
         given,
+        handoff: Vec::new(),
     };
     let opened = first_event(asking, grant, child_of);
     if let Err(problems) = opened.resolve() {
@@ -186,9 +223,29 @@ fn granted(contract: &Document) -> Result<&ChildGrant, Verdict> {
     grant.ok_or_else(|| Verdict::deny(Code::ChildrenNotGranted, reason))
 }
 
-fn check_words(task: &ChildTask) -> Result<(), Verdict> {
+/// Whether `text` can be the key of a request.
+pub(super) fn is_key(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
-    if !(1..=LONGEST_KEY).contains(&task.key.len()) || !task.key.bytes().all(plain) {
+    (1..=LONGEST_KEY).contains(&text.len()) && text.bytes().all(plain)
+}
+
+/// Refuses a request that names a policy which does not resolve, or asks what none permits.
+fn check_policies(opened: &Opened, task: &ChildTask) -> Result<(), Verdict> {
+    let policies = &opened.policies;
+    let named = |id: &Option<String>, usual: &str| id.clone().unwrap_or(usual.to_owned());
+    let lifecycle = named(&task.lifecycle_policy, policy::PARENT_OWNED);
+    let lifecycle = policy::resolve(policies, &lifecycle, FamilyPolicyKind::RuntimePackage)?;
+    if lifecycle.detach {
+        let reason = "no child continues when the agent of its parent has ended";
+        return Err(Verdict::deny(Code::DetachNotGranted, reason));
+    }
+    let redaction = named(&task.redaction_policy, policy::DEFAULT_REDACTION);
+    policy::resolve(policies, &redaction, FamilyPolicyKind::Redaction)?;
+    task.handoff.check(policies)
+}
+
+fn check_words(task: &ChildTask) -> Result<(), Verdict> {
+    if !is_key(&task.key) {
         return Err(invalid(
             "`key` has 1 to 128 letters, digits or characters of `._:-`",
         ));
@@ -245,13 +302,8 @@ fn request(
             ..ask.clone()
         }
     };
-    let tools = match &task.tools {
-        None => ToolPolicy::Inherit {},
-        Some(tools) => {
-            let ids: Result<Vec<Id>, String> = tools.iter().map(|tool| id(tool)).collect();
-            let ids = ids.map_err(wrong)?.into_iter().collect();
-            ToolPolicy::Allow { ids }
-        }
+    let tools = ToolPolicy::Allow {
+        ids: kept_tools(parent, task).map_err(wrong)?,
     };
     Ok(package::Request {
         parent_fingerprint: parent.fingerprint(),
@@ -264,6 +316,26 @@ fn request(
         guards: Set::default(),
         handoff: Handoff::default(),
     })
+}
+
+/// The capabilities that the child keeps: tools of its program as asked, or all of them; tools of
+/// the broker only as asked.
+fn kept_tools(parent: &Package, task: &ChildTask) -> Result<Set<Id>, String> {
+    let of_broker = |text: &str| {
+        let messages = MessageTool::ALL.into_iter();
+        messages.map(MessageTool::capability).any(|it| it == text) || text == START
+    };
+    let all = || {
+        let all = parent.delegate.capabilities.iter();
+        let names = all.map(|it| it.id.to_string());
+        names.filter(|name| !of_broker(name)).collect::<Vec<_>>()
+    };
+    let mut names = task.tools.clone().unwrap_or_else(all);
+    names.extend(task.messages.iter().map(|tool| tool.capability()));
+    if task.children > 0 {
+        names.push(START.to_owned());
+    }
+    names.iter().map(|name| id(name)).collect()
 }
 
 /// The authority to write `write`, reach `net` and use the agent of `opened`.
@@ -283,9 +355,21 @@ fn authority(
     };
     let places: Result<Vec<Place>, String> = write.iter().map(place).collect();
     let network: Result<Vec<Id>, String> = net.iter().map(reach).collect();
-    let tools = offered(opened).into_iter();
-    let capability = |tool: String| Ok(Capability::unknown(id(&tool)?, Kind::Tool));
-    let capabilities: Result<Vec<Capability>, String> = tools.map(capability).collect();
+    let extension = opened.contract.x_provost.as_ref();
+    let grant = extension.and_then(|it| it.children.as_ref());
+    let messages = grant.map(tools::kept).unwrap_or_default().iter();
+    let messages = messages.map(|tool| tool.capability());
+    let starts = grant.filter(|it| it.count > 0).map(|_| START.to_owned());
+    let capability = |tool: String| {
+        let kind = if tool == START {
+            Kind::AgentAsTool
+        } else {
+            Kind::Tool
+        };
+        Ok(Capability::unknown(id(&tool)?, kind))
+    };
+    let all = offered(opened).into_iter().chain(messages).chain(starts);
+    let capabilities: Result<Vec<Capability>, String> = all.map(capability).collect();
     let routes = match &opened.adapted {
         None => Vec::new(),
         Some(_) => vec![route(opened, model_of(opened))?],
@@ -351,8 +435,17 @@ fn first_event(asking: &Asking<'_>, grant: &ChildGrant, child_of: ChildOf) -> Op
     let reached = |place: &Endpoint| Some(place) == model.as_ref() || places.contains(place);
     let credentials = opened.credentials.iter();
     let credentials = credentials.filter(|it| reached(&it.endpoint)).cloned();
+    let contract = document(asking, grant, &child_of);
+    let adapted = adapted.map(|mut adapted| {
+        let tools = tools::broker_tools(&contract, true);
+        adapted.broker = tools.into_iter().map(str::to_owned).collect();
+        adapted
+    });
+    let agent = adapted.as_ref().filter(|it| it.server.is_none());
+    let agent = agent.map(|it| launch::argv(it, Answer::of(&contract)));
     Opened {
-        contract: document(asking, grant, &child_of),
+        contract,
+        agent: agent.unwrap_or_else(|| opened.agent.clone()),
         contract_source: None,
         target: None,
         adapted,

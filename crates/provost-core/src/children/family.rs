@@ -1,8 +1,12 @@
 //! The children of one run, and what they have left: a fold over its events.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::grant::ChildGrant;
+use super::handoff::{HandedDocument, HandoffRecord};
+use super::letter::FamilyMessage;
+use super::tools::MessageTool;
 use crate::object::Oid;
 use crate::package::{Budget, Package};
 use crate::verdict::Verdict;
@@ -76,6 +80,26 @@ pub struct ChildStart {
     /// The commit of the parent's work at that moment.
     pub base_commit: Oid,
     pub base_tree: Oid,
+    /// The tools for messages that it keeps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MessageTool>,
+    /// What of the context of its parent it gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff: Option<HandoffRecord>,
+    /// The same derivation by version 1; a family of more generations has no such form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package_v1: Option<PackageV1Record>,
+}
+
+/// What the derivation of a package by version 1 gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackageV1Record {
+    pub parent_fingerprint: String,
+    pub child_fingerprint: String,
+    /// What the child did not get, as that version writes it.
+    pub strip_manifest: Value,
+    pub strip_manifest_content_hash: String,
 }
 
 /// The event that ends a child: what it did not use comes back.
@@ -116,6 +140,9 @@ pub struct ChildOf {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stripped: Vec<StrippedItem>,
     pub given: ChildBudget,
+    /// The context that its parent handed over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handoff: Vec<HandedDocument>,
 }
 
 /// Something that a child did not get, and why.
@@ -147,6 +174,14 @@ pub struct FamilyMember {
 pub struct Family {
     pub members: Vec<FamilyMember>,
     pub refused: Vec<ChildRefused>,
+    /// What this run wrote to its children or its parent, and got from them.
+    pub messages: Vec<FamilyMessage>,
+}
+
+impl FamilyMember {
+    pub fn is_running(&self) -> bool {
+        self.state == ChildState::Running
+    }
 }
 
 /// What a family may still use.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::family::ChildBudget;
+use super::tools::MessageTool;
 use crate::agent::Budget;
 use crate::closed::closed;
 
@@ -37,6 +38,8 @@ closed! {
         pub processes?: u64,
         /// Models that children may use beside the model of their parent.
         pub models?: Vec<String>,
+        /// Tools for messages that agents of the family may keep; none if left out.
+        pub messages?: Vec<MessageTool>,
     }
 }
 
@@ -108,6 +111,10 @@ impl ChildGrant {
         }
         if let Some(models) = self.models.as_ref().filter(|models| !models.is_empty()) {
             words += &format!(", models {}", models.join(", "));
+        }
+        if let Some(tools) = self.messages.as_ref().filter(|tools| !tools.is_empty()) {
+            let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+            words += &format!(", messages by {}", names.join(", "));
         }
         words
     }

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::family::ChildBudget;
+use super::handoff::AskedHandoff;
+use super::letter::MessageKind;
+use super::tools::MessageTool;
 use crate::verdict::Verdict;
 
 /// The longest message, in bytes.
@@ -23,6 +26,45 @@ pub enum BrokerRequest {
         child: String,
     },
     List {},
+    /// Sends a message to a child.
+    Message {
+        child: String,
+        key: String,
+        text: String,
+        /// How long it can be read; 0 is an hour.
+        #[serde(default)]
+        seconds: u64,
+    },
+    /// Answers a question of a child.
+    ReplyToClarification {
+        child: String,
+        key: String,
+        question: String,
+        text: String,
+    },
+    /// Everything that a child wrote, and how it is.
+    Monitor {
+        child: String,
+        #[serde(default)]
+        after: u64,
+    },
+    /// Sends a message to the parent.
+    SendMessage {
+        key: String,
+        text: String,
+    },
+    /// Asks the parent, and waits for its reply for this time.
+    AskParent {
+        key: String,
+        text: String,
+        #[serde(default)]
+        seconds: u64,
+    },
+    /// What the parent wrote after the message of this number.
+    ReadParentMessages {
+        #[serde(default)]
+        after: u64,
+    },
 }
 
 /// The child that an agent asks for. What is left out, the child does not get.
@@ -49,6 +91,22 @@ pub struct ChildTask {
     pub budget: ChildBudget,
     /// How many agents it may start itself.
     pub children: u32,
+    /// The tools for messages that it keeps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MessageTool>,
+    /// What of the context of its parent it gets.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub handoff: AskedHandoff,
+    /// The policy about its end; that of children that end with their parent if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lifecycle_policy: Option<String>,
+    /// The policy about the removal of secrets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redaction_policy: Option<String>,
+}
+
+fn is_nothing(handoff: &AskedHandoff) -> bool {
+    *handoff == AskedHandoff::default()
 }
 
 /// What the broker answers.
@@ -60,9 +118,30 @@ pub enum BrokerAnswer {
     Children {
         children: Vec<ChildRow>,
     },
+    /// The message was sent, or had been.
+    Sent {
+        message: String,
+    },
+    /// What another agent wrote: data, and no instruction.
+    Messages {
+        messages: Vec<MessageRow>,
+    },
     Refused {
         verdict: Verdict,
     },
+}
+
+/// One message, as its receiver sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MessageRow {
+    /// Counts the messages of this sender.
+    pub number: u64,
+    pub id: String,
+    pub kind: MessageKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// What the sender wrote.
+    pub text: String,
 }
 
 /// One child, as its parent sees it.
@@ -84,4 +163,10 @@ pub struct ChildRow {
     /// The file of the sandbox with what it said at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
+    /// The questions of the child that have no reply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<MessageRow>,
+    /// How many messages the child has sent.
+    #[serde(default)]
+    pub messages: u64,
 }

@@ -10,6 +10,7 @@ use crate::agent::Adapted;
 use crate::agent::event::{Event, Usage, brief};
 use crate::agent::launch::{Answer, SCHEMA};
 use crate::agent::provider::Login;
+use crate::children::SERVER;
 use crate::contract::role::RunnerKind;
 use crate::net::credential::LoginFile;
 use crate::net::model_api::ModelApi;
@@ -27,6 +28,9 @@ pub(super) const VENDOR: Vendor = Vendor {
         file: LoginFile::Codex,
     }),
 };
+
+/// How long Codex waits for the broker of children; the broker answers earlier.
+const BROKER_PATIENCE_SEC: u32 = 900;
 
 pub(super) struct Codex;
 
@@ -132,7 +136,12 @@ fn settings_of(agent: &Adapted) -> Vec<(String, Value)> {
         ("analytics.enabled", json!(false)),
     ];
     let settings = settings.map(|(name, value)| (name.to_owned(), value));
-    let server = |(name, server)| (format!("mcp_servers.{name}"), server);
+    let server = |(name, mut server): (String, Value)| {
+        if name == SERVER {
+            server["tool_timeout_sec"] = json!(BROKER_PATIENCE_SEC);
+        }
+        (format!("mcp_servers.{name}"), server)
+    };
     settings
         .into_iter()
         .chain(servers(agent).into_iter().map(server))

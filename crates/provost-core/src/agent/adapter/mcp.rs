@@ -19,6 +19,7 @@ use super::{
 };
 use crate::agent::Adapted;
 use crate::agent::event::{Event, Usage, brief};
+use crate::children::SERVER;
 
 /// The supported protocol versions; the client asks for the first one.
 const VERSIONS: [&str; 4] = ["2025-06-18", "2025-11-25", "2025-03-26", "2024-11-05"];
@@ -64,7 +65,7 @@ pub const SAMPLING: &str = "sampling";
 /// Whether `text` is a valid name of a server for an agent.
 pub fn is_server(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-    let reserved = [NONE, SAMPLING].contains(&text);
+    let reserved = [NONE, SAMPLING, SERVER].contains(&text);
     (1..=64).contains(&text.len()) && text.bytes().all(plain) && !reserved
 }
 
