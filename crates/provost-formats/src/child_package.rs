@@ -23,6 +23,7 @@ mod fingerprint;
 mod hook;
 mod isolation;
 mod output;
+mod record;
 mod reference;
 mod request;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use serde_json::Value;
 
 use capability::Capability;
 pub use convert::convert;
+pub use record::{default_policy, record};
 use document::Package;
 use reference::PolicyRef;
 use request::{DepthBudget, Handoff};
@@ -80,6 +82,12 @@ pub fn answer(operation: Operation, payload: &Value) -> Result<PackageAnswer, Re
             Ok(PackageAnswer::new(result, &NothingMore {}))
         }
     }
+}
+
+/// The fingerprint of the package `value`.
+pub fn fingerprint_of(value: &Value) -> Result<String, Refusal> {
+    let package = member(&Value::from_iter([("parent", value.clone())]), "parent")?;
+    fingerprint::fingerprint(&package)
 }
 
 /// The package as it was read.

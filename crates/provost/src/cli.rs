@@ -309,7 +309,7 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Shell(shell) => shell::run(&shell, reader),
         Command::Check(check) => check::run(check),
         Command::Child(child) => child::run(child),
-        Command::Package(package) => package::run(&package),
+        Command::Package(package) => package::run(package, reader),
         #[cfg(feature = "formats")]
         Command::Convert(convert) => convert::run(&convert, reader),
         Command::Schema(schema) => schema::run(&schema),

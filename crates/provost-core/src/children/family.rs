@@ -1,5 +1,6 @@
 //! The children of one run, and what they have left: a fold over its events.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -12,7 +13,7 @@ use crate::package::{Budget, Package};
 use crate::verdict::Verdict;
 
 /// An amount of everything that children share; each field is a limit or a use.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChildBudget {
     pub tokens: u64,

@@ -7,6 +7,7 @@
 //!   secrets were removed.
 //! - A whole history is handed over only with the record of what was taken from it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::policy::{self, FamilyPolicies, FamilyPolicyKind, HandoffKind};
@@ -27,7 +28,7 @@ const MOST_REFS: usize = 32;
 const BYTES_PER_TOKEN: usize = 3;
 
 /// The context that an agent asks to hand over to its child.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum AskedHandoff {
     None {},

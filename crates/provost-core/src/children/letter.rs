@@ -152,14 +152,14 @@ impl Family {
         all.filter(move |(number, it)| *number > after && it.until > now)
     }
 
-    /// The question `id` of a child, if it has no reply yet.
-    pub fn open_question(&self, child: &str, id: &str, now: i64) -> Result<(), Verdict> {
+    /// Refuses a reply to something that `child` did not ask.
+    pub fn asked_question(&self, child: &str, id: &str, now: i64) -> Result<(), Verdict> {
         let asked = self.received(child, 0, now);
         let mut asked = asked.filter(|(_, it)| it.kind == MessageKind::Question);
         if !asked.any(|(_, it)| it.id == id) {
             let shown: String = id.chars().take(128).collect();
             let shown = shown.escape_debug();
-            let reason = format!("the child {child} has asked no open question `{shown}`");
+            let reason = format!("the child {child} has asked no question `{shown}`");
             return Err(Verdict::deny(Code::ChildRequestInvalid, reason));
         }
         Ok(())
@@ -196,13 +196,19 @@ impl Family {
 }
 
 impl FamilyMember {
+    /// Refuses a message to a child that has ended.
+    pub fn is_reached(&self) -> Result<(), Verdict> {
+        if self.is_running() {
+            return Ok(());
+        }
+        let reason = format!("the child {} has ended", self.start.run_id);
+        Err(Verdict::deny(Code::ChildOver, reason))
+    }
+
     /// Refuses a message to a child that cannot read it.
     pub fn reads_messages(&self) -> Result<(), Verdict> {
+        self.is_reached()?;
         let child = &self.start.run_id;
-        if !self.is_running() {
-            let reason = format!("the child {child} has ended");
-            return Err(Verdict::deny(Code::ChildOver, reason));
-        }
         if self.start.messages.contains(&MessageTool::ReadParentMessages) {
             return Ok(());
         }

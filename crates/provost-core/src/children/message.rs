@@ -1,5 +1,6 @@
 //! The messages between an agent and the broker of its sandbox: one line of JSON each way.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::family::ChildBudget;
@@ -11,21 +12,29 @@ use crate::verdict::Verdict;
 /// The longest message, in bytes.
 pub const LONGEST_MESSAGE: usize = 64 << 10;
 
+/// How many seconds an agent waits that does not say; programs wait longer for their tools.
+fn patience() -> u64 {
+    300
+}
+
 /// What an agent asks of the broker.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum BrokerRequest {
     Start(Box<ChildTask>),
     /// Answers when the child ended, or after this time.
     Wait {
         child: String,
-        #[serde(default)]
+        /// At most 600.
+        #[serde(default = "patience")]
         seconds: u64,
     },
     Cancel {
         child: String,
     },
     List {},
+    /// Which tools the agent has.
+    Tools {},
     /// Sends a message to a child.
     Message {
         child: String,
@@ -57,7 +66,8 @@ pub enum BrokerRequest {
     AskParent {
         key: String,
         text: String,
-        #[serde(default)]
+        /// At most 600.
+        #[serde(default = "patience")]
         seconds: u64,
     },
     /// What the parent wrote after the message of this number.
@@ -67,8 +77,27 @@ pub enum BrokerRequest {
     },
 }
 
+impl BrokerRequest {
+    /// The tool for messages that the request is made by, if it is one.
+    pub fn message_tool(&self) -> Option<MessageTool> {
+        match self {
+            Self::ReplyToClarification { .. } => Some(MessageTool::ReplyToClarification),
+            Self::Monitor { .. } => Some(MessageTool::Monitor),
+            Self::SendMessage { .. } => Some(MessageTool::SendMessage),
+            Self::AskParent { .. } => Some(MessageTool::AskParent),
+            Self::ReadParentMessages { .. } => Some(MessageTool::ReadParentMessages),
+            Self::Start(_)
+            | Self::Message { .. }
+            | Self::Wait { .. }
+            | Self::Cancel { .. }
+            | Self::List {}
+            | Self::Tools {} => None,
+        }
+    }
+}
+
 /// The child that an agent asks for. What is left out, the child does not get.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChildTask {
     /// Starting twice with one key starts one child.
@@ -117,6 +146,9 @@ pub enum BrokerAnswer {
     Child(Box<ChildRow>),
     Children {
         children: Vec<ChildRow>,
+    },
+    Tools {
+        tools: Vec<String>,
     },
     /// The message was sent, or had been.
     Sent {

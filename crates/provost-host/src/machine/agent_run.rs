@@ -40,7 +40,7 @@ impl Machine {
             outlet: self.agent_outlet(order)?,
             known: &self.known,
             broker: runner
-                .filter(|_| order.children)
+                .filter(|_| order.family.broker)
                 .map(|runner| RefCell::new(Broker::new(self, order, runner))),
         };
         let result = || self.read_result(&directory);

@@ -181,8 +181,12 @@ impl Machine {
         if let Some(known) = &agent.adaptation {
             agent::furnish(&mut profile, &known.adapted, known.answer)?;
         }
-        if agent.children {
+        if agent.family.broker {
             add_broker(&mut profile, &directory)?;
+        }
+        for (target, content) in agent.family.handoff.clone() {
+            let target = target.into();
+            profile.add(Mount::File { target, content });
         }
         let asks = asks_for_hosts(agent);
         if !agent.net.is_empty() || asks {

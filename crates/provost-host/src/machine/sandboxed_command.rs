@@ -175,11 +175,16 @@ impl SandboxedCommand<'_> {
             };
             requested = watch.tick(&progress);
             // The end of the sandbox reports why its children could not be served.
-            if self.serve(watch).is_err() || control != AgentControl::Continue {
+            let Ok(served) = self.serve(watch) else {
+                return sandbox::Control::Cancel;
+            };
+            if control != AgentControl::Continue {
                 return sandbox::Control::Cancel;
             }
             match requested {
-                Control::Continue => sandbox::Control::Said(said.saturating_add(waited)),
+                Control::Continue => {
+                    sandbox::Control::Said(said.saturating_add(waited).saturating_add(served))
+                }
                 Control::Cancel | Control::LeaseLost => sandbox::Control::Cancel,
             }
         };
@@ -233,9 +238,9 @@ impl SandboxedCommand<'_> {
     }
 
     /// Answers what its agent asked of the broker since the last call.
-    fn serve(&self, watch: &mut dyn Watch) -> Result<(), ()> {
+    fn serve(&self, watch: &mut dyn Watch) -> Result<u64, ()> {
         let broker = self.broker.as_ref();
-        broker.map_or(Ok(()), |broker| broker.borrow_mut().serve(watch))
+        broker.map_or(Ok(0), |broker| broker.borrow_mut().serve(watch))
     }
 
     /// A command that could not be executed; writes `words`, the reason, to the file of stderr.

@@ -1,6 +1,7 @@
 //! The real Codex, Claude Code and Gemini CLI, under contract, with a model that follows a script.
 
 mod asks;
+mod children;
 mod claims;
 mod counted;
 mod first_minute;

@@ -1,5 +1,8 @@
 """A model by script, for the real Codex, Claude Code and Gemini CLI programs.
 
+A list of turns is for one conversation. Where several agents ask the model, SCRIPT is an object: the
+first word of the objective of an agent, and its turns. In "input" of a call, $CHILD1 and $CHILD2 stand for the children that the conversation named first.
+
 usage: model.py SCRIPT LOG [CERTIFICATE KEY [ADDRESS PORT]]
 
 Speaks the Responses API of OpenAI, the Messages API of Anthropic and the Gemini API of Google, as
@@ -11,6 +14,7 @@ LOG.served. Prints its port.
 """
 
 import json
+import re
 import ssl
 import sys
 import threading
@@ -19,7 +23,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 LOG = open(sys.argv[2], "a")
 LOCK = threading.Lock()
-TAKEN = [0]
+TAKEN = {}
 CONTENT_USAGE = {"promptTokenCount": 10, "cachedContentTokenCount": 4, "candidatesTokenCount": 5,
                  "totalTokenCount": 15}
 
@@ -35,13 +39,32 @@ def served(*tokens):
         file.write(json.dumps(tokens) + "\n")
 
 
-def take():
-    """The next turn and its number."""
+def take(request):
+    """The next turn of the conversation, and its number among all turns."""
+    all, words = turns(), ""
+    if isinstance(all, dict):
+        said = json.dumps(request)
+        found = re.search(r"# Objective(?:\\\\n)+(\w+)", said)
+        words = found.group(1) if found else ""
+        all = all.get(words, [])
     with LOCK:
-        number = TAKEN[0]
-        TAKEN[0] += 1
-    all = turns()
-    return (all[number] if number < len(all) else {"text": "done"}), number
+        number = TAKEN.get(words, 0)
+        TAKEN[words] = number + 1
+        total = sum(TAKEN.values()) - 1
+    turn = all[number] if number < len(all) else {"text": "done"}
+    return filled(turn, request), total
+
+
+def filled(turn, request):
+    """The turn with the names of children in the place of $CHILD1 and so on."""
+    if "$CHILD" not in json.dumps(turn):
+        return turn
+    said = json.dumps(request)
+    children = list(dict.fromkeys(re.findall(r'child[\\\\"]+:\s*[\\\\"]+(run_\w+)', said)))
+    text = json.dumps(turn)
+    for number, child in enumerate(children, 1):
+        text = text.replace(f"$CHILD{number}", child)
+    return json.loads(text)
 
 
 def written(turn):
@@ -75,7 +98,7 @@ def code(turn):
     elif "call" in turn:
         # The description leaves tools of servers out.
         found = f"ALL_TOOLS.find(tool => tool.name.endsWith({json.dumps(turn['call'])})).name"
-        call = f"tools[{found}]({{}})"
+        call = f"tools[{found}]({json.dumps(turn.get('input', {}))})"
     else:
         call = turn["program"]
     return f'// @exec: {{"yield_time_ms": 60000}}\nconst result = await {call};\ntext(result);'
@@ -107,7 +130,7 @@ def responses(request, turn, number):
     elif "call" in turn:
         name, group = offered(tools, turn["call"])
         item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}",
-                "name": name, "arguments": "{}"}
+                "name": name, "arguments": json.dumps(turn.get("input", {}))}
         if group:
             item["namespace"] = group
     else:
@@ -133,7 +156,7 @@ def messages(request, turn, number):
     elif "tool" in turn:
         tool = (turn["tool"], turn["input"])
     elif "call" in turn:
-        tool = (offered(request["tools"], turn["call"])[0], {})
+        tool = (offered(request["tools"], turn["call"])[0], turn.get("input", {}))
     elif "read" in turn:
         tool = ("Read", {"file_path": turn["read"]})
     elif "answer" in turn:
@@ -170,7 +193,7 @@ def content(request, turn, number):
         parts = [[{"functionCall": {"name": "read_file", "args": arguments}}]]
     elif "call" in turn:
         name = offered(request["tools"], turn["call"])[0]
-        parts = [[{"functionCall": {"name": name, "args": {}}}]]
+        parts = [[{"functionCall": {"name": name, "args": turn.get("input", {})}}]]
     else:
         text = json.dumps(turn["answer"]) if "answer" in turn else turn["text"]
         # In two pieces: who reads must put them together.
@@ -209,8 +232,9 @@ class Model(BaseHTTPRequestHandler):
         self.reply(200, "application/json", b'{"data": [], "models": []}')
 
     def route(self):
-        if turns() and "status" in turns()[0]:
-            return self.refuse(turns()[0]["status"])
+        first = turns()[:1] if isinstance(turns(), list) else []
+        if first and "status" in first[0]:
+            return self.refuse(first[0]["status"])
         score = json.dumps({"complexity_reasoning": "it is easy", "complexity_score": 10})
         part = {"content": {"role": "model", "parts": [{"text": score}]}, "finishReason": "STOP"}
         served(10, 4, 5)
@@ -241,7 +265,7 @@ class Model(BaseHTTPRequestHandler):
         if make is content:
             # There the model is part of the address.
             request["model"] = path.rpartition("/")[2].partition(":")[0]
-        turn, number = take()
+        turn, number = take(request)
         key = next((self.headers[name] for name in ("Authorization", "X-Api-Key", "X-Goog-Api-Key")
                     if self.headers[name]), None)
         note({"key": key, "account": self.headers["ChatGPT-Account-ID"],
