@@ -17,9 +17,9 @@ mod handoff;
 mod letter;
 mod message;
 pub mod policy;
-mod tools;
 #[cfg(test)]
 mod tests;
+mod tools;
 
 pub use admit::{Admitted, Asking, ChildBase, admit, package_of};
 pub use family::{
@@ -33,7 +33,5 @@ pub use handoff::{
 pub use letter::{
     Draft, FamilyMessage, MOST_MESSAGE_BYTES, MOST_MESSAGES, MessageKind, MessageWay, Posting,
 };
-pub use message::{
-    BrokerAnswer, BrokerRequest, ChildRow, ChildTask, LONGEST_MESSAGE, MessageRow,
-};
+pub use message::{BrokerAnswer, BrokerRequest, ChildRow, ChildTask, LONGEST_MESSAGE, MessageRow};
 pub use tools::{BROKER_COMMAND, ChildTool, MessageTool, SERVER, ToolSide, broker_tools};

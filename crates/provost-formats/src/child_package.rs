@@ -42,8 +42,8 @@ use serde_json::Value;
 
 use capability::Capability;
 pub use convert::convert;
-pub use record::{default_policy, record};
 use document::Package;
+pub use record::{default_policy, record};
 use reference::PolicyRef;
 use request::{DepthBudget, Handoff};
 

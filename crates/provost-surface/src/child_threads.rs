@@ -8,9 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use provost_core::bundle::layout::{ATTESTATION, PATCH};
-use provost_core::children::{
-    ChildBudget, ChildEnd, FamilyMessage, MessageWay, PackageV1Record,
-};
+use provost_core::children::{ChildBudget, ChildEnd, FamilyMessage, MessageWay, PackageV1Record};
 use provost_core::code::Code;
 use provost_core::object::sha256;
 use provost_core::package::Package;

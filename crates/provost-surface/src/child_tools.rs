@@ -87,7 +87,9 @@ impl RpcServer for BrokerTools {
 
 fn result(request: &BrokerRequest) -> CallResult {
     let failed = |code: &str, reason: &str| {
-        CallResult::failed(format!("error[{code}]: {reason}\nhint: provost explain {code}"))
+        CallResult::failed(format!(
+            "error[{code}]: {reason}\nhint: provost explain {code}"
+        ))
     };
     match ask(request) {
         Ok(BrokerAnswer::Refused { verdict }) => failed(verdict.code.name(), &verdict.reason),
@@ -129,7 +131,9 @@ fn described(names: &[String]) -> Vec<ToolDescription> {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
-    let schema = settings.into_generator().into_root_schema_for::<BrokerRequest>();
+    let schema = settings
+        .into_generator()
+        .into_root_schema_for::<BrokerRequest>();
     let schema = Value::from(schema);
     let variants = schema["oneOf"].as_array().cloned().unwrap_or_default();
     let child = ChildTool::ALL.into_iter().map(ChildTool::name);
@@ -171,7 +175,11 @@ mod tests {
         for tool in tools {
             assert!(tool.description.is_some(), "{}", tool.name);
             assert_eq!(tool.input_schema["type"], "object", "{}", tool.name);
-            assert!(!tool.input_schema.to_string().contains("\"op\""), "{}", tool.name);
+            assert!(
+                !tool.input_schema.to_string().contains("\"op\""),
+                "{}",
+                tool.name
+            );
         }
     }
 
@@ -192,7 +200,10 @@ mod tests {
             BrokerRequest::Wait { seconds: 300, .. }
         ));
         for (tool, text) in [
-            ("child_start", r#"{"key": "a", "task": "t", "run_id": "other"}"#),
+            (
+                "child_start",
+                r#"{"key": "a", "task": "t", "run_id": "other"}"#,
+            ),
             ("child_wait", r#"{"op": "list", "child": "c"}"#),
             ("child_cancel", "{}"),
         ] {

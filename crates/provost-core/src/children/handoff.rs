@@ -43,7 +43,9 @@ pub enum AskedHandoff {
         policy: String,
     },
     /// What the agent said and did so far.
-    FullHistory { policy: String },
+    FullHistory {
+        policy: String,
+    },
 }
 
 impl Default for AskedHandoff {
@@ -277,7 +279,10 @@ fn check_refs(refs: &[String]) -> Result<(), Verdict> {
         return Err(Verdict::deny(Code::HandoffSelectedRefsEmpty, reason));
     }
     if refs.len() > MOST_REFS {
-        let reason = format!("{} references; at most {MOST_REFS} are handed over", refs.len());
+        let reason = format!(
+            "{} references; at most {MOST_REFS} are handed over",
+            refs.len()
+        );
         return Err(Verdict::deny(Code::HandoffTooLong, reason));
     }
     for (at, one) in refs.iter().enumerate() {

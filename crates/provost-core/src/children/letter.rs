@@ -97,9 +97,10 @@ impl Family {
     pub fn post(&self, run_id: &str, draft: &Draft<'_>) -> Result<Posting, Verdict> {
         let refuse = |code: Code, reason: String| Err(Verdict::deny(code, reason));
         check_draft(draft)?;
-        let sent = self.messages.iter().find(|it| {
-            it.way == MessageWay::Sent && it.peer == draft.peer && it.key == draft.key
-        });
+        let sent = self
+            .messages
+            .iter()
+            .find(|it| it.way == MessageWay::Sent && it.peer == draft.peer && it.key == draft.key);
         if let Some(sent) = sent {
             if sent.text == draft.text && sent.reply_to.as_deref() == draft.reply_to {
                 return Ok(Posting::Repeated(sent.clone()));
@@ -181,7 +182,10 @@ impl Family {
 
     /// Records a message; false if its peer is none of the family, or it is there already.
     pub fn record_message(&mut self, message: FamilyMessage, parent: Option<&str>) -> bool {
-        let of_child = self.members.iter().any(|it| it.start.run_id == message.peer);
+        let of_child = self
+            .members
+            .iter()
+            .any(|it| it.start.run_id == message.peer);
         let known = of_child || parent == Some(message.peer.as_str());
         let twice = self
             .messages
@@ -209,7 +213,11 @@ impl FamilyMember {
     pub fn reads_messages(&self) -> Result<(), Verdict> {
         self.is_reached()?;
         let child = &self.start.run_id;
-        if self.start.messages.contains(&MessageTool::ReadParentMessages) {
+        if self
+            .start
+            .messages
+            .contains(&MessageTool::ReadParentMessages)
+        {
             return Ok(());
         }
         let tool = MessageTool::ReadParentMessages;

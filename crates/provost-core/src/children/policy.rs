@@ -139,5 +139,8 @@ pub fn flaw(id: &str, policy: &FamilyPolicy) -> Option<String> {
         return Some("is built in and cannot be redefined".to_owned());
     }
     let field = policy.flaw()?;
-    Some(format!("a policy of the kind `{}` has no `{field}`", policy.kind))
+    Some(format!(
+        "a policy of the kind `{}` has no `{field}`",
+        policy.kind
+    ))
 }

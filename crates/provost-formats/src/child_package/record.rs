@@ -4,7 +4,9 @@
 //! networks and limits. A family of more than one generation has no such form.
 
 use provost_core::children::PackageV1Record;
-use provost_core::package::{self, Capability as OwnCapability, Handoff as OwnHandoff, Id, IdError};
+use provost_core::package::{
+    self, Capability as OwnCapability, Handoff as OwnHandoff, Id, IdError,
+};
 use provost_core::package::{Kind, Refusal};
 use serde_json::Value;
 
@@ -32,7 +34,12 @@ pub fn record(parent: &package::Package, child: &package::Package) -> Option<Pac
     }
     let package = of(parent).ok()?;
     let parent_fingerprint = fingerprint(&package).ok()?;
-    let kept: Vec<Id> = child.exercise.capabilities.iter().map(|it| it.id.clone()).collect();
+    let kept: Vec<Id> = child
+        .exercise
+        .capabilities
+        .iter()
+        .map(|it| it.id.clone())
+        .collect();
     let route = child.exercise.routes.iter().next();
     let route_policy = match route {
         Some(route) if route.model.as_str() != package.provider_route.model_id => {
@@ -51,7 +58,9 @@ pub fn record(parent: &package::Package, child: &package::Package) -> Option<Pac
         route_policy,
         handoff_policy: handed(&child.handoff),
         child_policy: policy.keeping(&kept, &route_id),
-        tool_policy: ToolPolicy::CustomAllowlist { capability_ids: kept },
+        tool_policy: ToolPolicy::CustomAllowlist {
+            capability_ids: kept,
+        },
     });
     let answer = derived.ok()?.render();
     let text = |name: &str| answer.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -158,9 +167,18 @@ mod tests {
         assert!(record.child_fingerprint.starts_with(prefix));
         assert_ne!(record.parent_fingerprint, record.child_fingerprint);
         let manifest = &record.strip_manifest;
-        assert_eq!(manifest["stripped_capability_ids"], serde_json::json!(all[1..]));
-        assert_eq!(manifest["retained_capability_ids"], serde_json::json!(["known"]));
-        assert_eq!(manifest["parent_package_fingerprint"], record.parent_fingerprint);
+        assert_eq!(
+            manifest["stripped_capability_ids"],
+            serde_json::json!(all[1..])
+        );
+        assert_eq!(
+            manifest["retained_capability_ids"],
+            serde_json::json!(["known"])
+        );
+        assert_eq!(
+            manifest["parent_package_fingerprint"],
+            record.parent_fingerprint
+        );
     }
 
     #[test]
@@ -176,7 +194,13 @@ mod tests {
         assert_eq!(policy["inherit_provider_route"], "inherit_parent");
         assert_eq!(policy["strip_recursive_subagents"], true);
         assert_eq!(policy["strip_disallowed_tools"], true);
-        assert_eq!(policy["child_lifecycle_bounds"]["id"], "policy.child.parent_owned");
-        assert_eq!(policy["parent_control_tool_ids"].as_array().unwrap().len(), 5);
+        assert_eq!(
+            policy["child_lifecycle_bounds"]["id"],
+            "policy.child.parent_owned"
+        );
+        assert_eq!(
+            policy["parent_control_tool_ids"].as_array().unwrap().len(),
+            5
+        );
     }
 }

@@ -27,8 +27,8 @@ use provost_core::run::fact::Fact;
 use provost_core::verdict::Verdict;
 use provost_engine::ports::{ChildCame, ChildRunner, PortError, Watch};
 
-use super::broker_calls::{BrokerCall, BrokerCalls};
 use super::Machine;
+use super::broker_calls::{BrokerCall, BrokerCalls};
 use crate::clock;
 use crate::sandbox::ProcessIdentity;
 use messages::reply;
@@ -351,7 +351,10 @@ fn is_there(awaited: &Awaited, watch: &dyn Watch) -> bool {
     let now = clock::now_millis();
     match awaited {
         Awaited::Child(child) => {
-            let running = state.family.find(child).is_some_and(FamilyMember::is_running);
+            let running = state
+                .family
+                .find(child)
+                .is_some_and(FamilyMember::is_running);
             let replies = tools(watch).contains(&MessageTool::ReplyToClarification.name());
             !running || replies && state.family.open_questions(child, now).next().is_some()
         }

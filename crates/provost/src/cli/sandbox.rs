@@ -137,7 +137,13 @@ fn in_a_sandbox(sandboxed: SandboxCommand) -> Outcome {
         print_message("provost sandbox: loopback off, by `[sandbox]` of provost.toml at HEAD");
     }
     let outlet = sandboxed.net.outlet()?;
-    follow("provost sandbox", &profile, outlet, sandboxed.command, grants.open)
+    follow(
+        "provost sandbox",
+        &profile,
+        outlet,
+        sandboxed.command,
+        grants.open,
+    )
 }
 
 /// Runs `argv` in a sandbox of `profile`, and says what that sandbox does not stop.
@@ -153,7 +159,10 @@ fn follow(
     let running = LauncherProgram::own().start_with(profile, &command, outlet, |_| Ok(()))?;
     let tier = profile.tier;
     for hole in profile.holes() {
-        print_message(&format!("{who}: tier {tier} does not stop this: {}", hole.words));
+        print_message(&format!(
+            "{who}: tier {tier} does not stop this: {}",
+            hole.words
+        ));
     }
     for path in open {
         let path = path.display();

@@ -143,7 +143,10 @@ git apply /run/provost/children/$C/patch.diff
     ];
     assert_eq!(of_child, want);
     let refused = events(&stage, child, "CHILD_REFUSED");
-    assert_eq!(codes(&refused), ["CHILD_TOOL_NOT_GRANTED", "DEPTH_EXHAUSTED"]);
+    assert_eq!(
+        codes(&refused),
+        ["CHILD_TOOL_NOT_GRANTED", "DEPTH_EXHAUSTED"]
+    );
     for run in [run_id.as_str(), child] {
         assert_eq!(stage.verify(run).exit, 0);
     }
@@ -207,7 +210,12 @@ rm -f src/b.txt src/link; echo good > src/a.txt
     let run_id = outcome.text("run_id").to_owned();
     let printed = stage.printed_in(&run_id);
     assert_eq!(outcome.code(), "OK", "{printed} {outcome:?}");
-    for words in ["tree-text", "file-text [redacted]", "RUN_OPENED", "summary-text [redacted]"] {
+    for words in [
+        "tree-text",
+        "file-text [redacted]",
+        "RUN_OPENED",
+        "summary-text [redacted]",
+    ] {
         assert!(printed.contains(words), "{words}: {printed}");
     }
     assert!(printed.contains("Read-only file system"), "{printed}");
@@ -224,7 +232,10 @@ rm -f src/b.txt src/link; echo good > src/a.txt
     ]);
     assert_eq!(codes(&refused), want, "{printed}");
     let starts = events(&stage, &run_id, "CHILD_STARTED");
-    let kinds: Vec<&Value> = starts.iter().map(|it| &it["handoff"]["handoff"]["type"]).collect();
+    let kinds: Vec<&Value> = starts
+        .iter()
+        .map(|it| &it["handoff"]["handoff"]["type"])
+        .collect();
     assert_eq!(kinds, ["selected_refs", "summary_only", "full_history"]);
     assert_eq!(starts[0]["handoff"]["redacted"], 1, "{}", starts[0]);
     let audit = &starts[2]["handoff"]["audit"];

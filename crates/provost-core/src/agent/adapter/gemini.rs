@@ -143,7 +143,12 @@ fn settings(agent: &Adapted, answer: Answer) -> Value {
     }
     // Anything not on this list is denied, including the tools of servers.
     tools.extend(agent.tools.keys().map(|name| format!("mcp_{name}_*")));
-    tools.extend(agent.broker.iter().map(|tool| format!("mcp_{SERVER}_{tool}")));
+    tools.extend(
+        agent
+            .broker
+            .iter()
+            .map(|tool| format!("mcp_{SERVER}_{tool}")),
+    );
     json!({
         "security": {
             "auth": { "selectedType": "gemini-api-key" },

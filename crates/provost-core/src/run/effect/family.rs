@@ -38,7 +38,12 @@ impl State {
     }
 
     /// The instruction for the agent, with what it has of its family.
-    pub(super) fn instruction(&self, contract: &Contract, adapter: Adapter, answer: Answer) -> String {
+    pub(super) fn instruction(
+        &self,
+        contract: &Contract,
+        adapter: Adapter,
+        answer: Answer,
+    ) -> String {
         let mut text = instruction::render(contract, answer);
         let documents = self.handed_over();
         if !documents.is_empty() {

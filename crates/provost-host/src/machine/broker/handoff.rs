@@ -94,7 +94,10 @@ impl Broker<'_> {
         };
         let bytes = bytes.map_err(|why| refuse(&why))?;
         if bytes.len() > MOST_HANDED {
-            let reason = format!("`{written}` has {} bytes; at most {MOST_HANDED}", bytes.len());
+            let reason = format!(
+                "`{written}` has {} bytes; at most {MOST_HANDED}",
+                bytes.len()
+            );
             return Err(Verdict::deny(Code::HandoffTooLong, reason));
         }
         let text = String::from_utf8(bytes).map_err(|_| refuse("is no text"))?;
@@ -107,7 +110,9 @@ impl Broker<'_> {
         let node = tree.files.get(path).ok_or("is not in the tree")?;
         match node.mode {
             Mode::File | Mode::Executable => {}
-            Mode::Symlink | Mode::Gitlink | Mode::Tree => return Err("is no regular file".to_owned()),
+            Mode::Symlink | Mode::Gitlink | Mode::Tree => {
+                return Err("is no regular file".to_owned());
+            }
         }
         repo.blob(&node.oid).map_err(|error| error.to_string())
     }
@@ -119,7 +124,9 @@ impl Broker<'_> {
             record.is_ok_and(|record| record.seq == number)
         };
         let found = bytes.split(|byte| *byte == b'\n').find(is_it);
-        found.map(<[u8]>::to_vec).ok_or("is no event of the ledger".to_owned())
+        found
+            .map(<[u8]>::to_vec)
+            .ok_or("is no event of the ledger".to_owned())
     }
 
     /// The end of what the agent said and did so far, and the audit of what was left out.

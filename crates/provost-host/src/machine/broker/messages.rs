@@ -15,11 +15,7 @@ use crate::clock;
 
 impl Broker<'_> {
     /// Answers a request about messages.
-    pub(super) fn exchange(
-        &mut self,
-        request: &BrokerRequest,
-        watch: &mut dyn Watch,
-    ) -> Answered {
+    pub(super) fn exchange(&mut self, request: &BrokerRequest, watch: &mut dyn Watch) -> Answered {
         match request {
             BrokerRequest::Message {
                 child,
@@ -98,12 +94,7 @@ impl Broker<'_> {
         Ok(())
     }
 
-    fn to_child(
-        &mut self,
-        child: &str,
-        letter: &Letter<'_>,
-        watch: &mut dyn Watch,
-    ) -> Answered {
+    fn to_child(&mut self, child: &str, letter: &Letter<'_>, watch: &mut dyn Watch) -> Answered {
         if let Err(refusal) = self.about(child, watch) {
             return Ok(Err(refusal));
         }
@@ -246,7 +237,9 @@ fn row((number, message): (u64, &FamilyMessage)) -> MessageRow {
 fn rows(watch: &dyn Watch, peer: &str, after: u64) -> Vec<MessageRow> {
     let now = clock::now_millis();
     let family = watch.state().map(|state| &state.family);
-    let all = family.into_iter().flat_map(|it| it.received(peer, after, now));
+    let all = family
+        .into_iter()
+        .flat_map(|it| it.received(peer, after, now));
     all.map(row).collect()
 }
 
@@ -254,7 +247,9 @@ fn rows(watch: &dyn Watch, peer: &str, after: u64) -> Vec<MessageRow> {
 pub(super) fn questions(watch: &dyn Watch, child: &str) -> Vec<MessageRow> {
     let now = clock::now_millis();
     let family = watch.state().map(|state| &state.family);
-    let open = family.into_iter().flat_map(|it| it.open_questions(child, now));
+    let open = family
+        .into_iter()
+        .flat_map(|it| it.open_questions(child, now));
     open.map(row).collect()
 }
 

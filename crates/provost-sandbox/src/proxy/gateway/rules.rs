@@ -126,7 +126,11 @@ impl Grants {
             let of_server = self.servers.iter().any(|server| name.starts_with(server));
             let outward = request.outward.contains(*name);
             let by_list = tools.is_some_and(|tools| listed(tools, name));
-            of_server || outward || listed(&self.broker, name) || by_list || listed(&self.known, name)
+            of_server
+                || outward
+                || listed(&self.broker, name)
+                || by_list
+                || listed(&self.known, name)
         };
         let unknown = request.tools.iter().find(|name| !granted(name))?;
         let before = tools.map_or_else(|| vec![KNOWN.to_owned()], Clone::clone);

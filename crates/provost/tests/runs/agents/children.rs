@@ -155,7 +155,11 @@ fn claude_and_codex_start_a_reader_and_a_writer_and_apply_the_patch() {
         assert_eq!(stage.inner.verify(&run_id).exit, 0, "{program:?}");
         let all: BTreeSet<String> = TOOLS.iter().map(ToString::to_string).collect();
         assert_eq!(broker_tools(&stage, "PARENT"), all, "{program:?}");
-        assert_eq!(broker_tools(&stage, "READER"), BTreeSet::new(), "{program:?}");
+        assert_eq!(
+            broker_tools(&stage, "READER"),
+            BTreeSet::new(),
+            "{program:?}"
+        );
     }
 }
 
@@ -199,6 +203,10 @@ fn without_a_grant_no_tool_of_the_broker_is_offered() {
             return;
         };
         assert_eq!(outcome.code(), "OK", "{program:?} {outcome:?}");
-        assert_eq!(broker_tools(&stage, "PARENT"), BTreeSet::new(), "{program:?}");
+        assert_eq!(
+            broker_tools(&stage, "PARENT"),
+            BTreeSet::new(),
+            "{program:?}"
+        );
     }
 }
