@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::agent::written::WrittenBudget;
 use crate::agent::{self, Agent, SpendLimits};
 use crate::approval::Unasked;
+use crate::children::ChildGrant;
 use crate::children::policy::{self as family, FamilyPolicies};
 use crate::contract::limits::Asked;
 use crate::document::toml;
@@ -74,6 +75,8 @@ pub struct Policy {
     pub hooks_require: bool,
     /// The policies that requests for children can name.
     pub policies: FamilyPolicies,
+    /// The children of all parts of a case together.
+    pub case_children: Option<ChildGrant>,
 }
 
 /// A policy as written in `provost.toml`.
@@ -97,6 +100,13 @@ pub struct Written {
     run: WrittenRun,
     hooks: WrittenHooks,
     policies: FamilyPolicies,
+    case: WrittenCase,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenCase {
+    children: Option<ChildGrant>,
 }
 
 /// What a user says for all repositories; nothing here is about a scope or a command.
@@ -304,6 +314,7 @@ impl TryFrom<Written> for Policy {
             budget: budget(written.budget)?,
             run: written.run.resolve()?,
             policies: family_policies(written.policies)?,
+            case_children: case_children(written.case)?,
         })
     }
 }
@@ -315,6 +326,14 @@ fn family_policies(written: FamilyPolicies) -> Result<FamilyPolicies, Flaw> {
         }
     }
     Ok(written)
+}
+
+fn case_children(written: WrittenCase) -> Result<Option<ChildGrant>, Flaw> {
+    let flaws = written.children.iter().flat_map(ChildGrant::flaws);
+    match flaws.into_iter().next() {
+        Some((name, flaw)) => Err(Flaw(format!("case.children.{name} {flaw}"))),
+        None => Ok(written.children),
+    }
 }
 
 fn words(field: &str, text: &str) -> Result<Vec<String>, Flaw> {

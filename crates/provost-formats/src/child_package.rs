@@ -50,6 +50,10 @@ use request::{DepthBudget, Handoff};
 /// The package as a document; every reader of the format ignores unknown fields.
 pub const FORMAT: Format = Format::foreign_and_open::<Package>("child_package.v1");
 
+/// The payload that asks for a child's package.
+pub const REQUEST_FORMAT: Format =
+    Format::foreign_and_open::<derive::Request>("child_package_request.v1");
+
 pub fn answer(operation: Operation, payload: &Value) -> Result<PackageAnswer, Refusal> {
     match operation {
         Operation::Derive => derive::derive(&request(payload)?),

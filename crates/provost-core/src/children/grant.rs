@@ -67,6 +67,23 @@ impl ChildGrant {
         own.micro_usd = less(own.micro_usd, self.micro_usd);
     }
 
+    /// What each of `parts` gets, so that all of them together have no more than this; `None` if
+    /// that is too little for one child each.
+    pub fn divided(&self, parts: u32) -> Option<Self> {
+        let parts = parts.max(1);
+        let share = |whole: u64| whole / u64::from(parts);
+        let processes = share(self.processes.unwrap_or(PROCESSES));
+        let count = self.count / parts;
+        (count > 0 && processes >= FEWEST_PROCESSES).then(|| Self {
+            count,
+            tokens: self.tokens.map(share),
+            micro_usd: self.micro_usd.map(share),
+            seconds: self.seconds.map(share),
+            processes: Some(processes),
+            ..self.clone()
+        })
+    }
+
     /// Every field that is out of range, with the reason.
     pub fn flaws(&self) -> Vec<(&'static str, String)> {
         let mut found = Vec::new();
