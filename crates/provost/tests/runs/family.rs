@@ -250,6 +250,55 @@ rm -f src/b.txt src/link; echo good > src/a.txt
     assert_eq!(stage.verify(&run_id).exit, 0);
 }
 
+/// A probe that says what it can do, one word a line.
+const PROBE: &str = r#"
+if grep -q CHILD-PROBE "$PROVOST_CONTRACT"; then
+  (echo x >> src/a.txt) 2> /dev/null && echo can-write
+  (echo x > stray.txt) 2> /dev/null && echo can-write-beside
+  env | grep -q xyzzy-host && echo sees-host
+  cat "$HOME/.ssh/id" /etc/shadow 2> /dev/null | grep -q . && echo reads-host
+  python3 -c 'import socket; socket.create_connection(("192.0.2.1", 80), 2)' 2> /dev/null && echo reaches
+  /run/provost/self child start --key x --read-only t > /dev/null 2>&1 && echo starts
+  /run/provost/self child send --key x t > /dev/null 2>&1 && echo sends
+  ls /run/provost/children/* > /dev/null 2>&1 && echo sees-siblings
+  rm -f stray.txt 2> /dev/null
+  echo probed
+  exit 0
+fi
+if grep -q CHILD-MANY "$PROVOST_CONTRACT"; then
+  for i in $(seq 60); do sleep 20 & done; sleep 1; echo many; exit 0
+fi
+if grep -q CHILD-LATE "$PROVOST_CONTRACT"; then sleep 60; exit 0; fi
+"#;
+
+#[test]
+fn a_probe_in_a_child_can_do_what_its_package_says_and_nothing_else() {
+    let stage = Stage::new();
+    let script = format!(
+        r#"{PROBE}
+echo good > src/a.txt
+for KIND in --read-only "--write src/a.txt"; do
+  C=$(id --key "p${{#KIND}}" $KIND CHILD-PROBE)
+  child wait "$C" > /dev/null; echo "probe $KIND"; cat /run/provost/children/$C/said.txt
+done
+M=$(id --key many --read-only --processes 16 CHILD-MANY); child wait "$M"
+L=$(id --key late --read-only --seconds 2 CHILD-LATE); child wait "$L"
+"#
+    );
+    let outcome = run(&stage, &script, &json!({ "count": 4, "seconds": 100 }));
+    let run_id = outcome.text("run_id").to_owned();
+    let printed = stage.printed_in(&run_id);
+    assert_eq!(outcome.code(), "OK", "{printed} {outcome:?}");
+    // What a writer writes beside its scope is refused by the diff gate, so it may do that here.
+    let reader = "probe --read-only\nprobed\n";
+    assert!(printed.contains(reader), "{printed}");
+    let writer = "probe --write src/a.txt\ncan-write\ncan-write-beside\nprobed\n";
+    assert!(printed.contains(writer), "{printed}");
+    let ends = events(&stage, &run_id, "CHILD_ENDED");
+    let found = codes(&ends);
+    assert_eq!(found[2..], ["PROCESS_LIMIT", "AGENT_TIMEOUT"], "{printed} {ends:?}");
+}
+
 /// An agent of a part, which lets a child write, and a child that says that it reviewed.
 const PART: &str = r#"
 child() { /run/provost/self child "$@"; }

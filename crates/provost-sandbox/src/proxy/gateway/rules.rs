@@ -211,6 +211,29 @@ mod tests {
     }
 
     #[test]
+    fn of_the_broker_exactly_the_tools_of_the_agent_are_granted() {
+        let agent = grants(|agent| agent.broker = vec!["child_start".to_owned()]);
+        for name in [
+            "mcp__provost__child_start",
+            "mcp__provost.child_start",
+            "mcp_provost_child_start",
+        ] {
+            let tools = format!(r#","tools":[{{"name":"{name}"}}]"#);
+            assert_eq!(refused(&agent, &tools), None, "{name}");
+            assert!(refused(&grants(|_| {}), &tools).is_some(), "{name}");
+        }
+        for name in [
+            "mcp__provost__child_wait",
+            "mcp__provost__child_start_",
+            "mcp__provost__ask_parent",
+            "child_start",
+        ] {
+            let tools = format!(r#","tools":[{{"name":"{name}"}}]"#);
+            assert!(refused(&agent, &tools).is_some(), "{name}");
+        }
+    }
+
+    #[test]
     fn what_reaches_outside_is_refused_unless_it_is_granted() {
         let plain = grants(|_| {});
         let granted = grants(|agent| agent.grants.outward = vec!["web_search".to_owned()]);
