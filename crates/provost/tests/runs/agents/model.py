@@ -44,7 +44,7 @@ def take(request):
     all, words = turns(), ""
     if isinstance(all, dict):
         said = json.dumps(request)
-        found = re.search(r"# Objective(?:\\\\n)+(\w+)", said)
+        found = re.search(r"# Objective(?:\\+n)+(\w+)", said)
         words = found.group(1) if found else ""
         all = all.get(words, [])
     with LOCK:
