@@ -16,12 +16,13 @@ mod grant;
 mod handoff;
 mod letter;
 mod message;
+mod own_package;
 pub mod policy;
 #[cfg(test)]
 mod tests;
 mod tools;
 
-pub use admit::{Admitted, Asking, ChildBase, admit, package_of};
+pub use admit::{Admitted, Asking, ChildBase, admit};
 pub use family::{
     ChildBudget, ChildEnd, ChildOf, ChildRefused, ChildStart, ChildState, Family, FamilyMember,
     PackageV1Record, Remaining, StrippedItem,
@@ -34,4 +35,5 @@ pub use letter::{
     Draft, FamilyMessage, MOST_MESSAGE_BYTES, MOST_MESSAGES, MessageKind, MessageWay, Posting,
 };
 pub use message::{BrokerAnswer, BrokerRequest, ChildRow, ChildTask, LONGEST_MESSAGE, MessageRow};
+pub use own_package::package_of;
 pub use tools::{BROKER_COMMAND, ChildTool, MessageTool, SERVER, ToolSide, broker_tools};

@@ -218,18 +218,28 @@ mod tests {
             let package = json!({ "schema_version": 2, "agent": "it", "exercise": exercise });
             std::fs::write(stage.path("package.json"), package.to_string()).unwrap();
             let file = stage.path("package.json").display().to_string();
-            let words = ["package", "run", "--package", &file, "--", "sh", "-c", script];
+            let words = [
+                "package",
+                "run",
+                "--package",
+                &file,
+                "--",
+                "sh",
+                "-c",
+                script,
+            ];
             let mut command = stage.provost(&words);
             command.current_dir(stage.path(""));
-            command.env("SEEN", "seen-value").env("HIDDEN", "hidden-value");
+            command
+                .env("SEEN", "seen-value")
+                .env("HIDDEN", "hidden-value");
             stage.spawn(command).wait()
         };
         let all = json!({ "read": ["."], "write": ["in"], "run": ["*"],
             "environment": ["SEEN"], "limits": { "seconds": 20, "processes": 64 } });
         let place = stage.path("").display().to_string();
-        let script = format!(
-            "cd {place}; cat read.txt; echo x > in/a; echo x > b; echo status $?; env"
-        );
+        let script =
+            format!("cd {place}; cat read.txt; echo x > in/a; echo x > b; echo status $?; env");
         let ended = run(all, &script);
         let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
         assert!(printed.contains("readable"), "{ended:?}");
@@ -239,8 +249,14 @@ mod tests {
         assert!(!stage.path("b").exists(), "{printed}");
         for (exercise, words) in [
             (json!({ "run": ["*"] }), "no seconds"),
-            (json!({ "run": ["git"], "limits": { "seconds": 9 } }), "does not run `sh`"),
-            (json!({ "run": ["*"], "limits": { "seconds": 9 }, "secrets": ["k"] }), "secrets"),
+            (
+                json!({ "run": ["git"], "limits": { "seconds": 9 } }),
+                "does not run `sh`",
+            ),
+            (
+                json!({ "run": ["*"], "limits": { "seconds": 9 }, "secrets": ["k"] }),
+                "secrets",
+            ),
         ] {
             let refused = run(exercise, "touch in/refused");
             assert!(format!("{refused:?}").contains(words), "{refused:?}");

@@ -234,6 +234,18 @@ impl Family {
         self.members.iter().find(|it| it.start.run_id == run_id)
     }
 
+    /// The run of the child that an agent names, by its id or by the short form that people see.
+    pub fn named(&self, text: &str) -> Option<&str> {
+        let short = |id: &str| {
+            let tail = id.rsplit('_').next().unwrap_or(id);
+            text.len() >= 8 && tail.starts_with(text)
+        };
+        let mut found = self.members.iter().map(|it| it.start.run_id.as_str());
+        let mut short = found.clone().filter(|id| short(id));
+        let exact = found.find(|id| *id == text);
+        exact.or_else(|| short.next().filter(|_| short.next().is_none()))
+    }
+
     pub fn by_key(&self, key: &str) -> Option<&FamilyMember> {
         self.members.iter().find(|it| it.start.key == key)
     }

@@ -21,17 +21,18 @@ fn patience() -> u64 {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum BrokerRequest {
+    /// Starts a child on the files of this agent as they are. What is left out, it does not get.
     Start(Box<ChildTask>),
-    /// Answers when the child ended, or after this time.
+    /// Answers when the child ended or asks something, or after this time.
     Wait {
         child: String,
         /// At most 600.
         #[serde(default = "patience")]
         seconds: u64,
     },
-    Cancel {
-        child: String,
-    },
+    /// Ends a child.
+    Cancel { child: String },
+    /// Lists the children of this agent.
     List {},
     /// Which tools the agent has.
     Tools {},
@@ -58,10 +59,7 @@ pub enum BrokerRequest {
         after: u64,
     },
     /// Sends a message to the parent.
-    SendMessage {
-        key: String,
-        text: String,
-    },
+    SendMessage { key: String, text: String },
     /// Asks the parent, and waits for its reply for this time.
     AskParent {
         key: String,
@@ -78,6 +76,23 @@ pub enum BrokerRequest {
 }
 
 impl BrokerRequest {
+    /// The child that the request is about.
+    pub fn child_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Wait { child, .. }
+            | Self::Cancel { child }
+            | Self::Message { child, .. }
+            | Self::ReplyToClarification { child, .. }
+            | Self::Monitor { child, .. } => Some(child),
+            Self::Start(_)
+            | Self::List {}
+            | Self::Tools {}
+            | Self::SendMessage { .. }
+            | Self::AskParent { .. }
+            | Self::ReadParentMessages { .. } => None,
+        }
+    }
+
     /// The tool for messages that the request is made by, if it is one.
     pub fn message_tool(&self) -> Option<MessageTool> {
         match self {

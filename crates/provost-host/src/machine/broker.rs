@@ -196,7 +196,15 @@ impl<'a> Broker<'a> {
     fn answer(&mut self, mut call: BrokerCall, watch: &mut dyn Watch) -> Result<(), PortError> {
         let answer = match call.request.clone() {
             Err(reason) => Err(Verdict::deny(Code::ChildRequestInvalid, reason)),
-            Ok(request) => self.answer_to(&request, watch)?,
+            Ok(mut request) => {
+                let family = watch.state().map(|state| &state.family);
+                if let Some(child) = request.child_mut()
+                    && let Some(named) = family.and_then(|family| family.named(child))
+                {
+                    *child = named.to_owned();
+                }
+                self.answer_to(&request, watch)?
+            }
         };
         match answer {
             Ok(Reaction::Answer(answer)) => call.answer(&answer),

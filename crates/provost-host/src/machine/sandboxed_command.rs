@@ -175,18 +175,14 @@ impl SandboxedCommand<'_> {
             };
             requested = watch.tick(&progress);
             // The end of the sandbox reports why its children could not be served.
-            let Ok(served) = self.serve(watch) else {
+            let served = self
+                .serve(watch)
+                .ok()
+                .filter(|_| control == AgentControl::Continue);
+            let Some(served) = served.filter(|_| requested == Control::Continue) else {
                 return sandbox::Control::Cancel;
             };
-            if control != AgentControl::Continue {
-                return sandbox::Control::Cancel;
-            }
-            match requested {
-                Control::Continue => {
-                    sandbox::Control::Said(said.saturating_add(waited).saturating_add(served))
-                }
-                Control::Cancel | Control::LeaseLost => sandbox::Control::Cancel,
-            }
+            sandbox::Control::Said(said.saturating_add(waited).saturating_add(served))
         };
         let outcome = self
             .start(&command, gauge.clone())

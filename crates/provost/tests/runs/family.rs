@@ -16,7 +16,7 @@ if grep -q CHILD-ASKER "$PROVOST_CONTRACT"; then
   exit 0
 fi
 if grep -q CHILD-QUIET "$PROVOST_CONTRACT"; then
-  child ask --key q 'no?'; echo "ask $?"; sleep 60; exit 0
+  child ask --key q 'no?'; echo "ask $?"; sleep 4; exit 0
 fi
 if grep -q CHILD-HANDED "$PROVOST_CONTRACT"; then
   cat /run/provost/handoff/*; (echo x > /run/provost/handoff/1.txt) 2>&1
@@ -159,7 +159,7 @@ fn without_the_tools_in_its_package_a_child_neither_asks_nor_is_written_to() {
 C=$(id --key quiet --write src CHILD-QUIET)
 child message "$C" --key one 'hello'; echo "message $?"
 child start --key asks --write src --message ask_parent CHILD-QUIET; echo "grant $?"
-sleep 1; child cancel "$C" > /dev/null; child wait "$C" > /dev/null
+child wait "$C" > /dev/null
 cat /run/provost/children/$C/said.txt
 echo good > src/a.txt
 "#;
@@ -181,7 +181,9 @@ fn a_hand_off_is_what_its_policy_permits_without_secrets_and_without_aliases() {
     let secret = ["ghp_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
     let script = format!(
         r#"
-refs() {{ child start --read-only --handoff selected_refs --handoff-policy policy.handoff.refs "$@" t; }}
+refs() {{
+  child start --read-only --handoff selected_refs --handoff-policy policy.handoff.refs "$@" t
+}}
 echo tree-text > src/b.txt; ln -s a.txt src/link
 echo "file-text {secret}" > /run/provost/out/notes.txt; ln -s /etc/passwd /run/provost/out/sly.txt
 C=$(id --key refs --read-only --handoff selected_refs --handoff-policy policy.handoff.refs \
@@ -194,13 +196,17 @@ done
 S=$(id --key summary --read-only --handoff summary_only --handoff-policy policy.handoff.summary \
   --summary 'summary-text {secret}' CHILD-HANDED)
 child wait "$S" > /dev/null; cat /run/provost/children/$S/said.txt
-child start --key s0 --read-only --handoff summary_only --handoff-policy policy.handoff.summary --summary-tokens 0 --summary x t
-child start --key s1 --read-only --handoff summary_only --handoff-policy policy.handoff.summary --summary-tokens 2 --summary 1234567 t
+summary() {{
+  child start --read-only --handoff summary_only --handoff-policy policy.handoff.summary "$@" t
+}}
+summary --key s0 --summary-tokens 0 --summary x
+summary --key s1 --summary-tokens 2 --summary 1234567
 child start --key s2 --read-only --handoff full_history --handoff-policy policy.handoff.refs t
 child start --key s3 --read-only --handoff full_history --handoff-policy policy.unknown t
 child start --key s4 --read-only --lifecycle-policy policy.detach t
 child start --key s5 --read-only --redaction-policy policy.history t
-H=$(id --key history --read-only --handoff full_history --handoff-policy policy.history CHILD-HANDED)
+H=$(id --key history --read-only --handoff full_history --handoff-policy policy.history \
+  CHILD-HANDED)
 child wait "$H" > /dev/null
 child start --key secret --read-only "say {secret}"
 rm -f src/b.txt src/link; echo good > src/a.txt
@@ -257,7 +263,8 @@ if grep -q CHILD-PROBE "$PROVOST_CONTRACT"; then
   (echo x > stray.txt) 2> /dev/null && echo can-write-beside
   env | grep -q xyzzy-host && echo sees-host
   cat "$HOME/.ssh/id" /etc/shadow 2> /dev/null | grep -q . && echo reads-host
-  python3 -c 'import socket; socket.create_connection(("192.0.2.1", 80), 2)' 2> /dev/null && echo reaches
+  python3 -c 'import socket; socket.create_connection(("192.0.2.1", 80), 2)' 2> /dev/null &&
+    echo reaches
   /run/provost/self child start --key x --read-only t > /dev/null 2>&1 && echo starts
   /run/provost/self child send --key x t > /dev/null 2>&1 && echo sends
   ls /run/provost/children/* > /dev/null 2>&1 && echo sees-siblings
@@ -282,7 +289,7 @@ for KIND in --read-only "--write src/a.txt"; do
   child wait "$C" > /dev/null; echo "probe $KIND"; cat /run/provost/children/$C/said.txt
 done
 M=$(id --key many --read-only --processes 16 CHILD-MANY); child wait "$M"
-L=$(id --key late --read-only --seconds 2 CHILD-LATE); child wait "$L"
+L=$(id --key late --read-only --seconds 2 CHILD-LATE); child wait "$L"; exit 0
 "#
     );
     let outcome = run(&stage, &script, &json!({ "count": 4, "seconds": 100 }));
@@ -296,7 +303,11 @@ L=$(id --key late --read-only --seconds 2 CHILD-LATE); child wait "$L"
     assert!(printed.contains(writer), "{printed}");
     let ends = events(&stage, &run_id, "CHILD_ENDED");
     let found = codes(&ends);
-    assert_eq!(found[2..], ["PROCESS_LIMIT", "AGENT_TIMEOUT"], "{printed} {ends:?}");
+    assert_eq!(
+        found[2..],
+        ["PROCESS_LIMIT", "AGENT_TIMEOUT"],
+        "{printed} {ends:?}"
+    );
 }
 
 /// An agent of a part, which lets a child write, and a child that says that it reviewed.
@@ -311,7 +322,9 @@ fi
 path=$(sed 's/.*"allowed_paths":\["\([^"]*\)".*/\1/' "$PROVOST_CONTRACT")
 child start --key one --write "$path" CHILD-OF-PART > /dev/null; echo "one $?"
 child start --key two --write "$path" CHILD-OF-PART; echo "two $?"
-C=$(child list | sed 's/ .*//' | head -1); child wait "$C" > /dev/null
+# By the short name that is printed.
+child wait "$(child list | sed 's/ .*//' | head -1)" > /dev/null
+C=$(ls /run/provost/children)
 git apply /run/provost/children/$C/patch.diff
 "#;
 
