@@ -12,7 +12,8 @@ use xtask::{bench, corpus, dist, escape, fields, lines, schemas, soak, tidy};
 
 const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] | protected \
     | schemas [--check] | escape [--check | --namespaces] | lines [--check | --write] \
-    | bench [--quick | --peer | --gateway] | dist | soak hook [LINES] | soak gateway [ROUNDS]";
+    | bench [--quick | --peer | --gateway] | dist | soak hook [LINES] | soak gateway [ROUNDS]
+    | soak children [ROUNDS]";
 
 /// How many lines a comparison with bash takes if no number is given.
 const LONG: usize = 100_000;
@@ -67,6 +68,8 @@ fn run(words: &[&str]) -> Done {
         ["bench", "--peer"] => Ok(judged(&bench::run_with_peer()?)),
         ["bench", "--gateway"] => Ok(judged(&bench::run_gateway()?)),
         ["soak", "gateway"] => soak::gateway(ROUNDS).map(|text| (text, true)),
+        ["soak", "children"] => soak::children(ROUNDS).map(|text| (text, true)),
+        ["soak", "children", count] => soak::children(count.parse()?).map(|text| (text, true)),
         ["soak", "gateway", count] => soak::gateway(count.parse()?).map(|text| (text, true)),
         ["soak", "hook"] => run_soak(LONG),
         ["soak", "hook", count] => run_soak(count.parse()?),

@@ -98,6 +98,23 @@ pub fn gateway(rounds: usize) -> Result<String> {
     ))
 }
 
+/// Has families of agents start, end and lose children in `rounds` random orders, with kills.
+pub fn children(rounds: usize) -> Result<String> {
+    let mut tests = Command::new(repository::cargo());
+    tests
+        .args(["test", "--quiet", "--package", "provost-core", "--lib"])
+        .args(["--", "children::tests::property::"])
+        .env("PROVOST_TEST_FAMILIES", rounds.to_string());
+    let printed = repository::run(&mut tests)?;
+    let printed = String::from_utf8_lossy(&printed);
+    if !printed.contains(" 2 passed;") {
+        return Err(format!("not both tests ran: {printed}").into());
+    }
+    Ok(format!(
+        "children: {rounds} orders and {rounds} requests, none exceeded its grant\n"
+    ))
+}
+
 /// Whether the hook lets `line` pass where `docs` was declared.
 fn passes(line: &str) -> bool {
     let event = json!({ "hook_event_name": "PreToolUse", "cwd": "/repo", "tool_name": "Bash",

@@ -56,6 +56,9 @@ pub struct Adapted {
     /// The MCP servers that it gets, by name, each an argument vector; it has no others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, Vec<String>>,
+    /// The tools of the broker of children that it gets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broker: Vec<String>,
     #[serde(default, skip_serializing_if = "Budget::is_open")]
     pub budget: Budget,
     #[serde(default, skip_serializing_if = "is_open")]

@@ -13,14 +13,27 @@ mod admit;
 mod child_contract;
 mod family;
 mod grant;
+mod handoff;
+mod letter;
 mod message;
+mod own_package;
+pub mod policy;
 #[cfg(test)]
 mod tests;
+mod tools;
 
-pub use admit::{Admitted, Asking, ChildBase, admit, package_of};
+pub use admit::{Admitted, Asking, ChildBase, admit};
 pub use family::{
     ChildBudget, ChildEnd, ChildOf, ChildRefused, ChildStart, ChildState, Family, FamilyMember,
-    Remaining, StrippedItem,
+    PackageV1Record, Remaining, StrippedItem,
 };
 pub use grant::{ChildGrant, MOST_CHILDREN, MOST_LEVELS};
-pub use message::{BrokerAnswer, BrokerRequest, ChildRow, ChildTask, LONGEST_MESSAGE};
+pub use handoff::{
+    AskedHandoff, ContextRef, Handed, HandedDocument, HandoffRecord, MOST_HANDED, ProjectionAudit,
+};
+pub use letter::{
+    Draft, FamilyMessage, MOST_MESSAGE_BYTES, MOST_MESSAGES, MessageKind, MessageWay, Posting,
+};
+pub use message::{BrokerAnswer, BrokerRequest, ChildRow, ChildTask, LONGEST_MESSAGE, MessageRow};
+pub use own_package::package_of;
+pub use tools::{BROKER_COMMAND, ChildTool, MessageTool, SERVER, ToolSide, broker_tools};

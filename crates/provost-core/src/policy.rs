@@ -10,6 +10,8 @@ use serde::Deserialize;
 use crate::agent::written::WrittenBudget;
 use crate::agent::{self, Agent, SpendLimits};
 use crate::approval::Unasked;
+use crate::children::ChildGrant;
+use crate::children::policy::{self as family, FamilyPolicies};
 use crate::contract::limits::Asked;
 use crate::document::toml;
 use crate::gate::command;
@@ -71,6 +73,10 @@ pub struct Policy {
     pub run: RunDefaults,
     /// Whether the hooks of git refuse what is bound to no contract.
     pub hooks_require: bool,
+    /// The policies that requests for children can name.
+    pub policies: FamilyPolicies,
+    /// The children of all parts of a case together.
+    pub case_children: Option<ChildGrant>,
 }
 
 /// A policy as written in `provost.toml`.
@@ -93,6 +99,14 @@ pub struct Written {
     budget: WrittenBudget,
     run: WrittenRun,
     hooks: WrittenHooks,
+    policies: FamilyPolicies,
+    case: WrittenCase,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenCase {
+    children: Option<ChildGrant>,
 }
 
 /// What a user says for all repositories; nothing here is about a scope or a command.
@@ -311,7 +325,26 @@ impl TryFrom<Written> for Policy {
             approve: approve(written.approve)?,
             budget: budget(written.budget)?,
             run: written.run.resolve()?,
+            policies: family_policies(written.policies)?,
+            case_children: case_children(written.case)?,
         })
+    }
+}
+
+fn family_policies(written: FamilyPolicies) -> Result<FamilyPolicies, Flaw> {
+    for (id, policy) in &written {
+        if let Some(flaw) = family::flaw(id, policy) {
+            return Err(Flaw(format!("policies.\"{}\": {flaw}", id.escape_debug())));
+        }
+    }
+    Ok(written)
+}
+
+fn case_children(written: WrittenCase) -> Result<Option<ChildGrant>, Flaw> {
+    let flaws = written.children.iter().flat_map(ChildGrant::flaws);
+    match flaws.into_iter().next() {
+        Some((name, flaw)) => Err(Flaw(format!("case.children.{name} {flaw}"))),
+        None => Ok(written.children),
     }
 }
 

@@ -188,6 +188,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         work: request.work,
         continues: None,
         part: None,
+        policies: policy.policies,
         child: None,
         owner: request.owner,
         format: BundleFormat::NEWEST,

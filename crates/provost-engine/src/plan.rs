@@ -195,7 +195,10 @@ fn make(opened: &Opened, text: &str, now: i64) -> Result<(Verdict, Made), Verdic
     };
     match &asked.task {
         Task::Plan { .. } => {
-            let document = contract::contract(asked, text, now)?;
+            let mut document = contract::contract(asked, text, now)?;
+            if let Some(extension) = &mut document.x_provost {
+                extension.children.clone_from(&opened.policy.case_children);
+            }
             let value = serde_json::to_value(&document).map_err(|error| bug(&error))?;
             // The proposed contract refers to no file of the repository.
             let verdict = check::judge(&value, &rules, &|_| None);

@@ -12,10 +12,11 @@ use crate::bundle::verify::Pins;
 use provost_core::agent::event::Event as AgentEvent;
 use provost_core::bundle::key::PublicKey;
 use provost_core::checkout::{CheckoutState, Moved};
-use provost_core::children::ChildEnd;
+use provost_core::children::{ChildEnd, FamilyMessage, PackageV1Record};
 use provost_core::code::{Code, Coded};
 use provost_core::lease::{Acquired, Lease, LeaseRequest};
 use provost_core::object::Oid;
+use provost_core::package::Package;
 use provost_core::path::RawPath;
 use provost_core::question::{AgentQuestion, Permission, QuestionAnswer, QuestionKind};
 use provost_core::record::{self, Event, Head, Record};
@@ -225,6 +226,15 @@ pub trait ChildRunner: fmt::Debug + Send {
 
     /// Asks the driver of a run to end it; it still comes by [`ChildRunner::ended`].
     fn cancel(&mut self, run_id: &str, reason: &str) -> Result<(), PortError>;
+
+    /// Passes on `message`, which the run `from` sent to its peer; nothing if that has ended.
+    fn send(&mut self, from: &str, message: &FamilyMessage);
+
+    /// The messages that came for this run since the last call, as it receives them.
+    fn received(&mut self) -> Vec<FamilyMessage>;
+
+    /// What version 1 derives for a child with `package`; `None` if that has no such form.
+    fn package_v1(&self, parent: &Package, child: &Package) -> Option<PackageV1Record>;
 }
 
 /// The run of a child that ended.

@@ -23,6 +23,7 @@ mod fingerprint;
 mod hook;
 mod isolation;
 mod output;
+mod record;
 mod reference;
 mod request;
 #[cfg(test)]
@@ -42,11 +43,16 @@ use serde_json::Value;
 use capability::Capability;
 pub use convert::convert;
 use document::Package;
+pub use record::{default_policy, record};
 use reference::PolicyRef;
 use request::{DepthBudget, Handoff};
 
 /// The package as a document; every reader of the format ignores unknown fields.
 pub const FORMAT: Format = Format::foreign_and_open::<Package>("child_package.v1");
+
+/// The payload that asks for a child's package.
+pub const REQUEST_FORMAT: Format =
+    Format::foreign_and_open::<derive::Request>("child_package_request.v1");
 
 pub fn answer(operation: Operation, payload: &Value) -> Result<PackageAnswer, Refusal> {
     match operation {
@@ -80,6 +86,12 @@ pub fn answer(operation: Operation, payload: &Value) -> Result<PackageAnswer, Re
             Ok(PackageAnswer::new(result, &NothingMore {}))
         }
     }
+}
+
+/// The fingerprint of the package `value`.
+pub fn fingerprint_of(value: &Value) -> Result<String, Refusal> {
+    let package = member(&Value::from_iter([("parent", value.clone())]), "parent")?;
+    fingerprint::fingerprint(&package)
 }
 
 /// The package as it was read.

@@ -100,7 +100,7 @@ pub fn formats() -> impl Iterator<Item = &'static Format> {
     FORMATS
         .iter()
         .chain(foreign)
-        .chain([&child_package::FORMAT])
+        .chain([&child_package::FORMAT, &child_package::REQUEST_FORMAT])
 }
 
 /// Finds a format by its name, with or without the version.

@@ -356,6 +356,14 @@ catalogue! {
     ChildKeyReused = "CHILD_KEY_REUSED" => No,
     ChildUnknown = "CHILD_UNKNOWN" => No,
     ChildBaseRefused = "CHILD_BASE_REFUSED" => No,
+    ChildOver = "CHILD_OVER" => No,
+    ChildMailboxFull = "CHILD_MAILBOX_FULL" => No,
+    ChildToolNotGranted = "CHILD_TOOL_NOT_GRANTED" => No,
+    DetachNotGranted = "DETACH_NOT_GRANTED" => No,
+    HandoffNotGranted = "HANDOFF_NOT_GRANTED" => No,
+    HandoffTooLong = "HANDOFF_TOO_LONG" => No,
+    HandoffRefUnresolved = "HANDOFF_REF_UNRESOLVED" => No,
+    PolicyRefUnresolved = "POLICY_REF_UNRESOLVED" => No,
 
     // The task board.
     SchemaInvalid = "SCHEMA_INVALID" => No,

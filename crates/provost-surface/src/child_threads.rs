@@ -1,5 +1,6 @@
 //! Drives the runs of children, each in its own thread, because sandboxes die with their thread.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -7,9 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use provost_core::bundle::layout::{ATTESTATION, PATCH};
-use provost_core::children::{ChildBudget, ChildEnd};
+use provost_core::children::{ChildBudget, ChildEnd, FamilyMessage, MessageWay, PackageV1Record};
 use provost_core::code::Code;
 use provost_core::object::sha256;
+use provost_core::package::Package;
 use provost_core::run::State;
 use provost_core::run::fact::{AgentRun, Cancel, Capture, Names, Opened, ResultFile};
 use provost_core::verdict::Verdict;
@@ -31,6 +33,32 @@ pub struct ChildThreads {
     root: PathBuf,
     sender: Sender<ChildCame>,
     receiver: Receiver<ChildCame>,
+    /// Where messages for this run come.
+    inbox: Inbox,
+    /// Where messages for its parent and its children go, by their runs.
+    peers: BTreeMap<String, Sender<FamilyMessage>>,
+}
+
+/// Where messages for one run come, from its parent and its children alike.
+#[derive(Debug)]
+struct Inbox {
+    sender: Sender<FamilyMessage>,
+    receiver: Receiver<FamilyMessage>,
+}
+
+impl Inbox {
+    fn new() -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Self { sender, receiver }
+    }
+}
+
+/// How a run that another agent started reaches the run of that agent.
+#[derive(Debug)]
+pub struct ParentLink {
+    parent: String,
+    up: Sender<FamilyMessage>,
+    inbox: Inbox,
 }
 
 impl ChildThreads {
@@ -41,7 +69,17 @@ impl ChildThreads {
             root: root.to_owned(),
             sender,
             receiver,
+            inbox: Inbox::new(),
+            peers: BTreeMap::new(),
         }
+    }
+
+    /// For the run of a child.
+    #[must_use]
+    pub fn linked(mut self, link: ParentLink) -> Self {
+        self.peers.insert(link.parent, link.up);
+        self.inbox = link.inbox;
+        self
     }
 }
 
@@ -53,10 +91,19 @@ impl ChildRunner for ChildThreads {
 
     fn begin(&mut self, names: Names, opened: Opened) -> Result<(), PortError> {
         let sender = self.sender.clone();
+        let inbox = Inbox::new();
+        let down = inbox.sender.clone();
+        let parent = opened.child.as_ref().map(|child| child.run.clone());
+        let link = ParentLink {
+            parent: parent.unwrap_or_default(),
+            up: self.inbox.sender.clone(),
+            inbox,
+        };
+        self.peers.insert(names.run_id.clone(), down);
         let builder = thread::Builder::new().name(names.run_id.clone());
         let thread = builder.spawn(move || {
             let run_id = names.run_id.clone();
-            let came = drive(&names, opened).unwrap_or_else(|failure| ChildCame {
+            let came = drive(&names, opened, link).unwrap_or_else(|failure| ChildCame {
                 run_id,
                 end: Err(failure.verdict()),
                 patch: None,
@@ -87,15 +134,41 @@ impl ChildRunner for ChildThreads {
             reason: reason.to_owned(),
         })
     }
+
+    fn send(&mut self, from: &str, message: &FamilyMessage) {
+        let received = FamilyMessage {
+            way: MessageWay::Received,
+            peer: from.to_owned(),
+            ..message.clone()
+        };
+        let peer = self.peers.get(&message.peer);
+        // A run that has ended reads nothing more.
+        let _ = peer.map(|peer| peer.send(received));
+    }
+
+    fn received(&mut self) -> Vec<FamilyMessage> {
+        self.inbox.receiver.try_iter().collect()
+    }
+
+    #[cfg(feature = "formats")]
+    fn package_v1(&self, parent: &Package, child: &Package) -> Option<PackageV1Record> {
+        provost_formats::child_package::record(parent, child)
+    }
+
+    #[cfg(not(feature = "formats"))]
+    fn package_v1(&self, _: &Package, _: &Package) -> Option<PackageV1Record> {
+        None
+    }
 }
 
 /// Drives the run of a child to its seal.
-fn drive(names: &Names, opened: Opened) -> Result<ChildCame, Failure> {
+fn drive(names: &Names, opened: Opened, link: ParentLink) -> Result<ChildCame, Failure> {
     let place = Places::find()?;
     let directory = place.run(&names.run_id);
     let mut observer = ProgressObserver::new(true);
     observer.listen(CancelRequest::of(&place.root, &names.run_id));
-    let session = Session::create(place, names)?;
+    let mut session = Session::create(place, names)?;
+    session.link(link);
     let state = session.run(names, opened, None, &mut observer)?;
     observer.close_request(&state);
     Ok(came(&state, &directory))

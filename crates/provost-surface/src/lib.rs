@@ -8,9 +8,11 @@
 
 pub mod answer;
 pub mod approval_text;
+pub mod broker_client;
 pub mod change;
 pub mod child_text;
 pub mod child_threads;
+pub mod child_tools;
 pub mod frame;
 pub mod history;
 pub mod input;

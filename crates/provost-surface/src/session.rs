@@ -29,7 +29,7 @@ use provost_host::machine::Machine;
 use provost_host::{clock, keys, process_owner, user_file};
 
 use crate::answer::Failure;
-use crate::child_threads::ChildThreads;
+use crate::child_threads::{ChildThreads, ParentLink};
 use crate::parts;
 use crate::person_signing;
 use crate::places::Places;
@@ -38,6 +38,7 @@ use crate::user_consent::Sent;
 
 /// A run that this process drives.
 pub struct Session {
+    root: PathBuf,
     _lock: DriverGuard,
     ledger: Box<dyn Ledger>,
     registry: Box<dyn Registry>,
@@ -104,11 +105,13 @@ impl Session {
         let directory = place.run(run_id);
         let cache = place.cache()?.to_owned();
         let answers = AnswerBox::of(&place.root, run_id, place.secret()?);
-        let children = ChildThreads::new(&place.root);
+        let root = place.root;
+        let children = ChildThreads::new(&root);
         let mut machine = Machine::new(place.repo, &cache, &directory, run_id);
         machine.start_children_with(Box::new(children));
         Ok(Self {
             answers,
+            root,
             _lock: lock,
             ledger,
             registry,
@@ -116,6 +119,12 @@ impl Session {
             machine,
             signer,
         })
+    }
+
+    /// Lets the run of a child exchange messages with that of its parent.
+    pub(crate) fn link(&mut self, link: ParentLink) {
+        let children = ChildThreads::new(&self.root).linked(link);
+        self.machine.start_children_with(Box::new(children));
     }
 
     /// Opens the run, whose contract was read from `source` if it was a file, and drives it to its
@@ -219,9 +228,8 @@ fn asked_rules(policy: &AskRules, opened: &Opened) -> Result<AskRules, Failure> 
     // The rules of a run that asks nothing stay out of its ledger.
     let contract = &opened.contract;
     let permissions = &contract.tool_permissions;
-    let asks = permissions.network == Network::OnRequest
-        || permissions.shell.asks()
-        || contract.may_ask();
+    let asks =
+        permissions.network == Network::OnRequest || permissions.shell.asks() || contract.may_ask();
     let mut rules = AskRules::default();
     if asks {
         rules.wait_sec = user.ask_wait_sec.unwrap_or(policy.wait_sec);

@@ -4,6 +4,7 @@ mod agent;
 mod agent_answer;
 mod analyze;
 mod approve;
+mod ask;
 mod cancel;
 mod case;
 mod chain;
@@ -143,7 +144,7 @@ enum Command {
     Child(child::Child),
     /// Ask a person for more than the contract gives, inside a sandbox that permits it.
     #[command(subcommand)]
-    Ask(child::Ask),
+    Ask(ask::Ask),
     /// Retry a run that is over, or judge its work again.
     Retry(Box<retry::Retry>),
     /// Approve a run that asks for more than the policy permits by itself.
@@ -312,8 +313,8 @@ fn dispatch(command: Command, reader: Reader) -> Outcome {
         Command::Shell(shell) => shell::run(&shell, reader),
         Command::Check(check) => check::run(check),
         Command::Child(child) => child::run(child),
-        Command::Ask(asked) => child::ask_person(asked),
-        Command::Package(package) => package::run(&package),
+        Command::Ask(asked) => ask::run(asked),
+        Command::Package(package) => package::run(package, reader),
         #[cfg(feature = "formats")]
         Command::Convert(convert) => convert::run(&convert, reader),
         Command::Schema(schema) => schema::run(&schema),

@@ -12,9 +12,9 @@ mod packet_directory;
 use std::process::ExitCode;
 
 use provost_surface::{
-    answer, approval_text, change, frame, history, input, lens, look, mcp, missing_text, notify,
-    output, parts, permit, person_signing, places, progress, report, session, show, stores, times,
-    trace, traffic, user_consent,
+    answer, approval_text, broker_client, change, child_tools, frame, history, input, lens, look,
+    mcp, missing_text, notify, output, parts, permit, person_signing, places, progress, report,
+    session, show, stores, times, trace, traffic, user_consent,
 };
 
 fn main() -> ExitCode {

@@ -184,6 +184,88 @@ mod tests {
 
     #[cfg(feature = "formats")]
     #[test]
+    fn the_default_policy_of_the_document_is_printed_for_a_package() {
+        let stage = Stage::empty();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let corpus = std::fs::read_dir(root.join("../../tests/corpus/child-packages")).unwrap();
+        let cases = corpus.map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+        let mut cases = cases.filter_map(|text| serde_json::from_slice::<Value>(&text).ok());
+        let case = cases.find(|case| case["expected"]["parent_fingerprint"].is_string());
+        let case = case.unwrap();
+        let file = stage.path("parent.json");
+        std::fs::write(&file, case["input"]["parent"].to_string()).unwrap();
+        let (policy, exit) = ask(&["package", "default"], &file);
+        assert_eq!(exit, 0, "{policy}");
+        let fingerprint = &case["expected"]["parent_fingerprint"];
+        assert_eq!(&policy["source_parent_package"], fingerprint);
+        assert_eq!(policy["strip_recursive_subagents"], true);
+        let by_name = Path::new(fingerprint.as_str().unwrap());
+        assert_eq!(ask(&["package", "default"], by_name).0, policy);
+        // It is the policy that the derivation of the same format takes.
+        let mut payload = case["input"].clone();
+        payload["child_policy"] = policy;
+        std::fs::write(&file, payload.to_string()).unwrap();
+        let (derived, exit) = ask(&["package", "derive", "--algorithm", "v1"], &file);
+        assert_eq!((&derived["ok"], exit), (&json!(true), 0), "{derived}");
+    }
+
+    #[test]
+    fn a_command_runs_with_what_its_package_says_and_nothing_else() {
+        let stage = Stage::empty();
+        std::fs::create_dir(stage.path("in")).unwrap();
+        std::fs::write(stage.path("read.txt"), "readable").unwrap();
+        let run = |exercise: Value, script: &str| {
+            let package = json!({ "schema_version": 2, "agent": "it", "exercise": exercise });
+            std::fs::write(stage.path("package.json"), package.to_string()).unwrap();
+            let file = stage.path("package.json").display().to_string();
+            let words = [
+                "package",
+                "run",
+                "--package",
+                &file,
+                "--",
+                "sh",
+                "-c",
+                script,
+            ];
+            let mut command = stage.provost(&words);
+            command.current_dir(stage.path(""));
+            command
+                .env("SEEN", "seen-value")
+                .env("HIDDEN", "hidden-value");
+            stage.spawn(command).wait()
+        };
+        let all = json!({ "read": ["."], "write": ["in"], "run": ["*"],
+            "environment": ["SEEN"], "limits": { "seconds": 20, "processes": 64 } });
+        let place = stage.path("").display().to_string();
+        let script =
+            format!("cd {place}; cat read.txt; echo x > in/a; echo x > b; echo status $?; env");
+        let ended = run(all, &script);
+        let printed = String::from_utf8_lossy(&ended.stdout).into_owned();
+        assert!(printed.contains("readable"), "{ended:?}");
+        assert!(printed.contains("seen-value"), "{printed}");
+        assert!(!printed.contains("hidden-value"), "{printed}");
+        assert!(stage.path("in/a").exists(), "{ended:?}");
+        assert!(!stage.path("b").exists(), "{printed}");
+        for (exercise, words) in [
+            (json!({ "run": ["*"] }), "no seconds"),
+            (
+                json!({ "run": ["git"], "limits": { "seconds": 9 } }),
+                "does not run `sh`",
+            ),
+            (
+                json!({ "run": ["*"], "limits": { "seconds": 9 }, "secrets": ["k"] }),
+                "secrets",
+            ),
+        ] {
+            let refused = run(exercise, "touch in/refused");
+            assert!(format!("{refused:?}").contains(words), "{refused:?}");
+            assert!(!stage.path("in/refused").exists(), "{words}");
+        }
+    }
+
+    #[cfg(feature = "formats")]
+    #[test]
     fn a_schema_is_found_by_its_name() {
         let (list, _) = ask(&["schema"], Path::new("review_report"));
         assert_eq!(list["title"], "review_report.v1");

@@ -150,6 +150,7 @@ const RULES: &[Rule] = &[
             "provost-change",
             "provost-core",
             "provost-engine",
+            "provost-formats",
             "provost-fs",
             "provost-host",
             "provost-lens",

@@ -21,6 +21,7 @@ use serde_json::{Map, Value, json};
 use super::launch::Answer;
 use super::provider::{BaseUrl, Login, Provider};
 use super::{Adapted, Budget, Plane};
+use crate::children::{BROKER_COMMAND, SERVER};
 use crate::contract::document::Shell;
 use crate::contract::role::RunnerKind;
 use crate::net::credential::LoginFile;
@@ -228,6 +229,7 @@ impl Adapter {
             }),
             server: None,
             tools: BTreeMap::new(),
+            broker: Vec::new(),
             budget: Budget::default(),
             grants: Box::default(),
             shell: Shell::Never,
@@ -316,7 +318,13 @@ fn servers(agent: &Adapted) -> Map<String, Value> {
         let server = json!({ "command": program, "args": arguments });
         Some((name.clone(), server))
     };
-    agent.tools.iter().filter_map(server).collect()
+    let mut servers: Map<String, Value> = agent.tools.iter().filter_map(server).collect();
+    if !agent.broker.is_empty() {
+        let [program, arguments @ ..] = BROKER_COMMAND;
+        let server = json!({ "command": program, "args": arguments });
+        servers.insert(SERVER.to_owned(), server);
+    }
+    servers
 }
 
 #[cfg(test)]

@@ -97,6 +97,7 @@ impl Written {
             server: server.map(Box::new),
             // A contract names them.
             tools: BTreeMap::new(),
+            broker: Vec::new(),
             // A contract says it.
             shell: Shell::Never,
             plane: self.plane.unwrap_or_default(),

@@ -3,9 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::child_contract::document;
-use super::family::{ChildBudget, ChildOf, ChildStart, Family, StrippedItem};
+use super::family::{ChildBudget, ChildOf, ChildStart, Family, PackageV1Record, StrippedItem};
 use super::grant::ChildGrant;
+use super::handoff::{AskedHandoff, Handed};
 use super::message::ChildTask;
+use super::own_package::{authority, id, kept_tools, limits, model_of, package_of, route};
+use super::policy::{self, FamilyPolicyKind};
+use super::tools::{self, MessageTool};
+use crate::agent::launch::{self, Answer};
 use crate::agent::{Adapted, Budget as ModelBudget};
 use crate::code::Code;
 use crate::contract;
@@ -28,9 +33,6 @@ const LONGEST_KEY: usize = 128;
 
 /// The longest instruction, in bytes.
 const LONGEST_TASK: usize = 32 << 10;
-
-/// Every program that the sandbox contains.
-const EVERY_PROGRAM: &str = "*";
 
 /// A request for a child, and what it is judged by.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +62,31 @@ pub struct ChildBase {
 }
 
 impl Admitted {
+    /// The same child, which gets what its parent asked to hand over.
+    pub fn with_handoff(mut self, asked: &AskedHandoff, handed: Handed) -> Result<Self, Verdict> {
+        let Some(record) = asked.handed(&handed)? else {
+            return Ok(self);
+        };
+        if let Some(child_of) = &mut self.opened.child {
+            child_of.package.handoff = record.handoff.clone();
+            child_of.fingerprint = child_of.package.fingerprint().to_string();
+            child_of.handoff = handed.documents;
+            self.start.fingerprint.clone_from(&child_of.fingerprint);
+        }
+        self.start.handoff = Some(record);
+        Ok(self)
+    }
+
+    /// The package of the child.
+    pub fn package(&self) -> Option<&Package> {
+        self.opened.child.as_ref().map(|it| &it.package)
+    }
+
+    /// Records what version 1 derives.
+    pub fn record_v1(&mut self, record: PackageV1Record) {
+        self.start.package_v1 = Some(record);
+    }
+
     /// The event of the parent's ledger and the first event of the child's, on `base`.
     pub fn on(mut self, base: ChildBase) -> Result<(ChildStart, Opened), serde_json::Error> {
         self.opened.contract.rollback.baseline_ref = base.commit.to_string();
@@ -82,6 +109,7 @@ pub fn admit(asking: &Asking<'_>) -> Result<Admitted, Verdict> {
     } = *asking;
     let grant = granted(&opened.contract)?;
     check_words(task)?;
+    check_policies(opened, task)?;
     let timeout = opened.contract.timeout_retry.timeout_sec;
     family
         .agents(grant)
@@ -118,6 +146,9 @@ pub fn admit(asking: &Asking<'_>) -> Result<Admitted, Verdict> {
         children: task.children,
         base_commit: opened.base_commit.clone(),
         base_tree: opened.base_tree.clone(),
+        messages: task.messages.clone(),
+        handoff: None,
+        package_v1: None,
     };
     let child_of = ChildOf {
         run: asking.run_id.to_owned(),
@@ -126,6 +157,7 @@ pub fn admit(asking: &Asking<'_>) -> Result<Admitted, Verdict> {
         stripped: stripped(&derived),
         package: derived.package,
         given,
+        handoff: Vec::new(),
     };
     let opened = first_event(asking, grant, child_of);
     if let Err(problems) = opened.resolve() {
@@ -135,50 +167,6 @@ pub fn admit(asking: &Asking<'_>) -> Result<Admitted, Verdict> {
     Ok(Admitted { start, opened })
 }
 
-/// The package of a run that may start children: what its agent may do, and may let others do.
-pub fn package_of(opened: &Opened) -> Result<Package, String> {
-    if let Some(child_of) = &opened.child {
-        return Ok(child_of.package.clone());
-    }
-    let document = &opened.contract;
-    let extension = document.x_provost.clone().unwrap_or_default();
-    let grant = extension.children.clone().unwrap_or_default();
-    let timeout = document.timeout_retry.timeout_sec;
-    let own = Limits {
-        seconds: timeout,
-        tokens: tokens(opened),
-        processes: 0,
-    };
-    let mut exercise = authority(opened, &document.allowed_paths, &extension.net, own)?;
-    let budget = grant.budget(timeout);
-    let shared = limits(budget);
-    let mut delegate = Authority {
-        limits: shared,
-        ..exercise.clone()
-    };
-    let models = grant.models.iter().flatten();
-    let more: Vec<Route> = models
-        .map(|model| route(opened, Some(model)))
-        .collect::<Result<_, _>>()?;
-    delegate.routes = delegate.routes.iter().cloned().chain(more).collect();
-    if document.tool_permissions.filesystem == Filesystem::ReadOnly {
-        exercise.write = Set::default();
-    }
-    Ok(Package {
-        schema_version: Version,
-        agent: id(agent_name(opened))?,
-        parent: None,
-        exercise,
-        delegate,
-        budget: package::Budget {
-            levels: grant.levels(),
-            children: grant.count,
-        },
-        guards: Set::default(),
-        handoff: Handoff::default(),
-    })
-}
-
 fn granted(contract: &Document) -> Result<&ChildGrant, Verdict> {
     let extension = contract.x_provost.as_ref();
     let grant = extension.and_then(|extension| extension.children.as_ref());
@@ -186,9 +174,29 @@ fn granted(contract: &Document) -> Result<&ChildGrant, Verdict> {
     grant.ok_or_else(|| Verdict::deny(Code::ChildrenNotGranted, reason))
 }
 
-fn check_words(task: &ChildTask) -> Result<(), Verdict> {
+/// Whether `text` can be the key of a request.
+pub(super) fn is_key(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
-    if !(1..=LONGEST_KEY).contains(&task.key.len()) || !task.key.bytes().all(plain) {
+    (1..=LONGEST_KEY).contains(&text.len()) && text.bytes().all(plain)
+}
+
+/// Refuses a request that names a policy which does not resolve, or asks what none permits.
+fn check_policies(opened: &Opened, task: &ChildTask) -> Result<(), Verdict> {
+    let policies = &opened.policies;
+    let named = |id: &Option<String>, usual: &str| id.clone().unwrap_or(usual.to_owned());
+    let lifecycle = named(&task.lifecycle_policy, policy::PARENT_OWNED);
+    let lifecycle = policy::resolve(policies, &lifecycle, FamilyPolicyKind::RuntimePackage)?;
+    if lifecycle.detach {
+        let reason = "no child continues when the agent of its parent has ended";
+        return Err(Verdict::deny(Code::DetachNotGranted, reason));
+    }
+    let redaction = named(&task.redaction_policy, policy::DEFAULT_REDACTION);
+    policy::resolve(policies, &redaction, FamilyPolicyKind::Redaction)?;
+    task.handoff.check(policies)
+}
+
+fn check_words(task: &ChildTask) -> Result<(), Verdict> {
+    if !is_key(&task.key) {
         return Err(invalid(
             "`key` has 1 to 128 letters, digits or characters of `._:-`",
         ));
@@ -245,13 +253,8 @@ fn request(
             ..ask.clone()
         }
     };
-    let tools = match &task.tools {
-        None => ToolPolicy::Inherit {},
-        Some(tools) => {
-            let ids: Result<Vec<Id>, String> = tools.iter().map(|tool| id(tool)).collect();
-            let ids = ids.map_err(wrong)?.into_iter().collect();
-            ToolPolicy::Allow { ids }
-        }
+    let tools = ToolPolicy::Allow {
+        ids: kept_tools(parent, task).map_err(wrong)?,
     };
     Ok(package::Request {
         parent_fingerprint: parent.fingerprint(),
@@ -266,80 +269,6 @@ fn request(
     })
 }
 
-/// The authority to write `write`, reach `net` and use the agent of `opened`.
-fn authority(
-    opened: &Opened,
-    write: &[String],
-    net: &[String],
-    limits: Limits,
-) -> Result<Authority, String> {
-    let place = |entry: &String| {
-        let path = scope::parse_entry(entry).map_err(|why| format!("`{entry}` {why}"))?;
-        Ok(Place::of(path))
-    };
-    let reach = |entry: &String| {
-        let endpoint = Endpoint::parse(entry).map_err(|why| format!("`{entry}` {why}"))?;
-        id(&endpoint.to_string())
-    };
-    let places: Result<Vec<Place>, String> = write.iter().map(place).collect();
-    let network: Result<Vec<Id>, String> = net.iter().map(reach).collect();
-    let tools = offered(opened).into_iter();
-    let capability = |tool: String| Ok(Capability::unknown(id(&tool)?, Kind::Tool));
-    let capabilities: Result<Vec<Capability>, String> = tools.map(capability).collect();
-    let routes = match &opened.adapted {
-        None => Vec::new(),
-        Some(_) => vec![route(opened, model_of(opened))?],
-    };
-    Ok(Authority {
-        capabilities: capabilities?.into_iter().collect(),
-        read: std::iter::once(Place::everything()).collect(),
-        write: places?.into_iter().collect(),
-        run: std::iter::once(id(EVERY_PROGRAM)?).collect(),
-        network: network?.into_iter().collect(),
-        routes: routes.into_iter().collect(),
-        limits,
-        ..Authority::default()
-    })
-}
-
-/// The tools that the program of `opened` may offer to its model.
-fn offered(opened: &Opened) -> Vec<String> {
-    let Some(adapted) = &opened.adapted else {
-        return Vec::new();
-    };
-    let known = || vec!["known".to_owned()];
-    adapted.grants.tools.clone().unwrap_or_else(known)
-}
-
-fn model_of(opened: &Opened) -> Option<&String> {
-    opened.adapted.as_ref()?.model.as_ref()
-}
-
-fn route(opened: &Opened, model: Option<&String>) -> Result<Route, String> {
-    Ok(Route {
-        route: id(agent_name(opened))?,
-        model: id(model.map_or("default", String::as_str))?,
-    })
-}
-
-fn agent_name(opened: &Opened) -> &str {
-    let adapted = opened.adapted.as_ref();
-    adapted.map_or("command", |adapted| adapted.adapter.name())
-}
-
-fn tokens(opened: &Opened) -> u64 {
-    let adapted = opened.adapted.as_ref();
-    adapted.and_then(|it| it.budget.tokens).unwrap_or(0)
-}
-
-fn limits(budget: ChildBudget) -> Limits {
-    Limits {
-        seconds: budget.seconds,
-        tokens: budget.tokens,
-        processes: budget.processes,
-    }
-}
-
 /// The first event of the child's run, on a base that is not known yet.
 fn first_event(asking: &Asking<'_>, grant: &ChildGrant, child_of: ChildOf) -> Opened {
     let Asking { opened, task, .. } = *asking;
@@ -351,8 +280,17 @@ fn first_event(asking: &Asking<'_>, grant: &ChildGrant, child_of: ChildOf) -> Op
     let reached = |place: &Endpoint| Some(place) == model.as_ref() || places.contains(place);
     let credentials = opened.credentials.iter();
     let credentials = credentials.filter(|it| reached(&it.endpoint)).cloned();
+    let contract = document(asking, grant, &child_of);
+    let adapted = adapted.map(|mut adapted| {
+        let tools = tools::broker_tools(&contract, true);
+        adapted.broker = tools.into_iter().map(str::to_owned).collect();
+        adapted
+    });
+    let agent = adapted.as_ref().filter(|it| it.server.is_none());
+    let agent = agent.map(|it| launch::argv(it, Answer::of(&contract)));
     Opened {
-        contract: document(asking, grant, &child_of),
+        contract,
+        agent: agent.unwrap_or_else(|| opened.agent.clone()),
         contract_source: None,
         target: None,
         adapted,
@@ -400,10 +338,6 @@ fn stripped(derived: &Derived) -> Vec<StrippedItem> {
         reason: row.reason.to_owned(),
     };
     derived.stripped.iter().map(item).collect()
-}
-
-fn id(text: &str) -> Result<Id, String> {
-    Id::try_from(text.to_owned()).map_err(|error| error.to_string())
 }
 
 fn invalid(reason: &str) -> Verdict {

@@ -69,6 +69,7 @@ pub(super) fn document(asking: &Asking<'_>, grant: &ChildGrant, child_of: &Child
             seconds: Some(nested.seconds),
             processes: Some(nested.processes),
             models: None,
+            messages: Some(task.messages.clone()),
         }),
         ..parent
     });

@@ -2,8 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::grant::ChildGrant;
+use super::handoff::{HandedDocument, HandoffRecord};
+use super::letter::FamilyMessage;
+use super::tools::MessageTool;
 use crate::object::Oid;
 use crate::package::{Budget, Package};
 use crate::verdict::Verdict;
@@ -77,6 +81,26 @@ pub struct ChildStart {
     /// The commit of the parent's work at that moment.
     pub base_commit: Oid,
     pub base_tree: Oid,
+    /// The tools for messages that it keeps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MessageTool>,
+    /// What of the context of its parent it gets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handoff: Option<HandoffRecord>,
+    /// The same derivation by version 1; a family of more generations has no such form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package_v1: Option<PackageV1Record>,
+}
+
+/// What the derivation of a package by version 1 gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PackageV1Record {
+    pub parent_fingerprint: String,
+    pub child_fingerprint: String,
+    /// What the child did not get, as that version writes it.
+    pub strip_manifest: Value,
+    pub strip_manifest_content_hash: String,
 }
 
 /// The event that ends a child: what it did not use comes back.
@@ -117,6 +141,9 @@ pub struct ChildOf {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stripped: Vec<StrippedItem>,
     pub given: ChildBudget,
+    /// The context that its parent handed over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handoff: Vec<HandedDocument>,
 }
 
 /// Something that a child did not get, and why.
@@ -148,6 +175,14 @@ pub struct FamilyMember {
 pub struct Family {
     pub members: Vec<FamilyMember>,
     pub refused: Vec<ChildRefused>,
+    /// What this run wrote to its children or its parent, and got from them.
+    pub messages: Vec<FamilyMessage>,
+}
+
+impl FamilyMember {
+    pub fn is_running(&self) -> bool {
+        self.state == ChildState::Running
+    }
 }
 
 /// What a family may still use.
@@ -197,6 +232,18 @@ impl Family {
 
     pub fn find(&self, run_id: &str) -> Option<&FamilyMember> {
         self.members.iter().find(|it| it.start.run_id == run_id)
+    }
+
+    /// The run of the child that an agent names, by its id or by the short form that people see.
+    pub fn named(&self, text: &str) -> Option<&str> {
+        let short = |id: &str| {
+            let tail = id.rsplit('_').next().unwrap_or(id);
+            text.len() >= 8 && tail.starts_with(text)
+        };
+        let mut found = self.members.iter().map(|it| it.start.run_id.as_str());
+        let mut short = found.clone().filter(|id| short(id));
+        let exact = found.find(|id| *id == text);
+        exact.or_else(|| short.next().filter(|_| short.next().is_none()))
     }
 
     pub fn by_key(&self, key: &str) -> Option<&FamilyMember> {

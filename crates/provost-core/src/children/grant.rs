@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::family::ChildBudget;
+use super::tools::MessageTool;
 use crate::agent::Budget;
 use crate::closed::closed;
 
@@ -37,6 +38,8 @@ closed! {
         pub processes?: u64,
         /// Models that children may use beside the model of their parent.
         pub models?: Vec<String>,
+        /// Tools for messages that agents of the family may keep; none if left out.
+        pub messages?: Vec<MessageTool>,
     }
 }
 
@@ -62,6 +65,23 @@ impl ChildGrant {
         };
         own.tokens = less(own.tokens, self.tokens);
         own.micro_usd = less(own.micro_usd, self.micro_usd);
+    }
+
+    /// What each of `parts` gets, so that all of them together have no more than this; `None` if
+    /// that is too little for one child each.
+    pub fn divided(&self, parts: u32) -> Option<Self> {
+        let parts = parts.max(1);
+        let share = |whole: u64| whole / u64::from(parts);
+        let processes = share(self.processes.unwrap_or(PROCESSES));
+        let count = self.count / parts;
+        (count > 0 && processes >= FEWEST_PROCESSES).then(|| Self {
+            count,
+            tokens: self.tokens.map(share),
+            micro_usd: self.micro_usd.map(share),
+            seconds: self.seconds.map(share),
+            processes: Some(processes),
+            ..self.clone()
+        })
     }
 
     /// Every field that is out of range, with the reason.
@@ -108,6 +128,10 @@ impl ChildGrant {
         }
         if let Some(models) = self.models.as_ref().filter(|models| !models.is_empty()) {
             words += &format!(", models {}", models.join(", "));
+        }
+        if let Some(tools) = self.messages.as_ref().filter(|tools| !tools.is_empty()) {
+            let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+            words += &format!(", messages by {}", names.join(", "));
         }
         words
     }

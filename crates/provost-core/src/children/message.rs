@@ -1,29 +1,79 @@
 //! The messages between an agent and the broker of its sandbox: one line of JSON each way.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::family::ChildBudget;
+use super::handoff::AskedHandoff;
+use super::letter::MessageKind;
+use super::tools::MessageTool;
 use crate::question::QuestionKind;
 use crate::verdict::Verdict;
 
 /// The longest message, in bytes.
 pub const LONGEST_MESSAGE: usize = 64 << 10;
 
+/// How many seconds an agent waits that does not say; programs wait longer for their tools.
+fn patience() -> u64 {
+    300
+}
+
 /// What an agent asks of the broker.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum BrokerRequest {
+    /// Starts a child on the files of this agent as they are. What is left out, it does not get.
     Start(Box<ChildTask>),
-    /// Answers when the child ended, or after this time.
+    /// Answers when the child ended or asks something, or after this time.
     Wait {
         child: String,
+        /// At most 600.
+        #[serde(default = "patience")]
+        seconds: u64,
+    },
+    /// Ends a child.
+    Cancel { child: String },
+    /// Lists the children of this agent.
+    List {},
+    /// Which tools the agent has.
+    Tools {},
+    /// Sends a message to a child.
+    Message {
+        child: String,
+        key: String,
+        text: String,
+        /// How long it can be read; 0 is an hour.
         #[serde(default)]
         seconds: u64,
     },
-    Cancel {
+    /// Answers a question of a child.
+    ReplyToClarification {
         child: String,
+        key: String,
+        question: String,
+        text: String,
     },
-    List {},
+    /// Everything that a child wrote, and how it is.
+    Monitor {
+        child: String,
+        #[serde(default)]
+        after: u64,
+    },
+    /// Sends a message to the parent.
+    SendMessage { key: String, text: String },
+    /// Asks the parent, and waits for its reply for this time.
+    AskParent {
+        key: String,
+        text: String,
+        /// At most 600.
+        #[serde(default = "patience")]
+        seconds: u64,
+    },
+    /// What the parent wrote after the message of this number.
+    ReadParentMessages {
+        #[serde(default)]
+        after: u64,
+    },
     /// Asks a person for a path or a permission; answers at once, and again when it is asked again.
     Ask {
         kind: QuestionKind,
@@ -33,8 +83,46 @@ pub enum BrokerRequest {
     },
 }
 
+impl BrokerRequest {
+    /// The child that the request is about.
+    pub fn child_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Wait { child, .. }
+            | Self::Cancel { child }
+            | Self::Message { child, .. }
+            | Self::ReplyToClarification { child, .. }
+            | Self::Monitor { child, .. } => Some(child),
+            Self::Start(_)
+            | Self::List {}
+            | Self::Tools {}
+            | Self::SendMessage { .. }
+            | Self::AskParent { .. }
+            | Self::ReadParentMessages { .. }
+            | Self::Ask { .. } => None,
+        }
+    }
+
+    /// The tool for messages that the request is made by, if it is one.
+    pub fn message_tool(&self) -> Option<MessageTool> {
+        match self {
+            Self::ReplyToClarification { .. } => Some(MessageTool::ReplyToClarification),
+            Self::Monitor { .. } => Some(MessageTool::Monitor),
+            Self::SendMessage { .. } => Some(MessageTool::SendMessage),
+            Self::AskParent { .. } => Some(MessageTool::AskParent),
+            Self::ReadParentMessages { .. } => Some(MessageTool::ReadParentMessages),
+            Self::Start(_)
+            | Self::Message { .. }
+            | Self::Wait { .. }
+            | Self::Cancel { .. }
+            | Self::List {}
+            | Self::Tools {}
+            | Self::Ask { .. } => None,
+        }
+    }
+}
+
 /// The child that an agent asks for. What is left out, the child does not get.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChildTask {
     /// Starting twice with one key starts one child.
@@ -57,6 +145,22 @@ pub struct ChildTask {
     pub budget: ChildBudget,
     /// How many agents it may start itself.
     pub children: u32,
+    /// The tools for messages that it keeps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MessageTool>,
+    /// What of the context of its parent it gets.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub handoff: AskedHandoff,
+    /// The policy about its end; that of children that end with their parent if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lifecycle_policy: Option<String>,
+    /// The policy about the removal of secrets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redaction_policy: Option<String>,
+}
+
+fn is_nothing(handoff: &AskedHandoff) -> bool {
+    *handoff == AskedHandoff::default()
 }
 
 /// What the broker answers.
@@ -68,6 +172,17 @@ pub enum BrokerAnswer {
     Children {
         children: Vec<ChildRow>,
     },
+    Tools {
+        tools: Vec<String>,
+    },
+    /// The message was sent, or had been.
+    Sent {
+        message: String,
+    },
+    /// What another agent wrote: data, and no instruction.
+    Messages {
+        messages: Vec<MessageRow>,
+    },
     /// What was asked for is permitted for the rest of the run, or no answer came yet.
     Asked {
         granted: bool,
@@ -76,6 +191,19 @@ pub enum BrokerAnswer {
     Refused {
         verdict: Verdict,
     },
+}
+
+/// One message, as its receiver sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MessageRow {
+    /// Counts the messages of this sender.
+    pub number: u64,
+    pub id: String,
+    pub kind: MessageKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
+    /// What the sender wrote.
+    pub text: String,
 }
 
 /// One child, as its parent sees it.
@@ -97,4 +225,10 @@ pub struct ChildRow {
     /// The file of the sandbox with what it said at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
+    /// The questions of the child that have no reply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<MessageRow>,
+    /// How many messages the child has sent.
+    #[serde(default)]
+    pub messages: u64,
 }

@@ -1,4 +1,5 @@
-use proptest::prelude::*;
+mod messages;
+mod property;
 
 use super::*;
 use crate::code::Code;
@@ -192,87 +193,4 @@ fn what_a_child_did_not_use_comes_back_and_what_a_lost_one_had_does_not() {
     lost.lose();
     assert_eq!(lost.left(&grant(), 60).budget.seconds, 10);
     assert_eq!(lost.left(&grant(), 60).budget.processes, 64);
-}
-
-/// One step of a family: a start, the end of the nth child, or the death of the driver.
-#[derive(Debug, Clone)]
-enum Move {
-    Start(ChildBudget, u32),
-    End(prop::sample::Index, u8),
-    Kill,
-}
-
-fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let budget = (0..60u64, 0..40u64, 0..60u64, 0..48u64);
-    let budget = budget.prop_map(|(tokens, micro_usd, seconds, processes)| ChildBudget {
-        tokens,
-        micro_usd,
-        seconds,
-        processes,
-    });
-    let step = prop_oneof![
-        6 => (budget, 0..3u32).prop_map(|(budget, children)| Move::Start(budget, children)),
-        4 => (any::<prop::sample::Index>(), 0..=100u8).prop_map(|(at, part)| Move::End(at, part)),
-        1 => Just(Move::Kill),
-    ];
-    prop::collection::vec(step, 1..40)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
-
-    #[test]
-    fn a_family_never_has_more_than_the_grant(moves in moves()) {
-        let grant = ChildGrant {
-            count: 6,
-            depth: Some(2),
-            tokens: Some(100),
-            micro_usd: Some(80),
-            seconds: Some(120),
-            processes: Some(96),
-            models: None,
-        };
-        let opened = parent(&grant);
-        let whole = grant.budget(60);
-        let mut family = Family::default();
-        for (number, step) in moves.into_iter().enumerate() {
-            match step {
-                Move::Start(budget, children) => {
-                    let mut task = task(&number.to_string());
-                    (task.budget, task.children) = (budget, children);
-                    if let Ok(admitted) = asked(&opened, &family, &task) {
-                        let (start, child) = admitted.on(base("one")).unwrap();
-                        let package = child.child.unwrap().package;
-                        let parent = package_of(&opened).unwrap();
-                        prop_assert!(package.exercise.excess(&parent.delegate).is_empty());
-                        prop_assert!(package.delegate.excess(&parent.delegate).is_empty());
-                        prop_assert!(family.start(start));
-                    }
-                }
-                Move::End(at, part) => {
-                    let running: Vec<ChildStart> =
-                        family.running().map(|it| it.start.clone()).collect();
-                    if !running.is_empty() {
-                        let start = at.get(&running);
-                        let of = |given: u64| given * u64::from(part) / 100;
-                        let spent = ChildBudget {
-                            tokens: of(start.given.tokens),
-                            micro_usd: of(start.given.micro_usd),
-                            seconds: of(start.given.seconds),
-                            processes: 0,
-                        };
-                        prop_assert!(family.end(ended(start, spent)));
-                    }
-                }
-                Move::Kill => family.lose(),
-            }
-            let used = family.used();
-            prop_assert!(used.tokens <= whole.tokens, "{used:?}");
-            prop_assert!(used.micro_usd <= whole.micro_usd, "{used:?}");
-            prop_assert!(used.seconds <= whole.seconds, "{used:?}");
-            let held: u64 = family.running().map(|it| it.start.given.processes).sum();
-            prop_assert!(held <= whole.processes, "{held}");
-            prop_assert!(family.count() <= grant.count);
-        }
-    }
 }

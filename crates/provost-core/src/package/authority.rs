@@ -202,6 +202,11 @@ impl Place {
         Self(None)
     }
 
+    /// The path; `None` for the whole repository.
+    pub fn path(&self) -> Option<&RepoPath> {
+        self.0.as_ref()
+    }
+
     fn holds(&self, path: &RepoPath) -> bool {
         self.0.as_ref().is_none_or(|own| path.is_within(own))
     }

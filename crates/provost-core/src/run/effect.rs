@@ -7,8 +7,10 @@
 
 mod asked;
 mod commit_text;
+mod family;
 
 pub use commit_text::{CommitText, subject_and_body};
+pub use family::{FamilyOrder, HANDOFF};
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -138,8 +140,7 @@ pub struct AgentEffect {
     pub hold: Duration,
     /// The network endpoints it may reach.
     pub net: Vec<Endpoint>,
-    /// Whether its sandbox has the socket of a broker, through which it may start children.
-    pub children: bool,
+    pub family: FamilyOrder,
     /// Whether its sandbox has a loopback interface.
     pub loopback: bool,
     /// Secrets that the proxy adds for it.

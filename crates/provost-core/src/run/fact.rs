@@ -36,7 +36,8 @@ use crate::agent::Adapted;
 use crate::approval::{Approval, Rejection, Widening};
 use crate::bundle::layout::BundleFormat;
 use crate::change::{Change, Finding, Ignored};
-use crate::children::{ChildEnd, ChildOf, ChildRefused, ChildStart};
+use crate::children::policy::FamilyPolicies;
+use crate::children::{ChildEnd, ChildOf, ChildRefused, ChildStart, FamilyMessage};
 use crate::contract::additions::Additions;
 use crate::contract::check::Referred;
 use crate::contract::document::Document;
@@ -140,6 +141,9 @@ pub enum Fact {
     /// continues.
     #[serde(rename = "CHILD_REFUSED")]
     ChildRefused(Box<ChildRefused>),
+    /// A message between the agent and a child or its parent.
+    #[serde(rename = "CHILD_MESSAGE")]
+    ChildMessage(Box<FamilyMessage>),
     /// The agent was lost with its driver.
     #[serde(rename = "ATTEMPT_LOST")]
     Lost {},
@@ -279,6 +283,9 @@ pub struct Opened {
     /// The chain that this run is a part of, if the chain divides one contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
+    /// The policies about children of `provost.toml` at the base.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub policies: FamilyPolicies,
     /// The parent whose agent started this run, with the package that it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Box<ChildOf>>,

@@ -221,9 +221,10 @@ impl State {
                 self.tested = Some(test);
                 self.end(Step::Selftest)
             }
-            fact @ (Fact::ChildStarted(_) | Fact::ChildEnded(_) | Fact::ChildRefused(_)) => {
-                self.apply_child(fact)
-            }
+            fact @ (Fact::ChildStarted(_)
+            | Fact::ChildEnded(_)
+            | Fact::ChildRefused(_)
+            | Fact::ChildMessage(_)) => self.apply_child(fact),
             Fact::AgentEnded(run) => self.agent_ended(run),
             Fact::Captured(capture) => {
                 self.captured = Some(capture);
@@ -338,6 +339,10 @@ impl State {
                 Fact::ChildRefused(refused) => {
                     self.family.refused.push(*refused);
                     true
+                }
+                Fact::ChildMessage(message) => {
+                    let parent = self.opened.child.as_ref().map(|it| it.run.as_str());
+                    self.family.record_message(*message, parent)
                 }
                 _ => false,
             };

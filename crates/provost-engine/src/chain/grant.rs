@@ -3,6 +3,7 @@
 //! What a contract permits an agent is an authority of packages version 2. Fields that packages
 //! have no axis for are compared separately, with the same wording.
 
+use provost_core::children::{ChildBudget, ChildGrant};
 use provost_core::code::Code;
 use provost_core::contract::check::Rules;
 use provost_core::contract::document::{AcceptMode, Document as Written, Permissions};
@@ -105,6 +106,7 @@ pub(super) fn judge(document: &Document, written: &Written, rules: &Rules<'_>) -
         found.extend(dropped(&place, node, &child, &whole));
         children.push((at, child));
     }
+    found.extend(grants_of_children(&children, &whole));
     found.extend(overlaps(&children));
     found.extend(left_out_by_all(&children, &whole));
     found
@@ -147,6 +149,58 @@ fn excess(
     };
     found.extend(beside(child, whole).into_iter().map(beyond));
     found
+}
+
+/// Refuses parts whose agents may together start more than the whole grants.
+fn grants_of_children(parts: &[(usize, Contract)], whole: &Contract) -> Vec<Problem> {
+    let granted = granted(whole).unwrap_or_default();
+    let most = granted.budget(whole.time_limit.as_secs());
+    let (mut count, mut sum, mut found) = (0u32, ChildBudget::default(), Vec::new());
+    for (at, part) in parts {
+        let Some(grant) = self::granted(part).filter(|grant| grant.count > 0) else {
+            continue;
+        };
+        count = count.saturating_add(grant.count);
+        let seconds = part.time_limit.as_secs();
+        sum = sum.plus(ChildBudget {
+            // Without a word, each part has its own time limit for them.
+            seconds: grant.seconds.unwrap_or(0),
+            ..grant.budget(seconds)
+        });
+        let mut excess = sum.excess(&most);
+        if count > granted.count {
+            excess.push(format!(
+                "{count} agents are asked and {} granted",
+                granted.count
+            ));
+        }
+        if grant.levels() > granted.levels() {
+            excess.push("more generations are asked than granted".to_owned());
+        }
+        let listed = |grant: &ChildGrant| grant.models.clone().unwrap_or_default();
+        let of_whole = listed(&granted);
+        if listed(&grant).iter().any(|model| !of_whole.contains(model)) {
+            excess.push("a model is asked that is not granted".to_owned());
+        }
+        let tools = granted.messages.as_deref().unwrap_or_default();
+        if grant
+            .messages
+            .iter()
+            .flatten()
+            .any(|tool| !tools.contains(tool))
+        {
+            excess.push("a tool for messages is asked that is not granted".to_owned());
+        }
+        let place = format!("/nodes/{at}/contract/x_provost/children");
+        let code = Code::PackageExceedsGrant;
+        let all = excess.into_iter();
+        found.extend(all.map(|reason| problem(&place, code, format!("children: {reason}"))));
+    }
+    found
+}
+
+fn granted(contract: &Contract) -> Option<ChildGrant> {
+    contract.document.x_provost.as_ref()?.children.clone()
 }
 
 /// Fields that packages have no axis for.

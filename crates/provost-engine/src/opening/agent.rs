@@ -3,6 +3,7 @@
 use provost_core::agent::launch::{self, Answer};
 use provost_core::agent::provider::{FoundLogins, Login, Provider};
 use provost_core::agent::{self, Adapted, Adapter};
+use provost_core::children;
 use provost_core::code::Code;
 use provost_core::contract::document::{Document, Shell};
 use provost_core::gate::command;
@@ -83,7 +84,11 @@ pub(super) fn resolve_for(
     document: &Document,
 ) -> Result<ResolvedAgent, PortError> {
     let answer = Answer::of(document);
-    let resolved = resolve(agent, means, answer, &document.mcp_tool_set)?;
+    let mut resolved = resolve(agent, means, answer, &document.mcp_tool_set)?;
+    if let Some(adapted) = &mut resolved.adapted {
+        let tools = children::broker_tools(document, false);
+        adapted.broker = tools.into_iter().map(str::to_owned).collect();
+    }
     Ok(resolved.under(document.tool_permissions.shell, answer))
 }
 

@@ -72,7 +72,13 @@ pub(super) fn split(
     }
     let mut parent = (**parent).clone();
     parent.rollback.baseline_ref = asked.base_commit.to_string();
-    let node = |child: Child| node(asked, &parent, child);
+    let parts = u32::try_from(split.children.len()).unwrap_or(u32::MAX);
+    let mut whole = parent.clone();
+    if let Some(extension) = &mut whole.x_provost {
+        let grant = extension.children.take();
+        extension.children = grant.and_then(|grant| grant.divided(parts));
+    }
+    let node = |child: Child| node(asked, &whole, child);
     let mut document = Document {
         schema_version: VERSION,
         max_handoffs: MOST_HANDOFFS,

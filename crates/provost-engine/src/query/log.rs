@@ -2,7 +2,7 @@
 
 use crate::{case, chain};
 use provost_core::approval::Approval;
-use provost_core::children::{ChildRefused, ChildStart};
+use provost_core::children::{ChildRefused, ChildStart, FamilyMessage, MessageWay};
 use provost_core::gate::command;
 use provost_core::question::{AgentQuestion, QuestionAnswer};
 use provost_core::record::{Event, Record};
@@ -77,6 +77,7 @@ fn about(fact: &Fact) -> String {
             format!("{}: {code} after {seconds} s", end.run_id)
         }
         Fact::ChildRefused(refused) => child_refused(refused),
+        Fact::ChildMessage(message) => child_message(message),
         Fact::Lost {} => "the agent was lost with its driver".to_owned(),
         Fact::Captured(captured) => format!(
             "{}, tree {}",
@@ -119,6 +120,14 @@ fn child_started(start: &ChildStart) -> String {
         "{} `{}` {kind} on {base}, {seconds} s",
         start.run_id, start.key
     )
+}
+
+fn child_message(message: &FamilyMessage) -> String {
+    let (kind, bytes) = (message.kind, message.text.len());
+    match message.way {
+        MessageWay::Sent => format!("{kind} to {}, {bytes} bytes", message.peer),
+        MessageWay::Received => format!("{kind} from {}, {bytes} bytes", message.peer),
+    }
 }
 
 fn child_refused(refused: &ChildRefused) -> String {

@@ -1,10 +1,10 @@
 //! The capabilities that a package can grant to an agent.
 
-use provost_core::package::{Id, Kind};
+use provost_core::package::{Id, IdError, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::reference::{PolicyRef, Privacy, SidecarRef, SourceRef};
+use super::reference::{PolicyKind, PolicyRef, Privacy, SidecarRef, SourceRef};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -90,6 +90,49 @@ pub(super) struct Capability {
 }
 
 impl Capability {
+    /// A tool that the host provides and executes.
+    pub(super) fn host_tool(capability_id: Id, kind: Kind) -> Result<Self, IdError> {
+        let id = |text: &str| Id::try_from(text.to_owned());
+        let version = id("v1")?;
+        let schema_ref = SidecarRef {
+            sidecar_id: format!("schema.{capability_id}"),
+            kind: "tool_schema".to_owned(),
+            version: version.to_string(),
+            content_hash: None,
+        };
+        Ok(Self {
+            executor_ref: Some(id(&format!("executor.{capability_id}"))?),
+            capability_id,
+            kind,
+            source: CapabilitySource {
+                kind: CapabilitySourceKind::HostProvided,
+                source_ref: SourceRef::of_host(id("source.provost")?),
+                adapter_ref: None,
+            },
+            namespace: id("provost")?,
+            version,
+            visibility: Visibility::Active,
+            projection: Projection::ProviderToolSchema { schema_ref },
+            policy_ref: PolicyRef {
+                kind: PolicyKind::Permission,
+                id: id("policy.provost.contract")?,
+                version: None,
+            },
+            sidecar_refs: Vec::new(),
+            isolation_ref: None,
+            privacy: Privacy::ContentRefsOnly,
+            readiness: Readiness {
+                status: ReadinessStatus::Active,
+                owner_role: "host".to_owned(),
+                typed_sidecar_contract: None,
+                fingerprint_fields: Vec::new(),
+                emitted_events: Vec::new(),
+                journal_records: Vec::new(),
+                acceptance_tests: Vec::new(),
+            },
+        })
+    }
+
     /// Whether the kind is one that the format reserves for later.
     pub(super) fn is_reserved(&self) -> bool {
         self.kind != Kind::Tool

@@ -3,6 +3,7 @@
 use provost_core::code::Code;
 use provost_core::object::sha256;
 use provost_core::package::{Id, PackageAnswer, PackageResult, Refusal};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::document::{Agent, Package};
@@ -12,6 +13,8 @@ use super::request::{ChildPolicy, Handoff, RoutePolicy, ToolPolicy};
 use super::validate::validate;
 use super::{hash, to_value};
 
+/// The payload that asks for a child's package.
+#[derive(JsonSchema)]
 pub(super) struct Request {
     pub(super) parent: Package,
     pub(super) child_agent_id: Id,

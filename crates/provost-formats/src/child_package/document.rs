@@ -1,14 +1,15 @@
 //! The package as the format declares it.
 
-use provost_core::package::{Id, Kind};
+use provost_core::package::{Id, IdError, Kind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capability::{Capability, CapabilitySourceKind};
+use super::fingerprint::manifest;
 use super::hook::Hook;
 use super::isolation::Isolation;
 use super::output::{OutputContract, OutputSink};
-use super::reference::{PolicyRef, Sidecar, SourceRef, Trust};
+use super::reference::{PolicyKind, PolicyRef, Sidecar, SourceRef, Trust};
 
 /// The frozen capabilities of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -172,5 +173,69 @@ struct Volatile {
 impl Volatile {
     fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl Package {
+    /// A package with only an agent, a route and tools, under the default policies of the format.
+    pub(super) fn plain(
+        agent: Id,
+        route_id: String,
+        model_id: String,
+        capabilities: Vec<Capability>,
+    ) -> Result<Self, IdError> {
+        let id = |text: &str| Id::try_from(text.to_owned());
+        let policy = |text: &str| {
+            Ok(PolicyRef {
+                kind: PolicyKind::RuntimePackage,
+                id: id(text)?,
+                version: None,
+            })
+        };
+        let mut package = Self {
+            schema_version: 1,
+            package_id: id("package.provost")?,
+            agent: Agent {
+                name: agent.to_string(),
+                agent_id: agent,
+                default_behavior_refs: Vec::new(),
+            },
+            provider_route: Route {
+                route_id,
+                model_id,
+                provider_policy_ref: None,
+            },
+            provider_capabilities: ProviderCapabilities {
+                capability_version: "provost.v1".to_owned(),
+                realtime_capability_version: None,
+            },
+            output_contracts: Vec::new(),
+            output_sinks: Vec::new(),
+            capabilities,
+            sidecars: Vec::new(),
+            hooks: Vec::new(),
+            isolation_requirements: Vec::new(),
+            catalogs: Vec::new(),
+            child_lifecycle: ChildLifecycle {
+                policy_ref: policy("policy.child.safe-defaults")?,
+                manual_cancel: "cancel_agent_owned_children".to_owned(),
+                detach_policy_ref: policy("policy.detach.deny-by-default")?,
+                cleanup_timeout_ms: 30_000,
+            },
+            policies: Policies {
+                policy_refs: Vec::new(),
+            },
+            fingerprint_manifest: FingerprintManifest {
+                algorithm: String::new(),
+                canonical_schema_version: 1,
+                readiness_profile: ReadinessProfile::P2SideEffects,
+                included_groups: Vec::new(),
+                excluded_groups: Vec::new(),
+                reserved_feature_status: Vec::new(),
+            },
+            volatile: Volatile::default(),
+        };
+        package.fingerprint_manifest = manifest(&package);
+        Ok(package)
     }
 }

@@ -151,6 +151,20 @@ pub(super) struct SourceRef {
     redacted_summary: Option<String>,
 }
 
+impl SourceRef {
+    /// What the host itself provides.
+    pub(super) fn of_host(id: Id) -> Self {
+        Self {
+            kind: SourceKind::Host,
+            id,
+            trust: Trust::HostProvided,
+            privacy: Privacy::ContentRefsOnly,
+            correlation: Vec::new(),
+            redacted_summary: None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 struct Correlation {
     key: Id,

@@ -1,7 +1,7 @@
 //! The request for a child: its route, its tools, its hand-off, its depth budget.
 
 use provost_core::code::Code;
-use provost_core::package::{Id, Kind, Refusal};
+use provost_core::package::{Id, IdError, Kind, Refusal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -185,7 +185,50 @@ pub(super) struct ChildPolicy {
     parent_control_tool_ids: Vec<Id>,
 }
 
+/// The tools by which a parent and its children talk; children do not keep them.
+const CONTROL_TOOLS: [&str; 5] = [
+    "tool.subagent_send_message",
+    "tool.subagent_reply_to_clarification",
+    "tool.subagent_ask_parent",
+    "tool.subagent_read_parent_messages",
+    "tool.subagent_monitor",
+];
+
 impl ChildPolicy {
+    /// The policy that the format calls `strip_recursive_defaults`.
+    pub(super) fn strip_recursive_defaults(source_parent_package: String) -> Result<Self, IdError> {
+        let id = |text: &str| Id::try_from(text.to_owned());
+        let policy = |kind: PolicyKind, text: &str| {
+            let version = None;
+            let id = id(text)?;
+            Ok(PolicyRef { kind, id, version })
+        };
+        let control = CONTROL_TOOLS.into_iter().map(id);
+        Ok(Self {
+            source_parent_package,
+            inherit_provider_route: RouteInheritance::InheritParent,
+            allowed_route_overrides: Vec::new(),
+            strip_recursive_subagents: true,
+            strip_disallowed_tools: true,
+            child_lifecycle_bounds: policy(
+                PolicyKind::RuntimePackage,
+                "policy.child.parent_owned",
+            )?,
+            redaction_policy_ref: policy(
+                PolicyKind::Redaction,
+                "policy.redaction.subagent.default",
+            )?,
+            parent_control_tool_ids: control.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The same policy for a child that keeps the tools `kept`, and may use `route`.
+    pub(super) fn keeping(mut self, kept: &[Id], route: &str) -> Self {
+        self.parent_control_tool_ids.retain(|id| !kept.contains(id));
+        self.allowed_route_overrides.push(route.to_owned());
+        self
+    }
+
     /// Whether `capability` starts or steers other agents, as far as this format says.
     pub(super) fn is_recursive(&self, capability: &Capability) -> bool {
         capability.kind == Kind::AgentAsTool

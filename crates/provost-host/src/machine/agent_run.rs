@@ -42,10 +42,9 @@ impl Machine {
             stderr: order.stderr.clone(),
             outlet: self.agent_outlet(order)?,
             known: &self.known,
-            broker: has_broker(order).then(|| {
-                let runner = runner.filter(|_| order.children);
-                RefCell::new(Broker::new(self, order, runner))
-            }),
+            broker: runner
+                .filter(|_| has_broker(order))
+                .map(|runner| RefCell::new(Broker::new(self, order, runner))),
         };
         let result = || self.read_result(&directory);
         let Some(known) = &order.adaptation else {

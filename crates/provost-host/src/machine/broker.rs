@@ -1,5 +1,5 @@
-//! The broker: answers what the agent of one sandbox asks for, which is children, and more than its
-//! contract gives.
+//! The broker: answers what the agent of one sandbox asks for, which is children, messages to and from
+//! them, and more than its contract gives.
 //!
 //! # Invariants
 //!
@@ -7,6 +7,12 @@
 //!   that gives the rest back comes after every process of the child is dead.
 //! - The base of a child is what the agent had on disk while all its processes were stopped.
 //! - When the agent ends, its children are ended.
+//! - What an agent writes to another one is in both ledgers, without the secrets that were found.
+
+mod ask;
+mod handoff;
+mod messages;
+mod start;
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -14,24 +20,20 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use provost_core::children::{
-    Asking, BrokerAnswer, BrokerRequest, ChildBase, ChildBudget, ChildEnd, ChildRefused, ChildRow,
-    ChildState, ChildTask, FamilyMember, admit,
+    BrokerAnswer, BrokerRequest, ChildBudget, ChildEnd, ChildRefused, ChildRow, ChildState,
+    FamilyMember, MessageTool, broker_tools,
 };
 use provost_core::code::Code;
-use provost_core::object::sha256;
-use provost_core::question::{LONGEST, Permission, QuestionKind};
 use provost_core::run::effect::AgentEffect;
-use provost_core::run::fact::{Fact, Names};
-use provost_core::run::refs::Kind;
-use provost_core::time;
+use provost_core::run::fact::Fact;
 use provost_core::verdict::Verdict;
 use provost_engine::ports::{ChildCame, ChildRunner, PortError, Watch};
 
+use super::Machine;
 use super::broker_calls::{BrokerCall, BrokerCalls};
-use super::{Machine, of_run, uncaptured};
-use crate::capture::{self, Mode};
-use crate::sandbox::{ProcessIdentity, stopped};
-use crate::workspace;
+use crate::clock;
+use crate::sandbox::ProcessIdentity;
+use messages::reply;
 
 /// The directory of an attempt that its sandbox sees at [`CHILDREN`].
 pub(super) const SHARED: &str = "children";
@@ -48,35 +50,51 @@ const LAST: Duration = Duration::from_mins(1);
 /// The longest that an agent waits for an answer.
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
 
+/// What the broker does about a request, or why it refuses it.
+type Answered = Result<Result<Reaction, Verdict>, PortError>;
+
+enum Reaction {
+    Answer(BrokerAnswer),
+    /// The answer follows, at the latest after these seconds.
+    Wait(Awaited, u64),
+}
+
 /// Answers one sandbox.
 pub(super) struct Broker<'a> {
     machine: &'a Machine,
     order: &'a AgentEffect,
-    /// Absent if the contract grants no children.
-    runner: Option<&'a mut (dyn ChildRunner + 'static)>,
+    runner: &'a mut (dyn ChildRunner + 'static),
     shared: PathBuf,
     calls: Option<BrokerCalls>,
     init: Option<ProcessIdentity>,
     waiting: Vec<WaitingCall>,
-    /// How often an answer was that no person has answered yet.
+    /// How often an agent waited for another one or for a person; an agent that waits is not silent.
     waited: u64,
     /// Refusals without an event of their own.
     unrecorded: u64,
     failed: Option<PortError>,
 }
 
-/// An agent that waits for the end of a child.
+/// An agent that waits.
 struct WaitingCall {
     call: BrokerCall,
-    child: String,
+    awaited: Awaited,
     until: Instant,
+}
+
+/// What an agent waits for.
+enum Awaited {
+    /// The end of this child, or its question.
+    Child(String),
+    /// The reply to this question.
+    Reply(String),
 }
 
 impl<'a> Broker<'a> {
     pub(super) fn new(
         machine: &'a Machine,
         order: &'a AgentEffect,
-        runner: Option<&'a mut (dyn ChildRunner + 'static)>,
+        runner: &'a mut (dyn ChildRunner + 'static),
     ) -> Self {
         Self {
             shared: machine.places.attempt(order.attempt).join(SHARED),
@@ -102,35 +120,22 @@ impl<'a> Broker<'a> {
     }
 
     /// Answers what was asked since the last call. An error is kept for [`Broker::finish`].
-    pub(super) fn serve(&mut self, watch: &mut dyn Watch) -> Result<(), ()> {
+    ///
+    /// Returns a number that grows while an agent waits.
+    pub(super) fn serve(&mut self, watch: &mut dyn Watch) -> Result<u64, ()> {
         if self.failed.is_none() {
             self.failed = self.turn(watch).err();
         }
         if self.failed.is_some() {
             Err(())
         } else {
-            Ok(())
+            Ok(self.waited)
         }
     }
 
-    /// A number that grows while the agent waits for a person.
-    pub(super) fn waited(&self) -> u64 {
-        self.waited
-    }
-
-    /// The runs of children that ended since the last call, after at most `wait`.
-    fn ended(&mut self, wait: Duration) -> Vec<ChildCame> {
-        let runner = self.runner.as_mut();
-        runner.map_or_else(Vec::new, |runner| runner.ended(wait))
-    }
-
-    fn cancel(&mut self, run_id: &str, reason: &str) -> Result<(), PortError> {
-        let runner = self.runner.as_mut();
-        runner.map_or(Ok(()), |runner| runner.cancel(run_id, reason))
-    }
-
     fn turn(&mut self, watch: &mut dyn Watch) -> Result<(), PortError> {
-        for came in self.ended(Duration::ZERO) {
+        self.receive(watch)?;
+        for came in self.runner.ended(Duration::ZERO) {
             self.end(came, watch)?;
         }
         for _ in 0..AT_ONCE {
@@ -140,15 +145,16 @@ impl<'a> Broker<'a> {
             self.answer(call, watch)?;
         }
         let now = Instant::now();
-        let is_due = |it: &mut WaitingCall| {
-            let member = watch.state().and_then(|state| state.family.find(&it.child));
-            it.until <= now || member.is_none_or(|it| it.state != ChildState::Running)
-        };
+        let is_due = |it: &mut WaitingCall| it.until <= now || is_there(&it.awaited, watch);
         let due: Vec<WaitingCall> = self.waiting.extract_if(.., is_due).collect();
         for mut waiting in due {
-            let answer = self.about(&waiting.child, watch);
-            waiting.call.answer(&answer.unwrap_or_else(refused));
+            let answer = match &waiting.awaited {
+                Awaited::Child(child) => self.about(child, watch).unwrap_or_else(refused),
+                Awaited::Reply(question) => reply(question, watch),
+            };
+            waiting.call.answer(&answer);
         }
+        self.waited += self.waiting.len() as u64;
         Ok(())
     }
 
@@ -165,10 +171,11 @@ impl<'a> Broker<'a> {
                 .collect()
         };
         for member in running(watch) {
-            self.cancel(&member.start.run_id, "the agent that started it has ended")?;
+            self.runner
+                .cancel(&member.start.run_id, "the agent that started it has ended")?;
         }
         while !running(watch).is_empty() && Instant::now() < deadline {
-            for came in self.ended(Duration::from_millis(100)) {
+            for came in self.runner.ended(Duration::from_millis(100)) {
                 self.end(came, watch)?;
             }
         }
@@ -189,79 +196,75 @@ impl<'a> Broker<'a> {
     }
 
     fn answer(&mut self, mut call: BrokerCall, watch: &mut dyn Watch) -> Result<(), PortError> {
-        let request = call.request.clone();
-        let answer = match request {
+        let answer = match call.request.clone() {
             Err(reason) => Err(Verdict::deny(Code::ChildRequestInvalid, reason)),
-            Ok(BrokerRequest::Start(task)) => self.start(&task, &call.bytes, watch)?,
-            Ok(BrokerRequest::List {}) => Ok(self.list(watch)),
-            Ok(BrokerRequest::Ask {
-                kind,
-                content,
-                reason,
-            }) => self.ask(kind, content, reason, watch),
-            Ok(BrokerRequest::Cancel { child }) => match self.about(&child, watch) {
-                Ok(answer) => {
-                    self.cancel(&child, "the agent that started it cancelled it")?;
-                    Ok(answer)
+            Ok(mut request) => {
+                let family = watch.state().map(|state| &state.family);
+                if let Some(child) = request.child_mut()
+                    && let Some(named) = family.and_then(|family| family.named(child))
+                {
+                    *child = named.to_owned();
                 }
-                refused => refused,
-            },
-            Ok(BrokerRequest::Wait { child, seconds }) => match self.about(&child, watch) {
-                Ok(_) => {
-                    let wait = Duration::from_secs(seconds).min(LONGEST_WAIT);
-                    let until = Instant::now() + wait;
-                    self.waiting.push(WaitingCall { call, child, until });
-                    return Ok(());
-                }
-                refused => refused,
-            },
+                self.answer_to(&request, watch)?
+            }
         };
-        if let Err(verdict) = &answer {
-            self.record(verdict, watch)?;
+        match answer {
+            Ok(Reaction::Answer(answer)) => call.answer(&answer),
+            Ok(Reaction::Wait(awaited, seconds)) => {
+                let wait = Duration::from_secs(seconds).min(LONGEST_WAIT);
+                let until = Instant::now() + wait;
+                self.waiting.push(WaitingCall {
+                    call,
+                    awaited,
+                    until,
+                });
+            }
+            Err(verdict) => {
+                self.record(&verdict, watch)?;
+                call.answer(&refused(verdict));
+            }
         }
-        call.answer(&answer.unwrap_or_else(refused));
         Ok(())
     }
 
-    /// Asks a person for more than the contract gives.
-    fn ask(
-        &mut self,
-        kind: QuestionKind,
-        content: String,
-        reason: String,
-        watch: &mut dyn Watch,
-    ) -> Result<BrokerAnswer, Verdict> {
-        let no = |words: String| Err(Verdict::deny(Code::AskRefused, words));
-        if reason.len() > LONGEST {
-            return no("the reason is longer than a person reads".to_owned());
+    fn answer_to(&mut self, request: &BrokerRequest, watch: &mut dyn Watch) -> Answered {
+        if let Some(refusal) = not_kept(request, watch) {
+            return Ok(Err(refusal));
         }
-        match kind {
-            QuestionKind::Path | QuestionKind::Widening => {}
-            QuestionKind::Command | QuestionKind::Host => {
-                return no("is asked by its use, not by this command".to_owned());
+        match request {
+            BrokerRequest::Start(task) => Ok(self.start(task, watch)?.map(Reaction::Answer)),
+            BrokerRequest::List {} => Ok(Ok(Reaction::Answer(self.list(watch)))),
+            BrokerRequest::Tools {} => Ok(Ok(Reaction::Answer(BrokerAnswer::Tools {
+                tools: tools(watch).into_iter().map(str::to_owned).collect(),
+            }))),
+            BrokerRequest::Ask {
+                kind,
+                content,
+                reason,
+            } => Ok(self
+                .ask(*kind, content, reason, watch)
+                .map(Reaction::Answer)),
+            BrokerRequest::Cancel { child } => self.cancel(child, watch),
+            BrokerRequest::Wait { child, seconds } => {
+                let wait = || Reaction::Wait(Awaited::Child(child.clone()), *seconds);
+                Ok(self.about(child, watch).map(|_| wait()))
             }
+            other => self.exchange(other, watch),
         }
-        let (content, _) = self.machine.known.scrub_text(content);
-        let (reason, _) = self.machine.known.scrub_text(reason);
-        match watch.ask(kind, &content, &reason) {
-            Permission::Open => {
-                self.waited += 1;
-                let words = format!("`{content}` waits for a person");
-                let granted = false;
-                Ok(BrokerAnswer::Asked { granted, words })
-            }
-            Permission::Yes { .. } => {
-                let words = match kind {
-                    QuestionKind::Widening => {
-                        format!("`{content}` is permitted; read-only files open with the next fix")
-                    }
-                    _ => format!("`{content}` is permitted for the rest of this run"),
-                };
-                let granted = true;
-                Ok(BrokerAnswer::Asked { granted, words })
-            }
-            Permission::No(why) => no(format!("`{content}`: {why}")),
+    }
+
+    /// Ends a child; one that has ended is left as it is.
+    fn cancel(&mut self, child: &str, watch: &dyn Watch) -> Answered {
+        let answer = match self.about(child, watch) {
+            Ok(answer) => answer,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let member = watch.state().and_then(|state| state.family.find(child));
+        if member.is_some_and(FamilyMember::is_running) {
+            let reason = "the agent that started it cancelled it";
+            self.runner.cancel(child, reason)?;
         }
+        Ok(Ok(Reaction::Answer(answer)))
     }
 
     /// Records a refusal, or counts it if there were many.
@@ -277,103 +280,6 @@ impl<'a> Broker<'a> {
             verdict,
             times: 1,
         })))
-    }
-
-    fn start(
-        &mut self,
-        task: &ChildTask,
-        bytes: &[u8],
-        watch: &mut dyn Watch,
-    ) -> Result<Result<BrokerAnswer, Verdict>, PortError> {
-        let (Some(state), Some(runner)) = (watch.state(), self.runner.as_mut()) else {
-            let reason = "the contract grants no children";
-            return Ok(Err(Verdict::deny(Code::ChildrenNotGranted, reason)));
-        };
-        let request_sha256 = sha256(bytes);
-        if let Some(known) = state.family.by_key(&task.key) {
-            let child = known.start.run_id.clone();
-            if known.start.request_sha256 == request_sha256 {
-                return Ok(self.about(&child, watch));
-            }
-            let reason = format!("the key `{}` started another child: {child}", task.key);
-            return Ok(Err(Verdict::deny(Code::ChildKeyReused, reason)));
-        }
-        let child = runner.name()?;
-        let admitted = admit(&Asking {
-            run_id: &state.names.run_id,
-            opened: &state.opened,
-            family: &state.family,
-            task,
-            request_sha256: &request_sha256,
-            child: &child,
-        });
-        let admitted = match admitted {
-            Ok(admitted) => admitted,
-            Err(verdict) => return Ok(Err(verdict)),
-        };
-        let began = time::parse(&state.began).unwrap_or_default() / 1000;
-        let trace_id = state.names.trace_id.clone();
-        let base = match self.base(&child, began) {
-            Ok(base) => base,
-            Err(verdict) => return Ok(Err(verdict)),
-        };
-        let admitted = admitted.on(base);
-        let (start, opened) = admitted.map_err(|error| PortError::of(Code::Bug, error))?;
-        // From here on the share is taken, whatever happens.
-        watch.note(Fact::ChildStarted(Box::new(start)))?;
-        let names = Names {
-            run_id: child.clone(),
-            task_id: opened.contract.task_id.clone(),
-            trace_id,
-        };
-        let begun = self
-            .runner
-            .as_mut()
-            .map(|runner| runner.begin(names, opened));
-        if let Some(Err(error)) = begun {
-            let member = watch
-                .state()
-                .and_then(|state| state.family.find(&child).cloned());
-            if let Some(member) = member {
-                self.end(unknown_end(&member, error.verdict()), watch)?;
-            }
-        }
-        Ok(self.about(&child, watch))
-    }
-
-    /// Captures the work of the agent, which a ref keeps, while its processes are stopped.
-    fn base(&self, child: &str, seconds: i64) -> Result<ChildBase, Verdict> {
-        let no = |reason: String| Verdict::deny(Code::ChildBaseRefused, reason);
-        let machine = self.machine;
-        let base = &self.order.base;
-        let directory = machine.places.attempt(self.order.attempt);
-        let init = self.init.as_ref();
-        let init = init.ok_or_else(|| no("the sandbox has no init".to_owned()))?;
-        let captured = stopped::while_stopped(init, || {
-            let source = workspace::left_in(&directory)
-                .ok_or_else(|| PortError::new(Code::HostFailed, "the workspace is gone"))?;
-            capture::capture(&machine.repo, &base.tree, &source, &of_run(), Mode::Record)
-                .map_err(uncaptured)
-        });
-        let captured = captured.map_err(|error| no(error.to_string()))?;
-        let mut captured = captured.map_err(|error| no(error.verdict().reason))?;
-        if let Some(finding) = captured.findings.first() {
-            let reason = format!("a tree cannot hold `{}` of the work so far", finding.path);
-            return Err(no(reason));
-        }
-        let withheld = machine.find_secrets(&mut captured, &base.tree);
-        let withheld = withheld.map_err(|error| no(error.verdict().reason))?;
-        if !withheld.is_nothing() {
-            return Err(no("the work so far holds a secret".to_owned()));
-        }
-        let message = format!("Base of {child}\n");
-        let commit = machine.commit(&captured.tree, &base.commit, &message, seconds);
-        let commit = commit.map_err(|error| no(error.verdict().reason))?;
-        let kept = machine.point(&Kind::Base.of_run(child), &commit);
-        kept.map_err(|error| no(error.verdict().reason))?;
-        machine.repo.release();
-        let tree = captured.tree;
-        Ok(ChildBase { commit, tree })
     }
 
     /// Hands over what a child left, and records its end.
@@ -414,16 +320,16 @@ impl<'a> Broker<'a> {
             Verdict::deny(Code::ChildUnknown, reason)
         };
         let member = member.ok_or_else(unknown)?;
-        Ok(BrokerAnswer::Child(Box::new(self.row(member))))
+        Ok(BrokerAnswer::Child(Box::new(self.row(member, watch))))
     }
 
     fn list(&self, watch: &dyn Watch) -> BrokerAnswer {
         let members = watch.state().into_iter().flat_map(|it| &it.family.members);
-        let children = members.map(|member| self.row(member)).collect();
+        let children = members.map(|member| self.row(member, watch)).collect();
         BrokerAnswer::Children { children }
     }
 
-    fn row(&self, member: &FamilyMember) -> ChildRow {
+    fn row(&self, member: &FamilyMember, watch: &dyn Watch) -> ChildRow {
         let start = &member.start;
         let end = match &member.state {
             ChildState::Ended(end) => Some(end.as_ref()),
@@ -448,8 +354,47 @@ impl<'a> Broker<'a> {
             verdict: end.map(|end| end.verdict.clone()),
             patch: left("patch.diff"),
             said: left("said.txt"),
+            questions: messages::questions(watch, &start.run_id),
+            messages: messages::count(watch, &start.run_id),
         }
     }
+}
+
+/// Whether what an agent waits for has come.
+fn is_there(awaited: &Awaited, watch: &dyn Watch) -> bool {
+    let Some(state) = watch.state() else {
+        return true;
+    };
+    let now = clock::now_millis();
+    match awaited {
+        Awaited::Child(child) => {
+            let running = state
+                .family
+                .find(child)
+                .is_some_and(FamilyMember::is_running);
+            let replies = tools(watch).contains(&MessageTool::ReplyToClarification.name());
+            !running || replies && state.family.open_questions(child, now).next().is_some()
+        }
+        Awaited::Reply(question) => messages::reply_to(state, question).is_some(),
+    }
+}
+
+/// The tools that the agent of this sandbox has.
+fn tools(watch: &dyn Watch) -> Vec<&'static str> {
+    let state = watch.state().map(|state| &state.opened);
+    state.map_or_else(Vec::new, |opened| {
+        broker_tools(&opened.contract, opened.child.is_some())
+    })
+}
+
+/// The refusal of a request by a tool for messages that the package does not keep.
+fn not_kept(request: &BrokerRequest, watch: &dyn Watch) -> Option<Verdict> {
+    let tool = request.message_tool()?;
+    if tools(watch).contains(&tool.name()) {
+        return None;
+    }
+    let reason = format!("the package of this agent does not keep `{tool}`");
+    Some(Verdict::deny(Code::ChildToolNotGranted, reason))
 }
 
 fn refused(verdict: Verdict) -> BrokerAnswer {

@@ -29,7 +29,6 @@ const WAITING: usize = 64;
 /// A message, or why it is none, and where its answer goes.
 pub(super) struct BrokerCall {
     pub(super) request: Result<BrokerRequest, String>,
-    pub(super) bytes: Vec<u8>,
     stream: UnixStream,
 }
 
@@ -125,9 +124,5 @@ fn read(mut stream: UnixStream) -> Option<BrokerCall> {
             Ok(count) => bytes.extend(&part[..count]),
         }
     };
-    Some(BrokerCall {
-        request,
-        bytes,
-        stream,
-    })
+    Some(BrokerCall { request, stream })
 }

@@ -184,6 +184,10 @@ impl Machine {
         if has_broker(agent) {
             add_broker(&mut profile, &directory)?;
         }
+        for (target, content) in agent.family.handoff.clone() {
+            let target = target.into();
+            profile.add(Mount::File { target, content });
+        }
         let asks = asks_for_hosts(agent);
         if !agent.net.is_empty() || asks {
             profile.grant(agent.net.clone());
@@ -255,7 +259,7 @@ impl Machine {
 
 /// Whether the agent may start children, or ask for more than its contract gives.
 pub(super) fn has_broker(agent: &AgentEffect) -> bool {
-    agent.children || agent.contract.may_ask()
+    agent.family.broker || agent.contract.may_ask()
 }
 
 /// Whether a person is asked about places that the agent wants to reach.

@@ -160,9 +160,7 @@ impl SandboxedCommand<'_> {
         let mut control = AgentControl::Continue;
         let mut asking = Asking::new(self.outlet.questions.clone(), self.known);
         let mut tick = |progress: sandbox::Progress| {
-            let broker = self.broker.as_ref();
-            let waited = asking.relay(listener.stream.as_deref_mut(), watch)
-                + broker.map_or(0, |broker| broker.borrow().waited());
+            let waited = asking.relay(listener.stream.as_deref_mut(), watch);
             control = listener.listen();
             reports.iter_mut().for_each(StubReports::read);
             listener.write_traffic(self.directory);
@@ -177,13 +175,14 @@ impl SandboxedCommand<'_> {
             };
             requested = watch.tick(&progress);
             // The end of the sandbox reports why its children could not be served.
-            if self.serve(watch).is_err() || control != AgentControl::Continue {
+            let served = self
+                .serve(watch)
+                .ok()
+                .filter(|_| control == AgentControl::Continue);
+            let Some(served) = served.filter(|_| requested == Control::Continue) else {
                 return sandbox::Control::Cancel;
-            }
-            match requested {
-                Control::Continue => sandbox::Control::Said(said.saturating_add(waited)),
-                Control::Cancel | Control::LeaseLost => sandbox::Control::Cancel,
-            }
+            };
+            sandbox::Control::Said(said.saturating_add(waited).saturating_add(served))
         };
         let outcome = self
             .start(&command, gauge.clone())
@@ -235,9 +234,9 @@ impl SandboxedCommand<'_> {
     }
 
     /// Answers what its agent asked of the broker since the last call.
-    fn serve(&self, watch: &mut dyn Watch) -> Result<(), ()> {
+    fn serve(&self, watch: &mut dyn Watch) -> Result<u64, ()> {
         let broker = self.broker.as_ref();
-        broker.map_or(Ok(()), |broker| broker.borrow_mut().serve(watch))
+        broker.map_or(Ok(0), |broker| broker.borrow_mut().serve(watch))
     }
 
     /// A command that could not be executed; writes `words`, the reason, to the file of stderr.

@@ -1,31 +1,17 @@
-//! `provost child` and `provost ask`: speak to the broker, inside a sandbox.
-
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
+//! `provost child`: speaks to the broker of children, inside a sandbox.
 
 use clap::{Args, Subcommand};
+use provost_core::children::policy::HandoffKind;
 use provost_core::children::{
-    BrokerAnswer, BrokerRequest, ChildBudget, ChildRow, ChildTask, LONGEST_MESSAGE,
+    AskedHandoff, BrokerAnswer, BrokerRequest, ChildBudget, ChildRow, ChildTask, MessageRow,
+    MessageTool,
 };
-use provost_core::code::Code;
 use provost_core::exit::Exit;
-use provost_core::json;
-use provost_core::question::QuestionKind;
-use provost_host::sandbox::{BROKER, BROKER_VARIABLE};
 
-use crate::answer::{Answer, Failure, Outcome};
+use crate::answer::{Answer, Outcome};
+use crate::broker_client::ask;
+use crate::child_tools;
 use crate::show::one_line;
-use serde::Serialize;
-
-/// How long the broker may take to answer anything but `wait`: it may have to capture a large tree.
-const PATIENCE: Duration = Duration::from_mins(5);
-/// How often the answer of a person is looked for.
-const AGAIN: Duration = Duration::from_millis(500);
-/// The largest answer.
-const LARGEST_ANSWER: u64 = 1 << 20;
 
 #[derive(Subcommand)]
 #[command(defer = true)]
@@ -38,6 +24,90 @@ pub(super) enum Child {
     Cancel(Named),
     /// List the children of this agent.
     List,
+    /// Send a message to a child.
+    Message(Message),
+    /// Answer a question of a child.
+    Reply(Reply),
+    /// Print everything that a child wrote.
+    Monitor(Read),
+    /// Send a message to the agent that started this one.
+    Send(Send),
+    /// Ask the agent that started this one, and wait for its reply.
+    Ask(Ask),
+    /// Print what the agent that started this one wrote.
+    Read(ReadParent),
+    /// Serve these commands as MCP tools on stdin and stdout.
+    Mcp,
+}
+
+#[derive(Args)]
+pub(super) struct Message {
+    /// The child, as `start` printed it.
+    child: String,
+
+    text: String,
+
+    /// Names the message; the same command with the same key sends no second one.
+    #[arg(long)]
+    key: String,
+
+    /// How many seconds it can be read; an hour if left out.
+    #[arg(long, default_value_t = 0)]
+    seconds: u64,
+}
+
+#[derive(Args)]
+pub(super) struct Reply {
+    /// The child, as `start` printed it.
+    child: String,
+
+    /// The question, as `wait` printed it.
+    question: String,
+
+    text: String,
+
+    /// Names the reply; the same command with the same key sends no second one.
+    #[arg(long)]
+    key: String,
+}
+
+#[derive(Args)]
+pub(super) struct Read {
+    /// The child, as `start` printed it.
+    child: String,
+
+    /// Only what came after the message of this number.
+    #[arg(long, default_value_t = 0)]
+    after: u64,
+}
+
+#[derive(Args)]
+pub(super) struct ReadParent {
+    /// Only what came after the message of this number.
+    #[arg(long, default_value_t = 0)]
+    after: u64,
+}
+
+#[derive(Args)]
+pub(super) struct Send {
+    text: String,
+
+    /// Names the message; the same command with the same key sends no second one.
+    #[arg(long)]
+    key: String,
+}
+
+#[derive(Args)]
+pub(super) struct Ask {
+    text: String,
+
+    /// Names the question; the same command with the same key asks no second one.
+    #[arg(long)]
+    key: String,
+
+    /// How many seconds to wait for the reply, at most 600.
+    #[arg(long, default_value_t = 300)]
+    seconds: u64,
 }
 
 #[derive(Args)]
@@ -88,6 +158,50 @@ pub(super) struct Start {
     /// How many agents the child may start itself.
     #[arg(long, default_value_t = 0)]
     children: u32,
+
+    /// A tool for messages that the child keeps; can be repeated.
+    #[arg(long, value_name = "TOOL", value_parser = message_tool)]
+    message: Vec<MessageTool>,
+
+    /// What of the context of this agent the child gets: `summary_only`, `selected_refs` or
+    /// `full_history`.
+    #[arg(long, value_name = "KIND", value_parser = handoff_kind, requires = "handoff_policy")]
+    handoff: Option<HandoffKind>,
+
+    /// The policy that permits the hand-off.
+    #[arg(long, value_name = "POLICY", requires = "handoff")]
+    handoff_policy: Option<String>,
+
+    /// The summary that is handed over.
+    #[arg(long, value_name = "TEXT", requires = "handoff")]
+    summary: Option<String>,
+
+    /// How many tokens the summary may have.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    summary_tokens: u32,
+
+    /// A reference that is handed over, as `tree:PATH`, `ledger:NUMBER`, `file:NAME` or
+    /// `child:RUN/said.txt`; can be repeated.
+    #[arg(long = "ref", value_name = "REF", requires = "handoff")]
+    refs: Vec<String>,
+
+    /// The policy about the end of the child.
+    #[arg(long, value_name = "POLICY")]
+    lifecycle_policy: Option<String>,
+
+    /// The policy about the removal of secrets.
+    #[arg(long, value_name = "POLICY")]
+    redaction_policy: Option<String>,
+}
+
+fn message_tool(text: &str) -> Result<MessageTool, String> {
+    let names = MessageTool::ALL.map(MessageTool::name).join(", ");
+    MessageTool::parse(text).ok_or_else(|| format!("is none of {names}"))
+}
+
+fn handoff_kind(text: &str) -> Result<HandoffKind, String> {
+    let names = HandoffKind::ALL.map(HandoffKind::name).join(", ");
+    HandoffKind::parse(text).ok_or_else(|| format!("is none of {names}"))
 }
 
 #[derive(Args)]
@@ -112,6 +226,36 @@ pub(super) fn run(child: Child) -> Outcome {
         Child::Wait(Wait { child, seconds }) => BrokerRequest::Wait { child, seconds },
         Child::Cancel(Named { child }) => BrokerRequest::Cancel { child },
         Child::List => BrokerRequest::List {},
+        Child::Message(Message {
+            child,
+            text,
+            key,
+            seconds,
+        }) => BrokerRequest::Message {
+            child,
+            key,
+            text,
+            seconds,
+        },
+        Child::Reply(Reply {
+            child,
+            question,
+            text,
+            key,
+        }) => BrokerRequest::ReplyToClarification {
+            child,
+            key,
+            question,
+            text,
+        },
+        Child::Monitor(Read { child, after }) => BrokerRequest::Monitor { child, after },
+        Child::Send(Send { text, key }) => BrokerRequest::SendMessage { key, text },
+        Child::Ask(Ask { text, key, seconds }) => BrokerRequest::AskParent { key, text, seconds },
+        Child::Read(ReadParent { after }) => BrokerRequest::ReadParentMessages { after },
+        Child::Mcp => {
+            child_tools::serve()?;
+            return Ok(Answer::silent());
+        }
     };
     match ask(&request)? {
         BrokerAnswer::Refused { verdict } => Err(verdict.into()),
@@ -124,11 +268,29 @@ pub(super) fn run(child: Child) -> Outcome {
             let text: String = children.iter().map(render).collect();
             Ok(Answer::data(children, text))
         }
+        BrokerAnswer::Sent { message } => {
+            let text = format!("sent {}\n", one_line(&message));
+            Ok(Answer::data(message, text))
+        }
+        BrokerAnswer::Messages { messages } => {
+            let text: String = messages.iter().map(written).collect();
+            Ok(Answer::data(messages, text))
+        }
         BrokerAnswer::Asked { .. } => Err(Failure::new(
             Code::Bug,
             "the broker answers another question",
         )),
+        BrokerAnswer::Tools { tools } => {
+            let text = tools.join("\n") + "\n";
+            Ok(Answer::data(tools, text))
+        }
     }
+}
+
+/// One message; what another agent wrote stays on one line.
+fn written(row: &MessageRow) -> String {
+    let (number, kind, id) = (row.number, row.kind, one_line(&row.id));
+    format!("{number} {kind} {id}: {}\n", one_line(&row.text))
 }
 
 fn task(start: Start) -> ChildTask {
@@ -147,127 +309,23 @@ fn task(start: Start) -> ChildTask {
             processes: start.processes,
         },
         children: start.children,
+        messages: start.message,
+        handoff: match (start.handoff, start.handoff_policy) {
+            (Some(HandoffKind::SummaryOnly), Some(policy)) => AskedHandoff::SummaryOnly {
+                summary: start.summary.unwrap_or_default(),
+                max_tokens: start.summary_tokens,
+                policy,
+            },
+            (Some(HandoffKind::SelectedRefs), Some(policy)) => AskedHandoff::SelectedRefs {
+                refs: start.refs,
+                policy,
+            },
+            (Some(HandoffKind::FullHistory), Some(policy)) => AskedHandoff::FullHistory { policy },
+            (_, None) | (None, _) => AskedHandoff::None {},
+        },
+        lifecycle_policy: start.lifecycle_policy,
+        redaction_policy: start.redaction_policy,
     }
-}
-
-/// Ask a person for more than the contract gives.
-#[derive(Subcommand)]
-#[command(defer = true)]
-pub(super) enum Ask {
-    /// Ask to write a path, with everything below it.
-    Path(AskedFor),
-    /// Ask to change a file that decides what passing means; it opens with the next fix.
-    Oracle(AskedFor),
-    /// Ask to change a file that instructs agents; it opens with the next fix.
-    Governing(AskedFor),
-    /// Ask to pass with fewer tests than before.
-    FewerTests(AskReason),
-}
-
-#[derive(Args)]
-pub(super) struct AskedFor {
-    /// The path in the repository.
-    path: String,
-
-    #[command(flatten)]
-    why: AskReason,
-}
-
-#[derive(Args)]
-pub(super) struct AskReason {
-    /// Why, for the person who answers.
-    reason: String,
-
-    /// How many seconds to wait for the answer.
-    #[arg(long, default_value_t = 600)]
-    seconds: u64,
-}
-
-/// Asks, and waits for the answer of a person.
-pub(super) fn ask_person(asked: Ask) -> Outcome {
-    let (kind, content, why) = match asked {
-        Ask::Path(AskedFor { path, why }) => (QuestionKind::Path, path, why),
-        Ask::Oracle(AskedFor { path, why }) => {
-            (QuestionKind::Widening, format!("oracle {path}"), why)
-        }
-        Ask::Governing(AskedFor { path, why }) => {
-            (QuestionKind::Widening, format!("governing {path}"), why)
-        }
-        Ask::FewerTests(why) => (QuestionKind::Widening, "fewer-tests".to_owned(), why),
-    };
-    let request = BrokerRequest::Ask {
-        kind,
-        content,
-        reason: why.reason,
-    };
-    let until = Instant::now() + Duration::from_secs(why.seconds);
-    loop {
-        match ask(&request)? {
-            BrokerAnswer::Refused { verdict } => return Err(verdict.into()),
-            BrokerAnswer::Asked { granted, words } => {
-                let over = Instant::now() >= until;
-                if granted || over {
-                    let exit = if granted { Exit::Yes } else { Exit::NotNow };
-                    let text = format!("{}\n", one_line(&words));
-                    return Ok(Answer::new(exit, AskedAnswer { granted, words }, text));
-                }
-            }
-            BrokerAnswer::Child(_) | BrokerAnswer::Children { .. } => {
-                return Err(Failure::new(
-                    Code::Bug,
-                    "the broker answers another question",
-                ));
-            }
-        }
-        thread::sleep(AGAIN);
-    }
-}
-
-#[derive(Serialize)]
-struct AskedAnswer {
-    granted: bool,
-    words: String,
-}
-
-/// Sends one request, and reads its answer.
-fn ask(request: &BrokerRequest) -> Result<BrokerAnswer, Failure> {
-    let path = std::env::var_os(BROKER_VARIABLE).map_or_else(|| BROKER.into(), PathBuf::from);
-    let mut stream = UnixStream::connect(&path).map_err(|_| {
-        let asks = matches!(request, BrokerRequest::Ask { .. });
-        let (code, field) = if asks {
-            (
-                Code::AskRefused,
-                "lets the agent ask by `x_provost.may_ask`",
-            )
-        } else {
-            (
-                Code::ChildrenNotGranted,
-                "grants children by `x_provost.children`",
-            )
-        };
-        Failure::new(code, "this sandbox has no broker").hint(format!("a contract {field}"))
-    })?;
-    let wait = match request {
-        BrokerRequest::Wait { seconds, .. } => PATIENCE + Duration::from_secs((*seconds).min(600)),
-        _ => PATIENCE,
-    };
-    let mut text = serde_json::to_vec(request).map_err(|e| Failure::of(Code::Bug, &e))?;
-    text.push(b'\n');
-    if text.len() > LONGEST_MESSAGE {
-        let reason = format!("a request has at most {LONGEST_MESSAGE} bytes");
-        return Err(Failure::new(Code::ChildRequestInvalid, reason));
-    }
-    let lost = |error: &dyn std::error::Error| {
-        let reason = format!("the broker did not answer: {error}");
-        Failure::new(Code::HostFailed, reason).hint("ask again with the same key")
-    };
-    let mut answer = Vec::new();
-    stream
-        .set_read_timeout(Some(wait))
-        .and_then(|()| stream.write_all(&text))
-        .and_then(|()| stream.take(LARGEST_ANSWER).read_to_end(&mut answer))
-        .map_err(|error| lost(&error))?;
-    json::parse_as(&answer).map_err(|error| lost(&error))
 }
 
 /// No for a child that was refused, not now for one that still works.
@@ -290,6 +348,9 @@ fn render(row: &ChildRow) -> String {
         if let Some(file) = file {
             text += &format!("  {what} {file}\n");
         }
+    }
+    for question in &row.questions {
+        text += &format!("  asks {}", written(question));
     }
     text
 }

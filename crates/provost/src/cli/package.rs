@@ -2,9 +2,13 @@
 //!
 //! With `--json` the answer is the object that the format defines, not a verdict.
 
-use std::path::PathBuf;
+mod run;
+
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
+#[cfg(feature = "formats")]
+use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::json;
 use provost_core::package::{self, Operation, PackageAnswer, PackageResult, Refusal};
@@ -12,9 +16,9 @@ use provost_core::package::{self, Operation, PackageAnswer, PackageResult, Refus
 use provost_formats::child_package;
 use serde_json::Value;
 
-use crate::answer::{Answer, Outcome};
+use crate::answer::{Answer, Failure, Outcome};
 use crate::input;
-use crate::show;
+use crate::show::{self, Reader};
 
 #[derive(Subcommand)]
 #[command(defer = true)]
@@ -27,6 +31,18 @@ pub(super) enum Package {
     Handoff(Payload),
     /// Check that a child may be started.
     Depth(Payload),
+    /// Print the default policy of version 1 for the children of a package.
+    #[cfg(feature = "formats")]
+    Default(Parent),
+    /// Run a command with what a package lets its agent do itself.
+    Run(run::PackageRun),
+}
+
+#[cfg(feature = "formats")]
+#[derive(Args)]
+pub(super) struct Parent {
+    /// A package of version 1 as JSON, or its fingerprint; `-` reads stdin.
+    parent: String,
 }
 
 #[derive(Args)]
@@ -46,20 +62,45 @@ enum Algorithm {
     V2,
 }
 
-pub(super) fn run(package: &Package) -> Outcome {
+pub(super) fn run(package: Package, reader: Reader) -> Outcome {
     let (operation, payload) = match package {
+        #[cfg(feature = "formats")]
+        Package::Default(parent) => return default_policy(&parent.parent),
+        Package::Run(run) => return run::run(run, reader),
         Package::Derive(payload) => (Operation::Derive, payload),
         Package::Fingerprint(payload) => (Operation::Fingerprint, payload),
         Package::Handoff(payload) => (Operation::Handoff, payload),
         Package::Depth(payload) => (Operation::Depth, payload),
     };
-    let bytes = input::read(&payload.file, json::LARGEST)?;
-    let answered = json::parse(&bytes)
-        .map_err(|error| Refusal::malformed("input", error.to_string()))
-        .and_then(|value| answer(operation, value, payload.algorithm));
+    let answered =
+        read(&payload.file)?.and_then(|value| answer(operation, value, payload.algorithm));
     Ok(match answered {
         Ok(answer) => Answer::data(&answer, text(&answer)),
         Err(refusal) => refused(&refusal, payload.algorithm),
+    })
+}
+
+/// The payload in `file`.
+fn read(file: &Path) -> Result<Result<Value, Refusal>, Failure> {
+    let bytes = input::read(file, json::LARGEST)?;
+    let malformed = |error: json::ReadError| Refusal::malformed("input", error.to_string());
+    Ok(json::parse(&bytes).map_err(malformed))
+}
+
+#[cfg(feature = "formats")]
+fn default_policy(parent: &str) -> Outcome {
+    let fingerprint = if parent.starts_with("sha256:") {
+        Ok(parent.to_owned())
+    } else {
+        read(Path::new(parent))?.and_then(|package| child_package::fingerprint_of(&package))
+    };
+    let policy = fingerprint.and_then(|it| child_package::default_policy(&it));
+    Ok(match policy {
+        Ok(policy) => {
+            let text = json::pretty(&policy).map_err(|error| Failure::of(Code::Bug, &error))?;
+            Answer::data(policy, text)
+        }
+        Err(refusal) => refused(&refusal, Algorithm::V1),
     })
 }
 

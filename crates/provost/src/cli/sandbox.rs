@@ -11,12 +11,14 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
+use provost_core::net::endpoint::Endpoint;
 use provost_core::net::traffic::Traffic;
 use provost_core::size;
 use provost_core::tier::Tier;
 use provost_engine::opening::Origin as _;
 use provost_host::machine::user_toolchain;
 use provost_host::origin::GitOrigin;
+use provost_host::proxy::Outlet;
 use provost_host::sandbox::{
     self, Command, Control, Ended, How, LauncherProgram, Network, Profile, SandboxError, Stdin,
 };
@@ -134,22 +136,38 @@ fn in_a_sandbox(sandboxed: SandboxCommand) -> Outcome {
         profile.network = Network::Deny;
         print_message("provost sandbox: loopback off, by `[sandbox]` of provost.toml at HEAD");
     }
+    let outlet = sandboxed.net.outlet()?;
+    follow(
+        "provost sandbox",
+        &profile,
+        outlet,
+        sandboxed.command,
+        grants.open,
+    )
+}
+
+/// Runs `argv` in a sandbox of `profile`, and says what that sandbox does not stop.
+fn follow(
+    who: &str,
+    profile: &Profile,
+    outlet: Outlet,
+    argv: Vec<String>,
+    open: Vec<PathBuf>,
+) -> Outcome {
     let scratch = Scratch::make()?;
-    let command = scratch.command(sandboxed.command, Stdin::Null);
-    let running =
-        LauncherProgram::own()
-            .start_with(&profile, &command, sandboxed.net.outlet()?, |_| Ok(()))?;
+    let command = scratch.command(argv, Stdin::Null);
+    let running = LauncherProgram::own().start_with(profile, &command, outlet, |_| Ok(()))?;
+    let tier = profile.tier;
     for hole in profile.holes() {
-        let tier = profile.tier;
         print_message(&format!(
-            "provost sandbox: tier {tier} does not stop this: {}",
+            "{who}: tier {tier} does not stop this: {}",
             hole.words
         ));
     }
-    for path in grants.open {
-        let (tier, path) = (profile.tier, path.display());
+    for path in open {
+        let path = path.display();
         print_message(&format!(
-            "provost sandbox: tier {tier} does not stop this: `{path}` can be written"
+            "{who}: tier {tier} does not stop this: `{path}` can be written"
         ));
     }
     let mut shown = Shown::default();
@@ -159,15 +177,58 @@ fn in_a_sandbox(sandboxed: SandboxCommand) -> Outcome {
     };
     let ended = running.wait(&mut follow);
     shown.copy(&command);
-    let command = SandboxedCommand::of("provost sandbox", &profile, ended)?;
+    let command = SandboxedCommand::of(who, profile, ended)?;
     let sealed_gaps: Vec<&str> = profile.sealed_gaps().collect();
     let tier = TierFacts {
-        tier: profile.tier,
+        tier,
         landlock: (!sealed_gaps.is_empty()).then_some(profile.landlock),
         sealed_gaps,
         holes: profile.holes().iter().map(|hole| hole.words).collect(),
     };
     Ok(Answer::from(command).with(tier))
+}
+
+/// A command, and everything that its sandbox grants.
+pub(super) struct HandSandbox {
+    pub(super) allow: Vec<PathBuf>,
+    pub(super) read: Vec<PathBuf>,
+    pub(super) net: Vec<Endpoint>,
+    /// The variables of this program that the command gets.
+    pub(super) variables: Vec<String>,
+    pub(super) seconds: u64,
+    /// 0 where the usual limit holds.
+    pub(super) processes: u64,
+    pub(super) command: Vec<String>,
+}
+
+/// Runs the command of `asked` for `who`, in a sandbox of tier `namespaces` without loopback.
+pub(super) fn by_hand(who: &str, asked: HandSandbox) -> Outcome {
+    let mut profile = Profile::of_tier(Tier::Namespaces);
+    user_toolchain().add_to(&mut profile);
+    let read = places(&asked.read, grants::readable)?;
+    let allow = places(&asked.allow, grants::writable)?;
+    let first = allow.iter().rfind(|path| path.is_dir());
+    if let Some(directory) = first.or(read.iter().rfind(|path| path.is_dir())) {
+        profile.workdir.clone_from(directory);
+    }
+    let grants = grants::grants(&allow, &read, profile.tier)?;
+    for mount in grants.mounts {
+        profile.add(mount);
+    }
+    profile.limits.wall_seconds = asked.seconds;
+    if asked.processes > 0 {
+        profile.limits.processes = asked.processes;
+    }
+    profile.network = Network::Deny;
+    if !asked.net.is_empty() {
+        profile.grant(asked.net);
+    }
+    for name in asked.variables {
+        if let Ok(value) = std::env::var(&name) {
+            profile.env.insert(name, value);
+        }
+    }
+    follow(who, &profile, Outlet::default(), asked.command, grants.open)
 }
 
 /// The sandbox of a command.

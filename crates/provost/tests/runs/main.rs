@@ -32,6 +32,7 @@ mod divided;
 #[cfg(test)]
 mod export;
 #[cfg(test)]
+mod family;
 mod fix;
 #[cfg(test)]
 mod forbidden;

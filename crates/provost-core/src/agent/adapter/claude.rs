@@ -100,8 +100,9 @@ impl AgentAdapter for Claude {
             "--tools",
             tools,
         ]));
-        if !agent.tools.is_empty() {
-            let config = json!({ "mcpServers": servers(agent) });
+        let servers = servers(agent);
+        if !servers.is_empty() {
+            let config = json!({ "mcpServers": servers });
             arguments.extend(["--mcp-config".to_owned(), config.to_string()]);
         }
         if let Some(micro) = agent.budget.micro_usd {

@@ -10,6 +10,7 @@ use super::{AgentAdapter, ClaimedAgain, Start, StreamForm, Subscription, Vendor,
 use crate::agent::launch::{Answer, SCHEMA};
 use crate::agent::provider::Login;
 use crate::agent::{Adapted, Plane};
+use crate::children::SERVER;
 use crate::contract::document::Shell;
 use crate::contract::role::RunnerKind;
 use crate::net::credential::LoginFile;
@@ -29,6 +30,9 @@ pub(super) const VENDOR: Vendor = Vendor {
         file: LoginFile::Codex,
     }),
 };
+
+/// How long Codex waits for the broker of children; the broker answers earlier.
+const BROKER_PATIENCE_SEC: u32 = 900;
 
 pub(super) struct Codex;
 
@@ -171,6 +175,9 @@ fn settings_of(agent: &Adapted) -> Vec<(String, Value)> {
     let settings = settings.map(|(name, value)| (name.to_owned(), value));
     let asks = agent.shell.asks();
     let server = |(name, mut server): (String, Value)| {
+        if name == SERVER {
+            server["tool_timeout_sec"] = json!(BROKER_PATIENCE_SEC);
+        }
         if asks {
             // The contract gives the server; only commands are asked about.
             server["default_tools_approval_mode"] = json!("approve");

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{AgentAdapter, Start, StreamForm, Vendor, servers, words};
 use crate::agent::Adapted;
 use crate::agent::launch::Answer;
+use crate::children::SERVER;
 use crate::net::model_api::ModelApi;
 
 /// Path of Gemini CLI's settings inside the sandbox; they override all other settings files.
@@ -118,7 +119,9 @@ impl AgentAdapter for Gemini {
 
 /// The servers that may be started; the list must not be empty.
 fn allowed_servers(agent: &Adapted) -> Vec<&str> {
-    let names: Vec<&str> = agent.tools.keys().map(String::as_str).collect();
+    let own = (!agent.broker.is_empty()).then_some(SERVER);
+    let names = agent.tools.keys().map(String::as_str);
+    let names: Vec<&str> = names.chain(own).collect();
     if names.is_empty() {
         vec![NOTHING]
     } else {
@@ -134,6 +137,12 @@ fn settings(agent: &Adapted, answer: Answer) -> Value {
     }
     // Anything not on this list is denied, including the tools of servers.
     tools.extend(agent.tools.keys().map(|name| format!("mcp_{name}_*")));
+    tools.extend(
+        agent
+            .broker
+            .iter()
+            .map(|tool| format!("mcp_{SERVER}_{tool}")),
+    );
     json!({
         "security": {
             "auth": { "selectedType": "gemini-api-key" },

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::codex::VENDOR;
 use super::{AgentAdapter, Start, StreamForm, Vendor};
 use crate::agent::Adapted;
+use crate::children::SERVER;
 
 /// The default tool that takes a prompt: that of Codex.
 pub const TOOL: &str = "codex";
@@ -38,7 +39,7 @@ pub const SAMPLING: &str = "sampling";
 /// Whether `text` is a valid name of a server for an agent.
 pub fn is_server(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-    let reserved = [NONE, SAMPLING].contains(&text);
+    let reserved = [NONE, SAMPLING, SERVER].contains(&text);
     (1..=64).contains(&text.len()) && text.bytes().all(plain) && !reserved
 }
 

@@ -8,7 +8,6 @@ use super::{
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::agent::instruction;
 use crate::agent::launch::{self, Answer};
 use crate::change::Change;
 use crate::contract::Contract;
@@ -227,8 +226,7 @@ impl State {
             adapted
         });
         let adaptation = adapted.map(|adapted| Adaptation {
-            instruction: instruction::render(contract, answer)
-                + &launch::binding(adapted.adapter, answer),
+            instruction: self.instruction(contract, adapted.adapter, answer),
             adapted,
             answer,
             task_id: task.to_owned(),
@@ -262,7 +260,7 @@ impl State {
             limits: contract.limits,
             hold: self.opened.ask.hold(),
             net,
-            children: grant.is_some(),
+            family: self.family_order(),
             loopback: self.has_loopback(contract),
             credentials: self.opened.credentials.clone(),
             stdout: file("stdout", "log"),

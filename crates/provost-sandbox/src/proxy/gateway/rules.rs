@@ -1,6 +1,7 @@
 //! Which model, which tools and which reach of a request are granted.
 
 use provost_core::agent::{Adapted, ModelGrants};
+use provost_core::children::SERVER;
 
 use super::request::ModelRequest;
 use super::table::table;
@@ -16,6 +17,8 @@ pub(in super::super) struct Grants {
     known: Vec<String>,
     /// The beginnings of the names of tools of granted servers.
     servers: Vec<String>,
+    /// The names of the tools of the broker of children.
+    broker: Vec<String>,
     /// Whether tokens or money are limited.
     pub(in super::super) limited: bool,
     /// Whether money is.
@@ -58,20 +61,22 @@ impl Grants {
         let tools = granted.tools.as_ref();
         let wants_known = tools.is_none_or(|tools| tools.iter().any(|tool| tool == KNOWN));
         let known = table().tools(agent.adapter.name());
-        let forms = |server: &String| {
+        let forms = |server: &str| {
             [
                 format!("mcp__{server}__"),
                 format!("mcp__{server}."),
                 format!("mcp_{server}_"),
             ]
         };
+        let broker = |tool: &String| forms(SERVER).map(|form| form + tool);
         Self {
             known: if wants_known {
                 known.to_vec()
             } else {
                 Vec::new()
             },
-            servers: agent.tools.keys().flat_map(forms).collect(),
+            servers: agent.tools.keys().flat_map(|name| forms(name)).collect(),
+            broker: agent.broker.iter().flat_map(broker).collect(),
             limited: agent.budget.tokens.is_some() || agent.budget.micro_usd.is_some(),
             priced: agent.budget.micro_usd.is_some(),
             granted,
@@ -121,7 +126,11 @@ impl Grants {
             let of_server = self.servers.iter().any(|server| name.starts_with(server));
             let outward = request.outward.contains(*name);
             let by_list = tools.is_some_and(|tools| listed(tools, name));
-            of_server || outward || by_list || listed(&self.known, name)
+            of_server
+                || outward
+                || listed(&self.broker, name)
+                || by_list
+                || listed(&self.known, name)
         };
         let unknown = request.tools.iter().find(|name| !granted(name))?;
         let before = tools.map_or_else(|| vec![KNOWN.to_owned()], Clone::clone);
@@ -199,6 +208,29 @@ mod tests {
         let other = grants(|agent| agent.grants.models = Some(vec!["n".to_owned()]));
         let reason = refused(&other, "").unwrap();
         assert!(reason.contains("`models = [\"m\"]`"), "{reason}");
+    }
+
+    #[test]
+    fn of_the_broker_exactly_the_tools_of_the_agent_are_granted() {
+        let agent = grants(|agent| agent.broker = vec!["child_start".to_owned()]);
+        for name in [
+            "mcp__provost__child_start",
+            "mcp__provost.child_start",
+            "mcp_provost_child_start",
+        ] {
+            let tools = format!(r#","tools":[{{"name":"{name}"}}]"#);
+            assert_eq!(refused(&agent, &tools), None, "{name}");
+            assert!(refused(&grants(|_| {}), &tools).is_some(), "{name}");
+        }
+        for name in [
+            "mcp__provost__child_wait",
+            "mcp__provost__child_start_",
+            "mcp__provost__ask_parent",
+            "child_start",
+        ] {
+            let tools = format!(r#","tools":[{{"name":"{name}"}}]"#);
+            assert!(refused(&agent, &tools).is_some(), "{name}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod asks;
 mod case;
+mod children;
 mod claims;
 mod codex_asks;
 mod codex_protocol;

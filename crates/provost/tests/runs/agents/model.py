@@ -1,5 +1,8 @@
 """A model by script, for the real Codex, Claude Code and Gemini CLI programs.
 
+A list of turns is for one conversation. Where several agents ask the model, SCRIPT is an object: the
+first word of the objective of an agent, and its turns. In "input" of a call, $CHILD1 and $CHILD2 stand for the children that the conversation named first.
+
 usage: model.py SCRIPT LOG [CERTIFICATE KEY [ADDRESS PORT]]
 
 Speaks the Responses API of OpenAI, the Messages API of Anthropic and the Gemini API of Google, as
@@ -7,12 +10,13 @@ far as the programs need them. SCRIPT is a JSON list of turns: {"shell": COMMAND
 "input": OBJECT} for a tool of Claude Code, {"call": NAME} for the offered tool whose name ends like that, {"read": PATH} by
 the tool for that, where there is one, {"program": EXPRESSION} for the one tool of newer models of Codex, {"text": WORDS}, {"answer": OBJECT} for an answer that a schema is bound to, or {"status": NUMBER} for a refusal; after the last one
 it says "done". A turn with "wait" is answered only after so many seconds. A turn with "tokens" says that it wrote so many. Each request for a turn becomes a line of LOG, and the tokens of each reply one of
-LOG.served. SCRIPT may be {"scenes": [{"when": WORDS, "unless": WORDS, "turns": TURNS}]} instead: a
+LOG.served. SCRIPT may be {"scenes": [{"when": WORDS, "turns": TURNS}]} instead: a
 request gets a turn of the first scene whose words it has, by how many it got before. Prints its
 port.
 """
 
 import json
+import re
 import ssl
 import sys
 import threading
@@ -21,7 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 LOG = open(sys.argv[2], "a")
 LOCK = threading.Lock()
-TAKEN = [0]
+TAKEN = {}
 CONTENT_USAGE = {"promptTokenCount": 10, "cachedContentTokenCount": 4, "candidatesTokenCount": 5,
                  "totalTokenCount": 15}
 
@@ -51,19 +55,35 @@ def taken(request):
 
 
 def take(request, text):
-    """The next turn and its number."""
-    all = turns()
-    if isinstance(all, dict):
-        scene = next((scene for scene in all["scenes"]
-                      if all_of(scene["when"], text) and not any(
-                          word in text for word in scene.get("unless", []))), {"turns": []})
+    """The next turn of the conversation, and its number among all turns."""
+    all, words = turns(), ""
+    if isinstance(all, dict) and "scenes" in all:
+        scene = next((it for it in all["scenes"] if all_of(it["when"], text)), {"turns": []})
         number = taken(request)
         list = scene["turns"]
         return (list[number] if number < len(list) else {"text": "done"}), number
+    if isinstance(all, dict):
+        found = re.search(r"# Objective(?:\\+n)+(\w+)", json.dumps(request))
+        words = found.group(1) if found else ""
+        all = all.get(words, [])
     with LOCK:
-        number = TAKEN[0]
-        TAKEN[0] += 1
-    return (all[number] if number < len(all) else {"text": "done"}), number
+        number = TAKEN.get(words, 0)
+        TAKEN[words] = number + 1
+        total = sum(TAKEN.values()) - 1
+    turn = all[number] if number < len(all) else {"text": "done"}
+    return filled(turn, request), total
+
+
+def filled(turn, request):
+    """The turn with the names of children in the place of $CHILD1 and so on."""
+    if "$CHILD" not in json.dumps(turn):
+        return turn
+    said = json.dumps(request)
+    children = list(dict.fromkeys(re.findall(r'child[\\\\"]+:\s*[\\\\"]+(run_\w+)', said)))
+    text = json.dumps(turn)
+    for number, child in enumerate(children, 1):
+        text = text.replace(f"$CHILD{number}", child)
+    return json.loads(text)
 
 
 def written(turn):
@@ -97,7 +117,7 @@ def code(turn):
     elif "call" in turn:
         # The description leaves tools of servers out.
         found = f"ALL_TOOLS.find(tool => tool.name.endsWith({json.dumps(turn['call'])})).name"
-        call = f"tools[{found}]({{}})"
+        call = f"tools[{found}]({json.dumps(turn.get('input', {}))})"
     else:
         call = turn["program"]
     return f'// @exec: {{"yield_time_ms": 60000}}\nconst result = await {call};\ntext(result);'
@@ -129,7 +149,7 @@ def responses(request, turn, number):
     elif "call" in turn:
         name, group = offered(tools, turn["call"])
         item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_{number}",
-                "name": name, "arguments": "{}"}
+                "name": name, "arguments": json.dumps(turn.get("input", {}))}
         if group:
             item["namespace"] = group
     else:
@@ -155,7 +175,7 @@ def messages(request, turn, number):
     elif "tool" in turn:
         tool = (turn["tool"], turn["input"])
     elif "call" in turn:
-        tool = (offered(request["tools"], turn["call"])[0], {})
+        tool = (offered(request["tools"], turn["call"])[0], turn.get("input", {}))
     elif "read" in turn:
         tool = ("Read", {"file_path": turn["read"]})
     elif "answer" in turn:
@@ -192,7 +212,7 @@ def content(request, turn, number):
         parts = [[{"functionCall": {"name": "read_file", "args": arguments}}]]
     elif "call" in turn:
         name = offered(request["tools"], turn["call"])[0]
-        parts = [[{"functionCall": {"name": name, "args": {}}}]]
+        parts = [[{"functionCall": {"name": name, "args": turn.get("input", {})}}]]
     else:
         text = json.dumps(turn["answer"]) if "answer" in turn else turn["text"]
         # In two pieces: who reads must put them together.
@@ -231,8 +251,9 @@ class Model(BaseHTTPRequestHandler):
         self.reply(200, "application/json", b'{"data": [], "models": []}')
 
     def route(self):
-        if isinstance(turns(), list) and turns() and "status" in turns()[0]:
-            return self.refuse(turns()[0]["status"])
+        first = turns()[:1] if isinstance(turns(), list) else []
+        if first and "status" in first[0]:
+            return self.refuse(first[0]["status"])
         score = json.dumps({"complexity_reasoning": "it is easy", "complexity_score": 10})
         part = {"content": {"role": "model", "parts": [{"text": score}]}, "finishReason": "STOP"}
         served(10, 4, 5)
