@@ -39,7 +39,7 @@ const HOLD_SEC: u64 = 10;
 pub const LONGEST_WAIT_SEC: u64 = 24 * 3600;
 
 /// What a question is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuestionKind {
     /// The agent wants to run a command.
