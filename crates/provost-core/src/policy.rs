@@ -67,6 +67,8 @@ pub struct Policy {
     pub ask: AskRules,
     /// What runs and days may cost.
     pub budget: SpendLimits,
+    /// Whether the bodies of requests to models, and of their answers, are kept.
+    pub record_bodies: bool,
     /// What a contract has that a person types, where no flag says otherwise.
     pub run: RunDefaults,
     /// Whether the hooks of git refuse what is bound to no contract.
@@ -91,6 +93,7 @@ pub struct Written {
     approve: WrittenApprove,
     ask: WrittenAsk,
     budget: WrittenBudget,
+    record: WrittenRecord,
     run: WrittenRun,
     hooks: WrittenHooks,
 }
@@ -105,12 +108,15 @@ pub struct UserFile {
     pub notify: Option<Notify>,
     /// How long the questions of an agent wait, in seconds.
     pub ask_wait_sec: Option<u64>,
+    /// Whether bodies are kept on this machine, whatever a repository says.
+    pub record_bodies: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct WrittenUserFile {
     budget: WrittenBudget,
+    record: WrittenRecord,
     ask: WrittenAsk,
     notify: Option<Notify>,
     agent: Option<String>,
@@ -157,6 +163,12 @@ struct WrittenServer {
 #[serde(deny_unknown_fields, default)]
 struct WrittenHooks {
     require: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenRecord {
+    bodies: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -240,6 +252,7 @@ pub fn parse_user_file(bytes: &[u8]) -> Result<UserFile, UserFileError> {
         agent: run::name("agent", written.agent)?,
         notify: written.notify,
         ask_wait_sec: written.ask.wait_sec()?,
+        record_bodies: written.record.bodies,
     })
 }
 
@@ -298,6 +311,7 @@ impl TryFrom<Written> for Policy {
             ask: ask::rules(&written.ask)?,
             approve: approve(written.approve)?,
             budget: budget(written.budget)?,
+            record_bodies: written.record.bodies == Some(true),
             run: written.run.resolve()?,
         })
     }

@@ -283,6 +283,8 @@ catalogue! {
     KeyUnknown = "KEY_UNKNOWN" => No,
     /// The replay differs from the sealed run.
     ReplayDiffers = "REPLAY_DIFFERS" => No,
+    /// The record of the run's models lacks something, so its agent cannot run again.
+    ReplayIncomplete = "REPLAY_INCOMPLETE" => No,
     /// The keys are accessible to other users, or cannot be read.
     KeyUnsafe = "KEY_UNSAFE" => Lacking,
 

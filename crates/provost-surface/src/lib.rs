@@ -8,6 +8,8 @@
 
 pub mod answer;
 pub mod approval_text;
+mod bodies_text;
+mod bodies_text;
 pub mod change;
 pub mod child_text;
 pub mod child_threads;

@@ -195,7 +195,7 @@ fn beginning(view: &RunView) -> String {
     if let Some(parent) = &view.parent {
         text += &format!("  again    another try of {parent}\n");
     }
-    text + &spent(view)
+    text + &spent(view) + &bodies_text::bodies(view)
 }
 
 fn spent(view: &RunView) -> String {

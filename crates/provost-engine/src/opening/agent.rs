@@ -83,7 +83,10 @@ pub(super) fn resolve_for(
     document: &Document,
 ) -> Result<ResolvedAgent, PortError> {
     let answer = Answer::of(document);
-    let resolved = resolve(agent, means, answer, &document.mcp_tool_set)?;
+    let mut resolved = resolve(agent, means, answer, &document.mcp_tool_set)?;
+    if let Some(adapted) = &mut resolved.adapted {
+        adapted.grants.record = means.0.record_bodies;
+    }
     Ok(resolved.under(document.tool_permissions.shell, answer))
 }
 
@@ -95,13 +98,12 @@ pub(super) fn reviewer(
     own: OwnLogins<'_>,
     document: &Document,
 ) -> Result<Reviewer, PortError> {
-    reading_agent(
-        agent,
-        policy,
-        own,
-        granted(document),
-        Answer::ReadOnly(review::schema()),
-    )
+    let answer = Answer::ReadOnly(review::schema());
+    let mut reviewer = reading_agent(agent, policy, own, granted(document), answer)?;
+    if let Some(adapted) = &mut reviewer.adapted {
+        adapted.grants.record = policy.record_bodies;
+    }
+    Ok(reviewer)
 }
 
 /// Resolves an agent that reads a tree, a reviewer or planner; `places` are the granted endpoints.

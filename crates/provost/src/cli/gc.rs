@@ -6,6 +6,7 @@
 //! - A ref is removed only at the commit it was seen at; a branch that has moved stays.
 //! - A directory is renamed before it is emptied, so that no process sees half of one.
 
+mod bodies;
 mod records;
 mod sweep;
 mod unchanged;
@@ -36,7 +37,7 @@ use unchanged::Mark;
 #[derive(Args)]
 #[command(after_help = "\
 Removed: the refs under refs/provost/ and the branch provost/RUN of runs whose result is on its
-branch or that left nothing, leftover workspaces, the output of detached runs, directories of runs
+branch or that left nothing, with recorded bodies of models, leftover workspaces, the output of detached runs, directories of runs
 and plans that never started, and refs to objects that no longer exist. If no run is active, also
 cached test results, checkouts, prepared layers and build caches that were not used for a day.
 Kept: runs and chains that have not ended, work that has not landed (unless --older-than covers
@@ -137,6 +138,7 @@ fn sweep(gc: &Gc, observer: &ProgressObserver) -> Outcome {
         );
     }
     let ids: BTreeSet<&str> = known.iter().map(|known| known.run_id.as_str()).collect();
+    sweep.stray_bodies(&ids)?;
     let strangers = sweep.strangers(&ids);
     let records = records_too(gc, &place, &known, request, &mut sweep)?;
     if known
