@@ -16,6 +16,7 @@ mod mcp;
 mod offered;
 mod plan;
 mod readme;
+mod replayed;
 mod review;
 mod servers;
 mod spend;
