@@ -59,7 +59,7 @@ const fn rule(hides: Hidden, pattern: &'static str, shown: &'static str) -> Text
 }
 
 /// The rules about texts, which apply one after the other.
-pub const TEXT_RULES: [TextRule; 16] = [
+pub const TEXT_RULES: [TextRule; 17] = [
     rule(
         Hidden::TemporaryName,
         r#"(^|[^\w./-])(/(?:var/)?tmp/)[^\s/"'`:;,()\[\]{}<>\\]+"#,
@@ -82,7 +82,7 @@ pub const TEXT_RULES: [TextRule; 16] = [
     ),
     rule(
         Hidden::Id,
-        r"\b[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\b",
+        r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}\b",
         "<id>",
     ),
     // A ULID, with or without a word before it.
@@ -99,6 +99,11 @@ pub const TEXT_RULES: [TextRule; 16] = [
     rule(
         Hidden::Id,
         r"\b((?:[Cc]hunk|[Pp]rocess|[Ss]ession|[Jj]ob|[Tt]ask)[ _](?:id|ID)[ =:]+|(?:pid|PID)[ =:]+)[0-9a-f]+\b",
+        "$1<id>",
+    ),
+    rule(
+        Hidden::Id,
+        r#"("(?:chunk|process|session|thread|turn|request)_id\\?" ?: ?\\?"?)[0-9A-Za-z-]+"#,
         "$1<id>",
     ),
     // The check number in the first line that Claude Code sends to its model.
@@ -138,7 +143,8 @@ pub const TEXT_RULES: [TextRule; 16] = [
 ];
 
 /// Fields with a value that is one number or one text, at any place, which is hidden whole.
-pub const FIELDS: [(&str, Hidden); 15] = [
+pub const FIELDS: [(&str, Hidden); 16] = [
+    ("chunk_id", Hidden::Id),
     ("session_id", Hidden::Id),
     ("thread_id", Hidden::Id),
     ("turn_id", Hidden::Id),

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use provost_core::secret::{Known, Scrubber};
+use provost_core::wording::counted;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -96,9 +97,10 @@ impl Playback {
         for exchange in &exchanges {
             let number = exchange.number;
             if exchange.answer.body.removed > 0 {
-                let count = exchange.answer.body.removed;
+                let count = usize::try_from(exchange.answer.body.removed).unwrap_or(usize::MAX);
+                let secrets = counted(count, "secret");
                 problems.push(format!(
-                    "answer {number} held {count} secrets that were removed"
+                    "answer {number} held {secrets}, and is not kept whole"
                 ));
             }
             if exchange.answer.status == 0 {

@@ -9,7 +9,6 @@
 pub mod answer;
 pub mod approval_text;
 mod bodies_text;
-mod bodies_text;
 pub mod change;
 pub mod child_text;
 pub mod child_threads;

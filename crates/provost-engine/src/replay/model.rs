@@ -107,11 +107,12 @@ pub fn remodel(ports: &mut ModelReplayPorts<'_>, run_id: &str) -> Result<Remodel
     after_seal.note(REPLAY_STARTED, &start)?;
     let mut found = Differences::default();
     let attempts = attempts(&after_seal, &records, &mut found)?;
-    let incomplete = !found.errors.is_empty();
     let mut made = Ok(0);
-    if !incomplete {
+    if found.errors.is_empty() {
         made = again(&mut after_seal, &attempts, &mut found);
     }
+    // A gap is found before the agent is started.
+    let incomplete = !found.errors.is_empty();
     let tidied = after_seal.ports.target.tidy();
     let attempts = made?;
     let report = found.report(run_id, after_seal.now()?);

@@ -10,10 +10,16 @@ fn every_rule_is_a_pattern() {
 fn what_may_differ_is_hidden() {
     let rows = [
         ("id", "see 0f8fad5b-d9cb-469f-a165-70867728950e", "see <id>"),
+        ("id", "at_01a1f052-3c07-7833-8e70-ed83b5b9123b", "at_<id>"),
         ("id", "run_01jz3q8m5c7v9x2k4n6p8r0stw done", "run_<id> done"),
         ("id", "01JZ3Q8M5C7V9X2K4N6P8R0STW", "<id>"),
         ("id", "toolu_01A09q90qw90lq917835lq9", "toolu_<id>"),
         ("id", "Chunk ID: 3fa9c1", "Chunk ID: <id>"),
+        (
+            "id",
+            r#"{"chunk_id":"6cdb12","session_id":4711,"exit_code":0}"#,
+            r#"{"chunk_id":"<id>","session_id":<id>,"exit_code":0}"#,
+        ),
         ("id", "session ID 4711", "session ID <id>"),
         ("id", "pid=312", "pid=<id>"),
         (

@@ -140,6 +140,6 @@ fn a_secret_in_an_answer_is_not_kept_and_the_record_says_so() {
     let problems = Playback::load(directory.path(), "rows", &sealed, Known::default());
     assert_eq!(
         problems.unwrap_err(),
-        ["answer 1 held 2 secrets that were removed"]
+        ["answer 1 held 2 secrets, and is not kept whole"]
     );
 }
