@@ -5,7 +5,8 @@
 //!
 //! - [`TEXT_RULES`], [`FIELDS`] and [`PLACES`] are the whole mask; `docs/replay.md` lists them.
 //! - A rule replaces what it matches by a word in angle brackets, and removes nothing: two texts
-//!   that differ elsewhere still differ.
+//!   that differ elsewhere still differ. Of a text that is a JSON document only the spaces between
+//!   its parts, and the order of its fields, are not compared.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -127,12 +128,12 @@ pub const TEXT_RULES: [TextRule; 17] = [
     // Seconds, milliseconds, microseconds or nanoseconds since 1970.
     rule(
         Hidden::Time,
-        r"\b1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b",
-        "<time>",
+        r"(^|[^0-9A-Za-z.])1[5-9]\d{8}(?:\d{3}){0,3}(?:\.\d+)?",
+        "$1<time>",
     ),
     rule(
         Hidden::Duration,
-        r#"("(?:[a-z_]+_)?(?:duration|elapsed|wall_time)(?:_[a-z]+)?\\?" ?: ?)\d+(?:\.\d+)?"#,
+        r#"("(?:[a-z_]+_)?(?:duration|elapsed|wall_time)(?:_[a-z]+)?\\?" ?: ?)\d+(?:\.\d+)?(?:e-?\d+)?"#,
         "$1<duration>",
     ),
     rule(
@@ -143,7 +144,7 @@ pub const TEXT_RULES: [TextRule; 17] = [
 ];
 
 /// Fields with a value that is one number or one text, at any place, which is hidden whole.
-pub const FIELDS: [(&str, Hidden); 16] = [
+pub const FIELDS: [(&str, Hidden); 17] = [
     ("chunk_id", Hidden::Id),
     ("session_id", Hidden::Id),
     ("thread_id", Hidden::Id),
@@ -159,6 +160,7 @@ pub const FIELDS: [(&str, Hidden); 16] = [
     ("duration_ms", Hidden::Duration),
     ("duration_seconds", Hidden::Duration),
     ("elapsed_ms", Hidden::Duration),
+    ("wall_time_seconds", Hidden::Duration),
     ("port", Hidden::Port),
 ];
 
@@ -189,8 +191,22 @@ fn compiled() -> &'static [(Regex, &'static str)] {
     })
 }
 
-/// `text` under the mask.
+/// How deep documents in texts of documents are read.
+const MOST_NESTED: usize = 3;
+
+/// `text` under the mask. A text that is a JSON object or list is read as one.
 pub fn text(text: &str) -> String {
+    nested_text(text, 0)
+}
+
+fn nested_text(text: &str, depth: usize) -> String {
+    if depth < MOST_NESTED
+        && text.starts_with(['{', '['])
+        && let Ok(mut value) = serde_json::from_str::<Value>(text)
+    {
+        walk(&mut value, depth + 1);
+        return value.to_string();
+    }
     let mut masked = Cow::Borrowed(text);
     for (pattern, shown) in compiled() {
         if let Cow::Owned(changed) = pattern.replace_all(&masked, *shown) {
@@ -203,7 +219,7 @@ pub fn text(text: &str) -> String {
 /// The request `value` under the mask; `lowered` if its output limit may differ, too.
 pub fn request(mut value: Value, lowered: bool) -> Value {
     hide_places(&mut value, lowered);
-    walk(&mut value);
+    walk(&mut value, 0);
     value
 }
 
@@ -231,15 +247,15 @@ fn hide(value: &mut Value, place: &str, word: &str) {
     }
 }
 
-fn walk(value: &mut Value) {
+fn walk(value: &mut Value, depth: usize) {
     match value {
-        Value::String(words) => *words = text(words),
-        Value::Array(items) => items.iter_mut().for_each(walk),
+        Value::String(words) => *words = nested_text(words, depth),
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, depth)),
         Value::Object(fields) => {
             for (name, field) in fields.iter_mut() {
                 match hidden(name, field) {
                     Some(hidden) => *field = Value::from(hidden.word()),
-                    None => walk(field),
+                    None => walk(field, depth),
                 }
             }
         }

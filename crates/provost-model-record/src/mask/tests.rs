@@ -17,8 +17,13 @@ fn what_may_differ_is_hidden() {
         ("id", "Chunk ID: 3fa9c1", "Chunk ID: <id>"),
         (
             "id",
-            r#"{"chunk_id":"6cdb12","session_id":4711,"exit_code":0}"#,
-            r#"{"chunk_id":"<id>","session_id":<id>,"exit_code":0}"#,
+            r#"x {"chunk_id":"6cdb12","session_id":4711,"exit_code":0}"#,
+            r#"x {"chunk_id":"<id>","session_id":<id>,"exit_code":0}"#,
+        ),
+        (
+            "id",
+            r#"{"session_id":4711,"wall_time_seconds":7.1e-6,"exit_code":0,"output":"1795030633\npid=12\nx"}"#,
+            r#"{"exit_code":0,"output":"<time>\npid=<id>\nx","session_id":"<id>","wall_time_seconds":"<duration>"}"#,
         ),
         ("id", "session ID 4711", "session ID <id>"),
         ("id", "pid=312", "pid=<id>"),
@@ -45,6 +50,12 @@ fn what_may_differ_is_hidden() {
         ("time", "at 7:37:13 PM", "at <time>"),
         ("time", "1795030633", "<time>"),
         ("time", "1795030633123", "<time>"),
+        ("time", "a 1795030633 1795030634.5", "a <time> <time>"),
+        (
+            "time",
+            "run_shell_command_1795033752870_0",
+            "run_shell_command_<time>_0",
+        ),
         (
             "duration",
             "Wall time: 0.0512 seconds",
@@ -54,8 +65,8 @@ fn what_may_differ_is_hidden() {
         ("duration", "took 12 ms", "took <duration>"),
         (
             "duration",
-            r#"{"exit_code":0,"duration_seconds":0.1}"#,
-            r#"{"exit_code":0,"duration_seconds":<duration>}"#,
+            r#"x {"exit_code":0,"duration_seconds":0.1}"#,
+            r#"x {"exit_code":0,"duration_seconds":<duration>}"#,
         ),
         (
             "port",
@@ -88,8 +99,10 @@ fn what_is_not_in_the_mask_stays() {
         "commit 3f786850e387550fdab836ed7e6dc881de23001b",
         "/workspace/tmp/x and /template/y",
         "call_0 and msg_1",
+        "0x1795030633 and 21795030633",
         "max 200000 tokens",
         "a ratio of 16:9 and May",
+        "[not a list",
     ];
     for row in rows {
         assert_eq!(text(row), row);
