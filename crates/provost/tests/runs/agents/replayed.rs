@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::stage::{AgentStage, PROGRAMS, Program, Way};
+use super::stage::{AgentStage, Program, Way};
 use crate::stage::Outcome;
 
 const RECORD: &str = "[record]\nbodies = true";
@@ -47,41 +47,53 @@ fn bodies(stage: &AgentStage, run: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_agent_of_a_run_is_run_again_without_its_model() {
-    for program in PROGRAMS {
-        let Some(mut stage) = AgentStage::new(program, Way::Plain, &work(), RECORD) else {
-            return;
-        };
-        let outcome = stage.run();
-        assert_eq!(outcome.code(), "OK", "{program:?} {outcome:?}");
-        let run = outcome.text("run_id").to_owned();
-        let kept = bodies(&stage, &run);
-        assert!(kept.len() > 3, "{kept:?}");
-        for path in &kept {
-            let mode = path.metadata().unwrap().permissions().mode();
-            assert_eq!(mode & 0o777, 0o600, "{}", path.display());
-        }
-        let asked = stage.requests().len();
-        stage.stop_model();
-        let around = stage.inner.surroundings();
-        for round in 1..=rounds() {
-            let again = replay(&stage, &run);
-            assert_eq!(again.exit, 0, "{program:?} round {round}: {again:?}");
-            assert_eq!(again.json["hard_diffs"], json!([]), "{again:?}");
-            assert_eq!(again.json["soft_diffs"], json!([]), "{again:?}");
-            assert_eq!(again.text("code"), "OK");
-            assert_eq!(again.json["attempts"], 1);
-            let report = format!("after/replay-{round}/reexec_report.json");
-            assert_eq!(again.text("report"), report);
-        }
-        assert_eq!(stage.requests().len(), asked);
-        stage.inner.assert_clean(&around, "a replay of the agent");
-        let verified = stage.inner.verify(&run);
-        assert_eq!((verified.code(), verified.exit), ("OK", 0), "{verified:?}");
-        let shown = stage.inner.ask(&["show", &run, "--json"]);
-        assert_eq!(shown.json["bodies"]["recorded"], true, "{shown:?}");
-        assert_eq!(shown.json["bodies"]["kept"]["files"], kept.len());
+fn codex_is_run_again_without_its_model() {
+    is_run_again(Program::Codex);
+}
+
+#[test]
+fn claude_is_run_again_without_its_model() {
+    is_run_again(Program::Claude);
+}
+
+#[test]
+fn gemini_is_run_again_without_its_model() {
+    is_run_again(Program::Gemini);
+}
+
+fn is_run_again(program: Program) {
+    let Some(mut stage) = AgentStage::new(program, Way::Plain, &work(), RECORD) else {
+        return;
+    };
+    let outcome = stage.run();
+    assert_eq!(outcome.code(), "OK", "{program:?} {outcome:?}");
+    let run = outcome.text("run_id").to_owned();
+    let kept = bodies(&stage, &run);
+    assert!(kept.len() > 3, "{kept:?}");
+    for path in &kept {
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", path.display());
     }
+    let asked = stage.requests().len();
+    stage.stop_model();
+    let around = stage.inner.surroundings();
+    for round in 1..=rounds() {
+        let again = replay(&stage, &run);
+        assert_eq!(again.exit, 0, "{program:?} round {round}: {again:?}");
+        assert_eq!(again.json["hard_diffs"], json!([]), "{again:?}");
+        assert_eq!(again.json["soft_diffs"], json!([]), "{again:?}");
+        assert_eq!(again.text("code"), "OK");
+        assert_eq!(again.json["attempts"], 1);
+        let report = format!("after/replay-{round}/reexec_report.json");
+        assert_eq!(again.text("report"), report);
+    }
+    assert_eq!(stage.requests().len(), asked);
+    stage.inner.assert_clean(&around, "a replay of the agent");
+    let verified = stage.inner.verify(&run);
+    assert_eq!((verified.code(), verified.exit), ("OK", 0), "{verified:?}");
+    let shown = stage.inner.ask(&["show", &run, "--json"]);
+    assert_eq!(shown.json["bodies"]["recorded"], true, "{shown:?}");
+    assert_eq!(shown.json["bodies"]["kept"]["files"], kept.len());
 }
 
 #[test]
