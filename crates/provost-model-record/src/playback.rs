@@ -235,7 +235,7 @@ impl Playback {
 
 impl PlaybackState {
     fn digest(&mut self, body: &[u8], lowered: bool) -> [u8; 32] {
-        match serde_json::from_slice(body) {
+        match serde_json::from_slice::<Value>(body) {
             Ok(value) => self.digests.of(value, lowered),
             Err(_) => Sha256::digest(body).into(),
         }
@@ -257,7 +257,7 @@ fn call_of(method: &str, path: &str) -> String {
 fn key(digests: &mut MaskedDigests, exchange: &Exchange, body: &[u8]) -> RequestKey {
     RequestKey {
         call: call_of(&exchange.method, &exchange.path),
-        body: match serde_json::from_slice(body) {
+        body: match serde_json::from_slice::<Value>(body) {
             Ok(value) => digests.of(value, exchange.lowered),
             Err(_) => Sha256::digest(body).into(),
         },
@@ -266,7 +266,7 @@ fn key(digests: &mut MaskedDigests, exchange: &Exchange, body: &[u8]) -> Request
 
 /// The body under the mask; one that is no JSON is one text.
 fn document(body: &[u8], lowered: bool) -> Value {
-    match serde_json::from_slice(body) {
+    match serde_json::from_slice::<Value>(body) {
         Ok(value) => mask::request(value, lowered),
         Err(_) => Value::from(String::from_utf8_lossy(body)),
     }
