@@ -110,7 +110,6 @@ pub struct RunView {
     pub role_binding_read_model: RoleBinding,
     /// The run that this one retries.
     pub parent: Option<String>,
-    /// The run whose agent started this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub child_of: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -132,6 +131,7 @@ pub struct RunView {
     pub took_ms: Option<u64>,
     /// What the agents of all attempts spent.
     pub usage: Option<Spent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bodies: Option<RecordedBodies>,
     /// Milliseconds that the agents of all attempts worked.
     pub agent_ms: Option<u64>,

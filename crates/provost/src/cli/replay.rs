@@ -30,7 +30,7 @@ const MOST_SHOWN: usize = 40;
 /// The most characters of a value that the text output shows.
 const LONGEST: usize = 120;
 
-/// Rebuild the files of a run, repeat its gates and tests, or run its agent again, and compare.
+/// Rebuild the files of a run, repeat its gates and tests, or run its agent again.
 #[derive(Args)]
 #[command(after_help = "\
 Without --reexec every file that follows from the ledger and the trees is rebuilt in memory and
