@@ -287,7 +287,9 @@ impl MaskedDigests {
             }
             Value::Array(items) => {
                 digest.update(format!("[{},", items.len()));
-                items.iter().for_each(|item| self.add(digest, item));
+                for item in items {
+                    self.add(digest, item);
+                }
             }
             Value::Object(fields) => {
                 digest.update(format!("{{{},", fields.len()));
