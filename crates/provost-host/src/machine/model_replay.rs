@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use provost_core::code::Code;
 use provost_core::json;
+use provost_core::run::effect::Adaptation;
 use provost_core::run::fact::AgentClaims;
 use provost_core::secret::Known;
 use provost_engine::ports::{Host as _, PortError, Watch};
@@ -133,7 +134,7 @@ impl ModelReplayHost for Machine {
         order: &AgentAgain,
         watch: &mut dyn Watch,
     ) -> Result<AgentReplayed, PortError> {
-        let rows = order.agent.adaptation.as_ref().map(|it| it.requests());
+        let rows = order.agent.adaptation.as_ref().map(Adaptation::requests);
         let playback = rows.and_then(|rows| self.playbacks.get(&rows).cloned());
         let playback = playback.ok_or_else(|| PortError::new(Code::Bug, "no record was loaded"))?;
         let mut machine = self.for_replay();

@@ -6,84 +6,86 @@ fn every_rule_is_a_pattern() {
     assert_eq!(compiled().len(), TEXT_RULES.len());
 }
 
+/// Kind, text, and the text under the mask.
+const HIDDEN: &[(&str, &str, &str)] = &[
+    ("id", "see 0f8fad5b-d9cb-469f-a165-70867728950e", "see <id>"),
+    ("id", "at_01a1f052-3c07-7833-8e70-ed83b5b9123b", "at_<id>"),
+    ("id", "run_01jz3q8m5c7v9x2k4n6p8r0stw done", "run_<id> done"),
+    ("id", "01JZ3Q8M5C7V9X2K4N6P8R0STW", "<id>"),
+    ("id", "toolu_01A09q90qw90lq917835lq9", "toolu_<id>"),
+    ("id", "Chunk ID: 3fa9c1", "Chunk ID: <id>"),
+    (
+        "id",
+        r#"x {"chunk_id":"6cdb12","session_id":4711,"exit_code":0}"#,
+        r#"x {"chunk_id":"<id>","session_id":<id>,"exit_code":0}"#,
+    ),
+    (
+        "id",
+        r#"{"session_id":4711,"wall_time_seconds":7.1e-6,"exit_code":0,"output":"1795030633\npid=12\nx"}"#,
+        r#"{"exit_code":0,"output":"<time>\npid=<id>\nx","session_id":"<id>","wall_time_seconds":"<duration>"}"#,
+    ),
+    ("id", "session ID 4711", "session ID <id>"),
+    ("id", "pid=312", "pid=<id>"),
+    (
+        "id",
+        "cc_entrypoint=sdk-cli; cch=0a1b2;",
+        "cc_entrypoint=sdk-cli; cch=<id>;",
+    ),
+    ("time", "at 2026-11-18T19:37:13.123Z.", "at <time>."),
+    (
+        "time",
+        "Today's date is 2026-11-18.",
+        "Today's date is <time>.",
+    ),
+    ("time", "2026-11-18 19:37:13 +0100", "<time>"),
+    ("time", "Wed Nov 18 19:37:13 UTC 2026", "<time>"),
+    ("time", "is Wednesday, November 18, 2026 (", "is <time> ("),
+    (
+        "time",
+        "-rw-r--r-- 1 u u 5 Nov 18 19:37 a.txt",
+        "-rw-r--r-- 1 u u 5 <time> a.txt",
+    ),
+    ("time", "11/18/2026", "<time>"),
+    ("time", "at 7:37:13 PM", "at <time>"),
+    ("time", "1795030633", "<time>"),
+    ("time", "1795030633123", "<time>"),
+    ("time", "a 1795030633 1795030634.5", "a <time> <time>"),
+    (
+        "time",
+        "run_shell_command_1795033752870_0",
+        "run_shell_command_<time>_0",
+    ),
+    (
+        "duration",
+        "Wall time: 0.0512 seconds",
+        "Wall time: <duration>",
+    ),
+    ("duration", "3 passed in 0.02s", "3 passed in <duration>"),
+    ("duration", "took 12 ms", "took <duration>"),
+    (
+        "duration",
+        r#"x {"exit_code":0,"duration_seconds":0.1}"#,
+        r#"x {"exit_code":0,"duration_seconds":<duration>}"#,
+    ),
+    (
+        "port",
+        "http://127.0.0.1:43210/x",
+        "http://127.0.0.1:<port>/x",
+    ),
+    ("port", "localhost:8080", "localhost:<port>"),
+    ("port", "listens on port 8080", "listens on port <port>"),
+    (
+        "temporary",
+        "cat /tmp/claude-1000/x.txt",
+        "cat /tmp/<temporary>/x.txt",
+    ),
+    ("temporary", "/var/tmp/a.b", "/var/tmp/<temporary>"),
+    ("temporary", "tmp.Xa81bcD made", "<temporary> made"),
+];
+
 #[test]
 fn what_may_differ_is_hidden() {
-    let rows = [
-        ("id", "see 0f8fad5b-d9cb-469f-a165-70867728950e", "see <id>"),
-        ("id", "at_01a1f052-3c07-7833-8e70-ed83b5b9123b", "at_<id>"),
-        ("id", "run_01jz3q8m5c7v9x2k4n6p8r0stw done", "run_<id> done"),
-        ("id", "01JZ3Q8M5C7V9X2K4N6P8R0STW", "<id>"),
-        ("id", "toolu_01A09q90qw90lq917835lq9", "toolu_<id>"),
-        ("id", "Chunk ID: 3fa9c1", "Chunk ID: <id>"),
-        (
-            "id",
-            r#"x {"chunk_id":"6cdb12","session_id":4711,"exit_code":0}"#,
-            r#"x {"chunk_id":"<id>","session_id":<id>,"exit_code":0}"#,
-        ),
-        (
-            "id",
-            r#"{"session_id":4711,"wall_time_seconds":7.1e-6,"exit_code":0,"output":"1795030633\npid=12\nx"}"#,
-            r#"{"exit_code":0,"output":"<time>\npid=<id>\nx","session_id":"<id>","wall_time_seconds":"<duration>"}"#,
-        ),
-        ("id", "session ID 4711", "session ID <id>"),
-        ("id", "pid=312", "pid=<id>"),
-        (
-            "id",
-            "cc_entrypoint=sdk-cli; cch=0a1b2;",
-            "cc_entrypoint=sdk-cli; cch=<id>;",
-        ),
-        ("time", "at 2026-11-18T19:37:13.123Z.", "at <time>."),
-        (
-            "time",
-            "Today's date is 2026-11-18.",
-            "Today's date is <time>.",
-        ),
-        ("time", "2026-11-18 19:37:13 +0100", "<time>"),
-        ("time", "Wed Nov 18 19:37:13 UTC 2026", "<time>"),
-        ("time", "is Wednesday, November 18, 2026 (", "is <time> ("),
-        (
-            "time",
-            "-rw-r--r-- 1 u u 5 Nov 18 19:37 a.txt",
-            "-rw-r--r-- 1 u u 5 <time> a.txt",
-        ),
-        ("time", "11/18/2026", "<time>"),
-        ("time", "at 7:37:13 PM", "at <time>"),
-        ("time", "1795030633", "<time>"),
-        ("time", "1795030633123", "<time>"),
-        ("time", "a 1795030633 1795030634.5", "a <time> <time>"),
-        (
-            "time",
-            "run_shell_command_1795033752870_0",
-            "run_shell_command_<time>_0",
-        ),
-        (
-            "duration",
-            "Wall time: 0.0512 seconds",
-            "Wall time: <duration>",
-        ),
-        ("duration", "3 passed in 0.02s", "3 passed in <duration>"),
-        ("duration", "took 12 ms", "took <duration>"),
-        (
-            "duration",
-            r#"x {"exit_code":0,"duration_seconds":0.1}"#,
-            r#"x {"exit_code":0,"duration_seconds":<duration>}"#,
-        ),
-        (
-            "port",
-            "http://127.0.0.1:43210/x",
-            "http://127.0.0.1:<port>/x",
-        ),
-        ("port", "localhost:8080", "localhost:<port>"),
-        ("port", "listens on port 8080", "listens on port <port>"),
-        (
-            "temporary",
-            "cat /tmp/claude-1000/x.txt",
-            "cat /tmp/<temporary>/x.txt",
-        ),
-        ("temporary", "/var/tmp/a.b", "/var/tmp/<temporary>"),
-        ("temporary", "tmp.Xa81bcD made", "<temporary> made"),
-    ];
-    for (kind, before, after) in rows {
+    for (kind, before, after) in HIDDEN.iter().copied() {
         assert_eq!(text(before), after, "{kind}");
         // The mask of a masked text is the same text.
         assert_eq!(text(after), after, "{kind}");

@@ -58,7 +58,7 @@ fn playing(place: &str, directory: &std::path::Path, sealed: &[SealedRequest]) -
     let known = Known::default();
     let playback = Playback::load(directory, "rows", sealed, known).unwrap();
     Stage::with(&[place], |outlet| {
-        outlet.playback = Some(Arc::new(playback))
+        outlet.playback = Some(Arc::new(playback));
     })
 }
 
