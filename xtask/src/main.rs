@@ -12,13 +12,16 @@ use xtask::{bench, corpus, dist, escape, fields, lines, schemas, soak, tidy};
 
 const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] | protected \
     | schemas [--check] | escape [--check | --namespaces] | lines [--check | --write] \
-    | bench [--quick | --peer | --gateway] | dist | soak hook [LINES] | soak gateway [ROUNDS]
-    | soak children [ROUNDS]";
+    | bench [--quick | --peer | --gateway] | dist | soak hook [LINES] | soak gateway [ROUNDS] \
+    | soak children [ROUNDS] | soak replay [ROUNDS]";
 
 /// How many lines a comparison with bash takes if no number is given.
 const LONG: usize = 100_000;
 /// The same for the orders in which requests reserve from a budget.
 const ROUNDS: usize = 10_000;
+
+/// The same for replays of each program.
+const REPLAYS: usize = 10;
 
 /// What is printed, and whether all is well; or why the task could not be done.
 type Done = Result<(String, bool)>;
@@ -71,6 +74,8 @@ fn run(words: &[&str]) -> Done {
         ["soak", "children"] => soak::children(ROUNDS).map(|text| (text, true)),
         ["soak", "children", count] => soak::children(count.parse()?).map(|text| (text, true)),
         ["soak", "gateway", count] => soak::gateway(count.parse()?).map(|text| (text, true)),
+        ["soak", "replay"] => soak::replay(REPLAYS).map(|text| (text, true)),
+        ["soak", "replay", count] => soak::replay(count.parse()?).map(|text| (text, true)),
         ["soak", "hook"] => run_soak(LONG),
         ["soak", "hook", count] => run_soak(count.parse()?),
         ["corpus", kind, directory] => {

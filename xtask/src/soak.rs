@@ -1,4 +1,4 @@
-//! Long trials: the hook of an agent against bash, and the budgets of the gateway.
+//! Long trials: the hook of an agent against bash, the budgets of the gateway, and replays of agents.
 //!
 //! The first compares what the hook says of generated lines with what bash does to files. A line
 //! that the hook lets pass for a change of `docs`, and that wrote anything else, is a failure: the
@@ -114,6 +114,28 @@ pub fn children(rounds: usize) -> Result<String> {
         "children: {rounds} orders and {rounds} requests, none exceeded its grant\n"
     ))
 }
+
+/// Has the runs of the real programs replayed `rounds` times each, without a network.
+pub fn replay(rounds: usize) -> Result<String> {
+    let mut tests = Command::new(repository::cargo());
+    tests
+        .args(["test", "--quiet", "--package", "provost", "--test", "runs"])
+        .args(["--features", "failpoints"])
+        .args(["--", REPLAYED])
+        .env("PROVOST_TEST_REQUIRE", "all")
+        .env("PROVOST_TEST_REPLAYS", rounds.to_string());
+    let printed = repository::run(&mut tests)?;
+    let printed = String::from_utf8_lossy(&printed);
+    if !printed.contains(" 3 passed;") {
+        return Err(format!("not all tests ran: {printed}").into());
+    }
+    Ok(format!(
+        "replay: {rounds} replays of a run of each program, all trees equal\n"
+    ))
+}
+
+/// The tests that are repeated, by the end of their names.
+const REPLAYED: &str = "is_run_again_without_its_model";
 
 /// Whether the hook lets `line` pass where `docs` was declared.
 fn passes(line: &str) -> bool {

@@ -166,6 +166,9 @@ pub struct ModelGrants {
     /// Fields, and tools of the provider, that reach outside of the sandbox.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outward: Vec<String>,
+    /// Whether the bodies of requests and answers are kept beside the bundle.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub record: bool,
     /// What the policy permits a run and a day, beside the budget of an attempt.
     #[serde(skip_serializing_if = "SpendLimits::is_open")]
     pub limits: SpendLimits,

@@ -69,6 +69,8 @@ pub struct Policy {
     pub ask: AskRules,
     /// What runs and days may cost.
     pub budget: SpendLimits,
+    /// Whether the bodies of requests to models, and of their answers, are kept.
+    pub record_bodies: bool,
     /// What a contract has that a person types, where no flag says otherwise.
     pub run: RunDefaults,
     /// Whether the hooks of git refuse what is bound to no contract.
@@ -97,6 +99,7 @@ pub struct Written {
     approve: WrittenApprove,
     ask: WrittenAsk,
     budget: WrittenBudget,
+    record: WrittenRecord,
     run: WrittenRun,
     hooks: WrittenHooks,
     policies: FamilyPolicies,
@@ -121,12 +124,15 @@ pub struct UserFile {
     pub ask_wait_sec: Option<u64>,
     /// What a yes needs; the stricter of this and the policy counts.
     pub needs: Needs,
+    /// Whether bodies are kept on this machine, whatever a repository says.
+    pub record_bodies: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct WrittenUserFile {
     budget: WrittenBudget,
+    record: WrittenRecord,
     ask: WrittenAsk,
     approve: WrittenUserApprove,
     notify: Option<Notify>,
@@ -182,6 +188,12 @@ struct WrittenServer {
 #[serde(deny_unknown_fields, default)]
 struct WrittenHooks {
     require: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenRecord {
+    bodies: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -266,6 +278,7 @@ pub fn parse_user_file(bytes: &[u8]) -> Result<UserFile, UserFileError> {
         notify: written.notify,
         ask_wait_sec: written.ask.wait_sec()?,
         needs: written.approve.needs,
+        record_bodies: written.record.bodies,
     })
 }
 
@@ -324,6 +337,7 @@ impl TryFrom<Written> for Policy {
             ask: ask::rules(&written.ask, written.approve.needs)?,
             approve: approve(written.approve)?,
             budget: budget(written.budget)?,
+            record_bodies: written.record.bodies == Some(true),
             run: written.run.resolve()?,
             policies: family_policies(written.policies)?,
             case_children: case_children(written.case)?,

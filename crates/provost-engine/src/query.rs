@@ -37,8 +37,8 @@ mod why;
 
 pub use acceptance::{CommandView, TestsView};
 pub use archive::{
-    Landed, LineCount, RunArchive, RunFiles, Stage, interrupted, is_own, landed, never_began,
-    nothing, project, require_own, stage, state,
+    KeptBodies, Landed, LineCount, RecordedBodies, RunArchive, RunFiles, Stage, interrupted,
+    is_own, landed, never_began, nothing, project, require_own, stage, state,
 };
 pub use cases::{CaseStatus, CaseSummary};
 pub use change_group::ChangeGroup;

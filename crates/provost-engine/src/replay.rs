@@ -1,4 +1,5 @@
-//! Rebuilds the files of a sealed run, or repeats its gates and acceptance commands.
+//! Rebuilds the files of a sealed run, repeats its gates and acceptance commands, or runs its agent
+//! again.
 //!
 //! # Invariants
 //!
@@ -6,6 +7,8 @@
 //! - No sealed file is touched. The result of a replay is in a directory of its own; a record of
 //!   the second chain names it before it is written.
 //! - What could not be compared is never called equal.
+
+pub mod model;
 
 use std::collections::BTreeMap;
 
@@ -253,8 +256,18 @@ pub fn reexecute(ports: &mut ReplayPorts<'_>, run_id: &str) -> Result<Reexecuted
     let tidied = after_seal.ports.target.tidy();
     let report = found?.report(run_id, after_seal.now()?);
     tidied?;
+    let replay = concluded(&mut after_seal, &start, &report)?;
+    Ok(Reexecuted { report, replay })
+}
+
+/// Keeps the report of a replay beside the sealed files, and records it, signed.
+fn concluded<T: ?Sized>(
+    after_seal: &mut after::AfterSeal<'_, '_, T>,
+    start: &ReplayStart,
+    report: &ReexecReport,
+) -> Result<Replay, PortError> {
     let mut bytes =
-        serde_json::to_vec_pretty(&report).map_err(|error| PortError::of(Code::Bug, error))?;
+        serde_json::to_vec_pretty(report).map_err(|error| PortError::of(Code::Bug, error))?;
     bytes.push(b'\n');
     let replay = Replay {
         report: start.report(),
@@ -264,7 +277,7 @@ pub fn reexecute(ports: &mut ReplayPorts<'_>, run_id: &str) -> Result<Reexecuted
     };
     after_seal.ports.sealed.put_later(&replay.report, &bytes)?;
     after_seal.replayed(&replay)?;
-    Ok(Reexecuted { report, replay })
+    Ok(replay)
 }
 
 /// One replay of one run.

@@ -34,4 +34,5 @@ pub mod virtual_environment;
 pub mod workspace;
 
 pub use provost_git as git;
+pub use provost_model_record as model_record;
 pub use provost_sandbox::{self as sandbox, process_owner, proxy};

@@ -16,6 +16,8 @@ mod cross_tests;
 mod early_patch;
 mod evidence;
 mod full_access;
+mod model_meter;
+mod model_replay;
 mod overlay_check;
 mod prepare;
 mod profile;
@@ -29,7 +31,7 @@ mod target;
 mod workspaces;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,6 +54,7 @@ use provost_core::run::refs::Kind;
 use provost_core::secret::Known;
 use provost_engine::ports::{ChildRunner, Control, Host, PortError, Watch};
 use provost_fs::atomic::{self, Durability};
+use provost_model_record::playback::Playback;
 
 use crate::capture::{self, Captured, Limits, Mode};
 use crate::git::{Expected, Person, Repository};
@@ -109,6 +112,8 @@ pub struct Machine {
     walled: RefCell<Option<(Oid, WriteProtection, BTreeSet<PathBuf>)>>,
     /// The submodules that were looked up last, with their tree.
     submodules: RefCell<Option<(Oid, HeldSubmodules)>>,
+    /// Recorded answers of models, by the sealed rows that they belong to.
+    playbacks: BTreeMap<String, Arc<Playback>>,
 }
 
 impl Machine {
@@ -134,6 +139,7 @@ impl Machine {
             proven: RefCell::default(),
             walled: RefCell::default(),
             submodules: RefCell::default(),
+            playbacks: BTreeMap::new(),
         }
     }
 

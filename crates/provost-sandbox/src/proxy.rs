@@ -11,7 +11,9 @@
 //! - A request is allowed only to exactly a granted host and port; there are no wildcards.
 //! - A resolved address is dialled only if it is on the public internet, or was granted itself.
 //!   Other addresses lead to the host or its network, whatever name resolves to them.
-//! - Every request is counted with its result; of a request only method and place are kept.
+//! - Every request is counted with its result; of a request only method and place are kept, unless
+//!   the user wants the bodies of requests to models.
+//! - With a playback no name is resolved and no address dialled at all.
 //! - Every wait has a limit and ends when the proxy is stopped; the number of connections, and the
 //!   memory of each, is bounded. When a [`Proxy`] is dropped its threads are gone.
 
@@ -47,6 +49,7 @@ use std::thread::JoinHandle;
 use provost_core::net::credential::Transport;
 use provost_core::net::endpoint::Endpoint;
 use provost_core::net::traffic::Traffic;
+use provost_model_record::playback::Playback;
 use rustix::event::PollFlags;
 use rustix::pipe::PipeFlags;
 use rustls::ClientConfig;
@@ -78,6 +81,8 @@ pub struct Outlet {
     pub questions: Option<Arc<HostQuestions>>,
     /// Whether every place of the public internet is granted.
     pub any_place: bool,
+    /// Answers requests to models in place of every server; nothing is reached then.
+    pub playback: Option<Arc<Playback>>,
     /// Files of trusted server certificates; the first one that exists counts.
     pub trusted: Vec<PathBuf>,
 }
@@ -91,6 +96,7 @@ impl Default for Outlet {
             gauge: None,
             questions: None,
             any_place: false,
+            playback: None,
             trusted: tls::trusted_files(),
         }
     }

@@ -283,8 +283,8 @@ catalogue! {
     SignatureInvalid = "SIGNATURE_INVALID" => Untrusted,
     /// The evidence is signed by a key that is not trusted here.
     KeyUnknown = "KEY_UNKNOWN" => No,
-    /// The replay differs from the sealed run.
     ReplayDiffers = "REPLAY_DIFFERS" => No,
+    ReplayIncomplete = "REPLAY_INCOMPLETE" => No,
     KeyUnsafe = "KEY_UNSAFE" => Lacking,
 
     // Packages of child agents.
@@ -344,9 +344,7 @@ catalogue! {
     ParentFingerprintMismatch = "PARENT_FINGERPRINT_MISMATCH" => No,
     /// A child asks for a route that its parent does not allow.
     RouteOverrideNotAllowed = "ROUTE_OVERRIDE_NOT_ALLOWED" => No,
-    /// A route override names no route or no model.
     RouteOverrideBlank = "ROUTE_OVERRIDE_BLANK" => No,
-    /// The id of a child is too long to derive the id of its package.
     ChildIdTooLong = "CHILD_ID_TOO_LONG" => No,
     DepthExhausted = "DEPTH_EXHAUSTED" => No,
     ChildrenExhausted = "CHILDREN_EXHAUSTED" => No,

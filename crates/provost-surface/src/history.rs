@@ -12,10 +12,10 @@ use provost_core::path::RawPath;
 use provost_core::record::{Head, Record};
 use provost_engine::dependencies::ProjectFiles;
 use provost_engine::ports::PortError;
-use provost_engine::query::{LineCount, RunArchive};
+use provost_engine::query::{KeptBodies, LineCount, RunArchive};
 use provost_host::git::{GitError, Lines, Merged};
 use provost_host::project::dependencies;
-use provost_host::{machine, process_owner};
+use provost_host::{machine, model_record, process_owner};
 
 use crate::places::Places;
 use crate::stores;
@@ -63,6 +63,15 @@ impl RunArchive for Places {
     fn is_by_user(&self, record: &Record) -> bool {
         let secret = self.known_secret().filter(|_| !self.is_foreign());
         secret.is_some_and(|secret| record.is_by(secret))
+    }
+
+    fn bodies(&self, run_id: &str) -> Option<KeptBodies> {
+        let kept = model_record::store::kept(&self.bodies(run_id))?;
+        Some(KeptBodies {
+            files: kept.files,
+            bytes: kept.bytes,
+            is_full: kept.is_full,
+        })
     }
 
     fn live(&self, run_id: &str, attempt: u32) -> Option<ModelTraffic> {

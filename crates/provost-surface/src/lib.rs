@@ -8,6 +8,7 @@
 
 pub mod answer;
 pub mod approval_text;
+mod bodies_text;
 pub mod broker_client;
 pub mod change;
 pub mod child_text;

@@ -19,6 +19,7 @@ use provost_engine::bundle::verify::Pins;
 use provost_engine::ports::Registry;
 use provost_host::git::{GitError, Repository};
 use provost_host::keys::KeysError;
+use provost_host::model_record;
 use provost_host::runtime_root::{self as root, Standing};
 use provost_host::user_state::{UserState, UserStateError};
 
@@ -312,6 +313,16 @@ impl Places {
     /// The directory of the run `run_id`, which may not exist.
     pub fn run(&self, run_id: &str) -> PathBuf {
         self.root.join("runs").join(run_id)
+    }
+
+    /// What was asked of models in that run, and answered, if it was recorded.
+    pub fn bodies(&self, run_id: &str) -> PathBuf {
+        model_record::store::directory(&self.root, run_id)
+    }
+
+    /// The runs whose bodies are kept, whether the runs themselves are or not.
+    pub fn runs_with_bodies(&self) -> Result<Vec<String>, Failure> {
+        named(&model_record::store::root(&self.root), "run_")
     }
 
     /// The ids of all runs, oldest first.

@@ -24,7 +24,7 @@ use crate::answer::Answer;
 use crate::child_text;
 use crate::places::Places;
 use crate::show::{findings, findings_of, headline, one_line, relative};
-use crate::{approval_text, missing_text, refusal_text, times, traffic};
+use crate::{approval_text, bodies_text, missing_text, refusal_text, times, traffic};
 
 /// The answer of a command that has driven a run as far as it goes.
 pub fn driven(state: &State, bundle: &Path) -> Answer {
@@ -195,7 +195,7 @@ fn beginning(view: &RunView) -> String {
     if let Some(parent) = &view.parent {
         text += &format!("  again    another try of {parent}\n");
     }
-    text + &spent(view)
+    text + &spent(view) + &bodies_text::bodies(view)
 }
 
 fn spent(view: &RunView) -> String {

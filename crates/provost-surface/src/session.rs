@@ -21,6 +21,7 @@ use provost_engine::drive::{self, Draft, Ports, Sign, Source};
 use provost_engine::land::{self, LandPorts, Landed, Sealed};
 use provost_engine::ports::{Bundle, Clock, Ledger, Observer, PortError, Registry, Signer};
 use provost_engine::query;
+use provost_engine::replay::model::{ModelReplayPorts, Remodelled};
 use provost_engine::replay::{self, Reexecuted, Rehydrated, ReplayPorts};
 use provost_fs::atomic;
 use provost_host::answer_box::AnswerBox;
@@ -143,6 +144,7 @@ impl Session {
             drive::keep_source(&mut ports, &mut opened, source)?;
         }
         opened.ask = asked_rules(&opened.ask, &opened)?;
+        record_as_user_says(&mut opened)?;
         drive::open(&mut self.ports(observer), names, opened)?;
         let state = drive::drive(&mut self.ports(observer))?;
         Ok(self.ended(state))
@@ -238,6 +240,19 @@ fn asked_rules(policy: &AskRules, opened: &Opened) -> Result<AskRules, Failure> 
         rules = answer_rules(rules, policy.needs, contract)?;
     }
     Ok(rules)
+}
+
+/// Whether bodies of models are kept on this machine is the user's word, if the user says it.
+fn record_as_user_says(opened: &mut Opened) -> Result<(), Failure> {
+    let Some(record) = user_file::read()?.record_bodies else {
+        return Ok(());
+    };
+    let reviewer = opened.review.as_mut();
+    let reviewer = reviewer.and_then(|reviewer| reviewer.adapted.as_mut());
+    for adapted in opened.adapted.iter_mut().chain(reviewer) {
+        adapted.grants.record = record;
+    }
+    Ok(())
 }
 
 /// What a yes needs by the policy and by what the user says for all repositories, the stricter of
@@ -376,6 +391,36 @@ pub fn reexecute(
         observer,
     };
     Ok(replay::reexecute(&mut ports, run_id)?)
+}
+
+/// Runs the agent of the sealed run `run_id` again on its recorded answers, if no other process
+/// drives it.
+pub fn remodel(
+    place: Places,
+    run_id: &str,
+    observer: &mut dyn Observer,
+) -> Result<Remodelled, Failure> {
+    query::require_own(&place, run_id)?;
+    // The cache may have been cleared since the run.
+    place.prepare()?;
+    let directory = place.run(run_id);
+    let _lock = lock(&directory, run_id)?;
+    let mut registry = place.registry()?;
+    let signer = KeySigner::of(&place)?;
+    let cache = place.cache()?.to_owned();
+    let brokered = query::state(&place, run_id);
+    let mut machine = Machine::new(place.repo, &cache, &directory, run_id);
+    let brokered = brokered.as_ref().map(|state| state.opened.brokered());
+    machine.know(&brokered.unwrap_or_default());
+    let mut ports = ModelReplayPorts {
+        target: &mut machine,
+        sealed: &mut SealedRun(directory),
+        registry: registry.as_mut(),
+        signer: &signer,
+        clock: &SystemClock,
+        observer,
+    };
+    Ok(replay::model::remodel(&mut ports, run_id)?)
 }
 
 /// The bundle of a sealed run in its directory.

@@ -204,7 +204,7 @@ enum Command {
     Key(key::Key),
     /// Check that a bundle is intact, complete and authentic.
     Verify(verify::Verify),
-    /// Rebuild the files of a run, or repeat its gates and tests, and compare.
+    /// Rebuild the files of a run, repeat its gates and tests, or run its agent again.
     Replay(replay::Again),
     /// Export the result of a run in a format of other tools.
     Export(export::Export),

@@ -87,8 +87,13 @@ const RULES: &[Rule] = &[
         others: Some(&["schemars", "serde", "serde_json", "thiserror"]),
     },
     Rule {
-        package: "provost-sandbox",
+        package: "provost-model-record",
         ours: &["provost-core", "provost-fs"],
+        others: None,
+    },
+    Rule {
+        package: "provost-sandbox",
+        ours: &["provost-core", "provost-fs", "provost-model-record"],
         others: None,
     },
     Rule {
@@ -103,6 +108,7 @@ const RULES: &[Rule] = &[
             "provost-engine",
             "provost-fs",
             "provost-git",
+            "provost-model-record",
             "provost-sandbox",
         ],
         others: None,

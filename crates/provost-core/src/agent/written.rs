@@ -90,6 +90,7 @@ impl Written {
                 tools: self.model_tools,
                 outward: self.outward.unwrap_or_default(),
                 // The policy as a whole says them.
+                record: false,
                 limits: SpendLimits::default(),
             }),
             model: self.model,

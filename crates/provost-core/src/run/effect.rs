@@ -151,6 +151,20 @@ pub struct AgentEffect {
     pub stderr: String,
 }
 
+impl AgentEffect {
+    /// Continues the conversation `own` in place of `sealed`, as a replay made it again.
+    pub fn continue_as(&mut self, sealed: &str, own: &str) {
+        if let Some(thread) = self.adaptation.as_mut().and_then(|it| it.thread.as_mut())
+            && thread == sealed
+        {
+            own.clone_into(thread);
+        }
+        for word in self.argv.iter_mut().filter(|word| *word == sealed) {
+            own.clone_into(word);
+        }
+    }
+}
+
 /// A review of the candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review {

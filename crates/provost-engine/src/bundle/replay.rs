@@ -63,7 +63,12 @@ impl Differences {
     }
 
     /// Records a hard difference unless the values are equal.
-    fn hard<T: PartialEq + Serialize>(&mut self, key: impl Into<String>, sealed: &T, again: &T) {
+    pub fn hard<T: PartialEq + Serialize>(
+        &mut self,
+        key: impl Into<String>,
+        sealed: &T,
+        again: &T,
+    ) {
         note(&mut self.hard, key.into(), sealed, again);
     }
 

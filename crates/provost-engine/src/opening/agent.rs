@@ -88,6 +88,7 @@ pub(super) fn resolve_for(
     if let Some(adapted) = &mut resolved.adapted {
         let tools = children::broker_tools(document, false);
         adapted.broker = tools.into_iter().map(str::to_owned).collect();
+        adapted.grants.record = means.0.record_bodies;
     }
     Ok(resolved.under(document.tool_permissions.shell, answer))
 }
@@ -100,13 +101,12 @@ pub(super) fn reviewer(
     own: OwnLogins<'_>,
     document: &Document,
 ) -> Result<Reviewer, PortError> {
-    reading_agent(
-        agent,
-        policy,
-        own,
-        granted(document),
-        Answer::ReadOnly(review::schema()),
-    )
+    let answer = Answer::ReadOnly(review::schema());
+    let mut reviewer = reading_agent(agent, policy, own, granted(document), answer)?;
+    if let Some(adapted) = &mut reviewer.adapted {
+        adapted.grants.record = policy.record_bodies;
+    }
+    Ok(reviewer)
 }
 
 /// Resolves an agent that reads a tree, a reviewer or planner; `places` are the granted endpoints.

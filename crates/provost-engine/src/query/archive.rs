@@ -9,6 +9,7 @@ use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::record::Record;
 use provost_core::run::State;
+use serde::Serialize;
 
 use super::missing::may_lack;
 use crate::dependencies::ProjectFiles;
@@ -36,6 +37,11 @@ pub trait RunArchive {
     /// Whether this user wrote `record` on this machine.
     fn is_by_user(&self, record: &Record) -> bool;
 
+    /// What is kept of the run's requests to models beside its bundle; `None` if nothing is.
+    fn bodies(&self, _run_id: &str) -> Option<KeptBodies> {
+        None
+    }
+
     /// The traffic between the active agent and its model so far.
     fn live(&self, run_id: &str, attempt: u32) -> Option<ModelTraffic>;
 
@@ -59,6 +65,33 @@ pub trait RunFiles {
 
     /// The last bytes of a file, at most `most`; `None` if it cannot be read.
     fn end_of(&self, name: &str, most: u64) -> Option<Vec<u8>>;
+}
+
+/// Bodies of requests to models and of their answers, on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct KeptBodies {
+    pub files: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Whether some were left out because the limit was reached.
+    pub is_full: bool,
+}
+
+/// Whether a run records bodies, and what is kept of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RecordedBodies {
+    pub recorded: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptBodies>,
+}
+
+impl RecordedBodies {
+    /// Of a run with a known agent; the models of commands are not read.
+    pub(super) fn of(state: &State, kept: Option<KeptBodies>) -> Option<Self> {
+        let adapted = state.opened.adapted.as_ref()?;
+        let recorded = adapted.grants.record;
+        Some(Self { recorded, kept })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -33,7 +33,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::acceptance::TestsView;
-use super::archive::{self, Landed, LineCount, RunArchive, RunFiles, Stage};
+use super::archive::{self, KeptBodies, Landed, LineCount, RecordedBodies};
+use super::archive::{RunArchive, RunFiles, Stage};
 use super::children::{self, ChildView};
 use super::given::GivenView;
 use super::logs::{LogFile, SecretsView, log_file, logs, secrets};
@@ -55,6 +56,7 @@ pub struct Surroundings {
     pub part: Option<String>,
     /// The traffic between the active agent and its model so far.
     pub live: Option<ModelTraffic>,
+    pub bodies: Option<KeptBodies>,
     /// When these facts were read, in milliseconds since 1970.
     pub now: i64,
     /// How many lines each path gained and lost, if they were counted.
@@ -85,6 +87,7 @@ impl Surroundings {
             landed: archive::landed(archive, &[run_id.as_str()]).remove(run_id),
             part: None,
             live: live.flatten(),
+            bodies: archive.bodies(run_id),
             now,
             lines: Some(lines.unwrap_or_default()),
             project: archive::project(archive, state),
@@ -111,7 +114,6 @@ pub struct RunView {
     pub role_contract_summary: RoleContractSummary,
     /// The run that this one retries.
     pub parent: Option<String>,
-    /// The run whose agent started this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub child_of: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -135,6 +137,8 @@ pub struct RunView {
     pub took_ms: Option<u64>,
     /// What the agents of all attempts spent.
     pub usage: Option<Spent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bodies: Option<RecordedBodies>,
     /// Milliseconds that the agents of all attempts worked.
     pub agent_ms: Option<u64>,
     /// Tests that failed and may, because they fail twice on the base.
@@ -327,6 +331,7 @@ impl RunView {
             began: state.began.clone(),
             took_ms: spent::took(state, active_at),
             usage: state.spent(around.live.as_ref()),
+            bodies: RecordedBodies::of(state, around.bodies),
             agent_ms: spent::agent_ms(state),
             excused: excused(state),
             changed_files: captured.map(changed_files).unwrap_or_default(),

@@ -57,6 +57,7 @@ impl ReplayHost for Machine {
     }
 
     fn tidy(&mut self) -> Result<(), PortError> {
+        self.remove(&self.replay_directory())?;
         Target::tidy(self)
     }
 }

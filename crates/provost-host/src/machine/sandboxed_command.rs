@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use provost_core::agent::Adapted;
-use provost_core::code::Code;
 use provost_core::net::model_traffic::ModelTraffic;
 use provost_core::net::traffic::Traffic;
 use provost_core::object::sha256;
@@ -17,6 +15,7 @@ use provost_core::run::effect::Adaptation;
 use provost_core::run::fact::{AgentClaims, AgentRun, Ending, ResultFile, Stream};
 use provost_core::secret::Known;
 use provost_engine::ports::{AgentProgress, Control, PortError, Progress, Watch};
+use provost_model_record::playback::Playback;
 
 use super::asking::Asking;
 use super::broker::Broker;
@@ -26,8 +25,6 @@ use crate::git::Repository;
 use crate::proxy::{Outlet, TokenMeter};
 use crate::sandbox::refused_program::StubReports;
 use crate::sandbox::{self, Command, How, LauncherProgram, Profile, Stdin, StreamFacts};
-use crate::spend::{self, SpendFiles};
-use crate::user_state::UserState;
 
 /// How often the last line is read again.
 const GLANCE: Duration = Duration::from_millis(400);
@@ -109,18 +106,15 @@ impl SandboxedCommand<'_> {
         let (mut stream, stdin) = AgentStream::open(known, stream, self.bundle, self.known)
             .map_err(host("write the events of the agent"))?;
         let rows = known.requests();
-        let gauge = match TokenMeter::of(&known.adapted) {
-            Some(gauge) => {
-                let gauge = with_book(gauge, &known.adapted, spender)?;
-                let file = fs::File::create(self.place(&rows)?);
-                let file = file.map_err(host("write the rows about requests to models"))?;
-                Some(Arc::new(gauge.with_log(file, self.known.clone())))
-            }
-            None => None,
+        // What a record answers costs nothing.
+        let gauge = match self.outlet.playback {
+            Some(_) => None,
+            None => self.meter(&known.adapted, &rows, spender)?,
         };
         let listener = Listener {
             stream: Some(&mut stream),
             gauge,
+            playback: self.outlet.playback.clone(),
             written: None,
         };
         let mut ended = self.follow_with(argv, stdin, watch, listener)?;
@@ -264,7 +258,7 @@ impl SandboxedCommand<'_> {
         passed
     }
 
-    fn place(&self, name: &str) -> Result<PathBuf, PortError> {
+    pub(super) fn place(&self, name: &str) -> Result<PathBuf, PortError> {
         let path = self.bundle.join(name);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(host("make a directory of the bundle"))?;
@@ -279,31 +273,13 @@ impl SandboxedCommand<'_> {
     }
 }
 
-/// The meter, which records what is spent in the state of the user.
-fn with_book(
-    gauge: TokenMeter,
-    agent: &Adapted,
-    (run, repo): (&str, &Repository),
-) -> Result<TokenMeter, PortError> {
-    let limits = spend::limits_of(agent.grants.limits)?;
-    let top = repo.top().unwrap_or_else(|| repo.common_dir());
-    let state = UserState::find(top).and_then(|state| Ok(state.made()?.to_owned()));
-    match state {
-        Ok(state) => {
-            let book = SpendFiles::at(&state, run, agent.adapter.name(), limits);
-            Ok(gauge.with_book(Arc::new(book), limits))
-        }
-        // Nothing is limited by what was spent before.
-        Err(_) if limits.is_open() => Ok(gauge),
-        Err(error) => Err(PortError::new(Code::HostFailed, error.to_string())),
-    }
-}
-
 /// Reads what a program prints, and its traffic with its model.
 #[derive(Default)]
 struct Listener<'a> {
     stream: Option<&'a mut AgentStream>,
     gauge: Option<Arc<TokenMeter>>,
+    /// What answers in place of its model.
+    playback: Option<Arc<Playback>>,
     /// The traffic that was written last.
     written: Option<ModelTraffic>,
 }
@@ -319,6 +295,10 @@ impl Listener<'_> {
         let complaint = self.stream.as_deref().and_then(AgentStream::complaint);
         if let (Some(gauge), Some(complaint)) = (&self.gauge, complaint) {
             gauge.note_complaint(complaint);
+        }
+        let playback = self.playback.as_ref();
+        if playback.is_some_and(|playback| playback.stopped().is_some()) {
+            return AgentControl::NoModel;
         }
         match &self.gauge {
             Some(gauge) if gauge.is_overspent() => AgentControl::Overspent,

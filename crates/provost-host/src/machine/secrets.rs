@@ -17,7 +17,7 @@ use provost_engine::ports::PortError;
 use provost_fs::atomic::{self, Durability};
 
 use super::profile::outlet_for;
-use super::{Machine, git, host, read_result};
+use super::{Machine, git, host, model_replay, read_result};
 use crate::capture::Captured;
 use crate::git::GitError;
 use crate::login;
@@ -99,6 +99,7 @@ impl Machine {
                 stream.sha256 = sha256(&clean);
             }
         }
+        model_replay::forget(&self.bundle, &known)?;
         if let ResultFile::Text(text) = &mut run.result {
             let (clean, redacted) = known.scrub_text(std::mem::take(text));
             *text = clean;

@@ -136,6 +136,20 @@ impl Refusal {
         Self { api, ..refusal }
     }
 
+    /// The run is replayed, and the request is none that was recorded.
+    pub(super) fn offline(target: &Endpoint) -> Self {
+        let reason = format!("`{target}` is not reached: the run is replayed without a network");
+        Self::new(403, Code::NetworkRefused, reason)
+    }
+
+    /// The run is replayed, and no recorded request equals this one.
+    pub(super) fn not_recorded(api: ModelApi) -> Self {
+        let reason = "no recorded request equals this one";
+        let refusal = Self::new(403, Code::ReplayDiffers, reason);
+        let api = Some(api);
+        Self { api, ..refusal }
+    }
+
     /// There are too many connections at a time.
     pub(super) fn crowded() -> Self {
         let reason = "too many connections at a time";

@@ -1,6 +1,7 @@
 //! One connection of a program in the sandbox: its requests, one after the other.
 
 mod admission;
+mod played;
 
 use std::io;
 use std::net::TcpStream;
@@ -144,6 +145,10 @@ impl<'a> Connection<'a> {
     fn answer(&mut self, request: &Request) -> bool {
         if request.form == Form::Tunnel && self.opens(&request.target) {
             return true;
+        }
+        if let Some(playback) = &self.shared.outlet.playback {
+            self.play(playback, request);
+            return false;
         }
         let (mut admitted, added, mut server) = match self.reach(request) {
             Ok(reached) => reached,
@@ -324,7 +329,7 @@ impl<'a> Connection<'a> {
     /// Whether the traffic to `target` is counted.
     fn is_watched(&self, target: &Endpoint) -> bool {
         let gauge = self.shared.outlet.gauge.as_ref();
-        gauge.is_some_and(|gauge| gauge.reads(target))
+        gauge.is_some_and(|gauge| gauge.reads(target)) || self.shared.outlet.playback.is_some()
     }
 
     /// Notes that `target` sent no reply.
@@ -438,8 +443,13 @@ impl<'a> Connection<'a> {
 
     /// Sends the refusal, and closes the connection so that the client can read it.
     fn refuse(&mut self, refusal: &Refusal) {
-        let until = Instant::now() + FAREWELL;
-        self.client.send(&refusal.render());
+        self.say_last(&refusal.render(), FAREWELL);
+    }
+
+    /// Sends `reply` within `patience`, and closes the connection so that the client can read it.
+    fn say_last(&mut self, reply: &[u8], patience: Duration) {
+        let mut until = Instant::now() + patience;
+        self.client.send(reply);
         let most = self.client.received + MOST_DRAINED;
         let mut flushed = false;
         loop {
@@ -449,6 +459,7 @@ impl<'a> Connection<'a> {
             if self.client.is_flushed() && !flushed {
                 self.client.close_writing();
                 flushed = true;
+                until = until.min(Instant::now() + FAREWELL);
             }
             // If a connection is closed with unread bytes, the client loses the reply.
             self.client.inbox.clear();

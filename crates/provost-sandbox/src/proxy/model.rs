@@ -18,7 +18,7 @@ use provost_core::net::model_api::ModelApi;
 use serde_json::{Value, json};
 
 use super::gateway::events::EventReader;
-use super::gateway::request_log::{BodyDigest, BodyHasher};
+use super::gateway::request_log::{BodyHasher, HashedBody};
 use super::held_bytes::HeldBytes;
 use said::Said;
 
@@ -93,6 +93,8 @@ pub(super) struct Meter {
     held: HeldBytes,
     /// Makes the digest of the reply, where it is recorded.
     hasher: Option<BodyHasher>,
+    /// The header fields of the reply, where bodies are recorded.
+    fields: Vec<(String, String)>,
     bytes: u64,
     /// The bytes of streamed text.
     written: u64,
@@ -133,6 +135,7 @@ impl Meter {
             events: EventReader::default(),
             held: HeldBytes::default(),
             hasher: None,
+            fields: Vec::new(),
             bytes: 0,
             written: 0,
             reserved: None,
@@ -162,8 +165,21 @@ impl Meter {
     }
 
     /// The digest of the reply so far; it is made once.
-    pub(super) fn digest(&mut self) -> Option<BodyDigest> {
+    pub(super) fn digest(&mut self) -> Option<HashedBody> {
         self.hasher.take().map(BodyHasher::finish)
+    }
+
+    /// Notes the header fields of the reply.
+    pub(super) fn note_fields(&mut self, fields: Vec<(String, String)>) {
+        self.fields = fields;
+    }
+
+    pub(super) fn take_fields(&mut self) -> Vec<(String, String)> {
+        std::mem::take(&mut self.fields)
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete
     }
 
     /// The end of a reply that is cut: the error in the form of the API, for a stream of events.

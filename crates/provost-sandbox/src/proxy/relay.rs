@@ -276,6 +276,7 @@ impl Answer {
                 if let Some(meter) = meter.as_deref_mut() {
                     let kind = reply.field("content-type").unwrap_or_default();
                     meter.head(reply.status, kind, reply.field("content-encoding"));
+                    meter.note_fields(reply.content_fields());
                     if reply.body.is_sized() {
                         meter.announce_length();
                     }

@@ -6,6 +6,8 @@ mod encrypted;
 mod gateway;
 mod interleaved;
 mod login;
+mod pipelined;
+mod played;
 mod settled;
 
 use std::collections::BTreeMap;

@@ -7,6 +7,7 @@
 //! - Where the agent is limited, the model's host gets known calls only: another path, or a tunnel,
 //!   could start work, or fetch its result, without a count.
 
+mod bodies;
 mod turn;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use provost_core::net::model_api::{ModelApi, ModelCall};
 use provost_core::net::model_traffic::{ModelTraffic, ModelTrouble};
 
 use provost_core::secret::Known;
+use provost_model_record::store::BodyStore;
 
 use super::gateway::Grants;
 use super::gateway::budget::{Amount, BudgetAccount, Cost, Grant, Shortage};
@@ -53,6 +55,8 @@ pub struct TokenMeter {
     book: Option<Arc<dyn SpendBook>>,
     /// Records requests in the bundle.
     log: Option<RequestLog>,
+    /// Keeps bodies, where the user wants them; only beside `log`.
+    bodies: Option<BodyStore>,
     /// Bytes of replies that all connections keep.
     replies: Arc<AtomicUsize>,
     /// What authenticates the requests, in words.
@@ -110,6 +114,7 @@ impl TokenMeter {
             grants: Grants::of(agent),
             book: None,
             log: None,
+            bodies: None,
             replies: Arc::default(),
             login: credential.map(|credential| credential.source.describe()),
             readable: !passed.unread,
@@ -145,6 +150,14 @@ impl TokenMeter {
         seen.rows.push(RequestRow::Opened { grant });
         drop(seen);
         self.write_rows();
+        self
+    }
+
+    /// The same meter, which keeps the bodies of requests and answers in `store`, without what the
+    /// rows about requests leave out, too.
+    #[must_use]
+    pub fn with_bodies(mut self, store: BodyStore) -> Self {
+        self.bodies = Some(store);
         self
     }
 

@@ -6,6 +6,7 @@
 //! - A ref is removed only at the commit it was seen at; a branch that has moved stays.
 //! - A directory is renamed before it is emptied, so that no process sees half of one.
 
+mod bodies;
 mod records;
 mod sweep;
 mod unchanged;
@@ -35,10 +36,11 @@ use unchanged::Mark;
 /// Remove refs, branches and caches that are no longer needed.
 #[derive(Args)]
 #[command(after_help = "\
-Removed: the refs under refs/provost/ and the branch provost/RUN of runs whose result is on its
-branch or that left nothing, leftover workspaces, the output of detached runs, directories of runs
-and plans that never started, and refs to objects that no longer exist. If no run is active, also
-cached test results, checkouts, prepared layers and build caches that were not used for a day.
+Removed: the refs under refs/provost/, the branch provost/RUN and the recorded bodies of models of
+runs whose result is on its branch or that left nothing, leftover workspaces, the output of
+detached runs, directories of runs and plans that never started, and refs to objects that no longer
+exist. If no run is active, also cached test results, checkouts, prepared layers and build caches
+that were not used for a day.
 Kept: runs and chains that have not ended, work that has not landed (unless --older-than covers
 it), branches that have moved or are checked out, the bundles and the records of plans and
 chains (unless --bundles), and cache entries that the current commit needs (unless --caches).
@@ -137,6 +139,7 @@ fn sweep(gc: &Gc, observer: &ProgressObserver) -> Outcome {
         );
     }
     let ids: BTreeSet<&str> = known.iter().map(|known| known.run_id.as_str()).collect();
+    sweep.stray_bodies(&ids)?;
     let strangers = sweep.strangers(&ids);
     let records = records_too(gc, &place, &known, request, &mut sweep)?;
     if known

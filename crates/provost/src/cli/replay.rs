@@ -1,4 +1,5 @@
-//! `provost replay`: rebuilds the files of a run, or repeats its gates and tests.
+//! `provost replay`: rebuilds the files of a run, repeats its gates and tests, or runs its agent
+//! again.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use provost_core::bundle::report::{Difference, ReexecReport};
 use provost_core::code::Code;
 use provost_core::exit::Exit;
 use provost_core::wording::counted;
+use provost_engine::replay::model::Remodelled;
 use provost_engine::replay::{Reexecuted, Rehydrated};
 use serde::Serialize;
 use serde_json::Value;
@@ -28,20 +30,22 @@ const MOST_SHOWN: usize = 40;
 /// The most characters of a value that the text output shows.
 const LONGEST: usize = 120;
 
-/// Rebuild the files of a run, or repeat its gates and tests, and compare.
+/// Rebuild the files of a run, repeat its gates and tests, or run its agent again.
 #[derive(Args)]
 #[command(after_help = "\
 Without --reexec every file that follows from the ledger and the trees is rebuilt in memory and
 compared with the sealed one. With --reexec the gates judge the sealed trees again and the
 acceptance commands run again, in a fresh sandbox, on the base and on the candidate. This can be
 repeated as often as you like: the results are kept beside the sealed files, and `provost verify`
-still passes.
+still passes. With --model the agent runs again, without a network, on the answers of its models
+that the run recorded (`[record] bodies = true` in provost.toml), and the trees are compared.
 
 Exit 0: everything that must be equal is. 1: something differs. 5: the evidence cannot be trusted.
 
 Examples:
   provost replay last
-  provost replay last --reexec --out report.json")]
+  provost replay last --reexec --out report.json
+  provost replay last --model")]
 pub(super) struct Again {
     #[command(flatten)]
     which: Which,
@@ -50,19 +54,43 @@ pub(super) struct Again {
     #[arg(long)]
     reexec: bool,
 
+    /// Run the agent again on the recorded answers of its models, without a network.
+    #[arg(long, conflicts_with = "reexec")]
+    model: bool,
+
     /// Also write the report (`reexec_report.v1`) to this file.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 pub(super) fn run(again: &Again, reader: Reader) -> Outcome {
-    let place = if again.reexec {
+    let place = if again.reexec || again.model {
         Places::find()?
     } else {
         Places::look()?
     };
     let run_id = place.find_run(&again.which.run)?;
-    let replayed = if again.reexec {
+    let replayed = if again.model {
+        let mut observer = ProgressObserver::new(reader == Reader::Program);
+        let done = session::remodel(place, &run_id, &mut observer);
+        observer.clear();
+        let Remodelled {
+            report,
+            replay,
+            incomplete,
+            attempts,
+        } = done?;
+        let done = ReplayWork::Remodelled {
+            report: replay.report,
+            code: match (incomplete, report.hard_equal_pass) {
+                (true, _) => Code::ReplayIncomplete,
+                (false, true) => Code::Ok,
+                (false, false) => Code::ReplayDiffers,
+            },
+            attempts,
+        };
+        Replayed { report, done }
+    } else if again.reexec {
         let mut observer = ProgressObserver::new(reader == Reader::Program);
         let done = session::reexecute(place, &run_id, &mut observer);
         observer.clear();
@@ -97,6 +125,13 @@ struct Replayed {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ReplayWork {
+    Remodelled {
+        /// The file of the report, in the bundle.
+        report: String,
+        code: Code,
+        /// How many attempts were made again.
+        attempts: usize,
+    },
     Repeated {
         /// The file of the report, in the bundle.
         report: String,
@@ -125,7 +160,7 @@ impl Answered for Replayed {
         if self.report.hard_equal_pass {
             Exit::Yes
         } else {
-            Code::ReplayDiffers.exit()
+            self.code().exit()
         }
     }
 
@@ -135,16 +170,22 @@ impl Answered for Replayed {
             format!("equal: {}\n", report.run_id)
         } else {
             let count = counted(report.hard_diffs.len() + report.errors.len(), "thing");
-            format!(
-                "differs[{}]: {count} that must be equal\n",
-                Code::ReplayDiffers
-            )
+            match self.code() {
+                code @ Code::ReplayIncomplete => {
+                    format!("not replayed[{code}]: the record of the models lacks {count}\n")
+                }
+                code => format!("differs[{code}]: {count} that must be equal\n"),
+            }
         };
         for difference in report.hard_diffs.iter().take(MOST_SHOWN) {
             text += &format!("  {}\n", said(difference));
         }
         for error in report.errors.iter().take(MOST_SHOWN) {
-            text += &format!("  not compared: {}\n", one_line(error));
+            let what = match self.code() {
+                Code::ReplayIncomplete => "",
+                _ => "not compared: ",
+            };
+            text += &format!("  {what}{}\n", one_line(error));
         }
         if !report.soft_diffs.is_empty() {
             let count = counted(report.soft_diffs.len(), "difference");
@@ -155,6 +196,14 @@ impl Answered for Replayed {
         }
         text += &match &self.done {
             ReplayWork::Repeated { report } => format!("  report   {report}\n"),
+            ReplayWork::Remodelled {
+                report, attempts, ..
+            } => {
+                let attempts = counted(*attempts, "attempt");
+                format!(
+                    "  agent    {attempts} made again, without a network\n  report   {report}\n"
+                )
+            }
             ReplayWork::Rebuilt { built, measured } => format!(
                 "  built    {}\n  measured {}, taken as they are\n",
                 counted(built.len(), "file"),
@@ -162,9 +211,19 @@ impl Answered for Replayed {
             ),
         };
         if !report.hard_equal_pass {
-            text += &format!("hint: provost explain {}\n", Code::ReplayDiffers);
+            text += &format!("hint: provost explain {}\n", self.code());
         }
         text
+    }
+}
+
+impl Replayed {
+    /// The code of a replay that is not equal.
+    fn code(&self) -> Code {
+        match &self.done {
+            ReplayWork::Remodelled { code, .. } => *code,
+            ReplayWork::Repeated { .. } | ReplayWork::Rebuilt { .. } => Code::ReplayDiffers,
+        }
     }
 }
 

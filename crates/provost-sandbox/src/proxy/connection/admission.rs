@@ -52,7 +52,11 @@ impl<'a> Connection<'a> {
     }
 
     /// The body of a request to a model, without its chunks.
-    fn read_body(&mut self, api: ModelApi, request: &Request) -> Result<Vec<u8>, Refusal> {
+    pub(super) fn read_body(
+        &mut self,
+        api: ModelApi,
+        request: &Request,
+    ) -> Result<Vec<u8>, Refusal> {
         let unreadable = |status, words: &str| Refusal::unreadable(api, status, words);
         if let Some(why) = request.foreign_body() {
             let words = format!("the body of the request to the model {why}, and cannot be read");

@@ -4,7 +4,7 @@
 //!
 //! - Rows are in the order of the account: at every row of a reservation, what the rows before it
 //!   settled and what is reserved together are within the grant. [`replay`] checks that.
-//! - Digests are of bodies without secrets; no body is kept.
+//! - Digests are of bodies without secrets; no body is kept in the bundle.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use provost_core::code::Code;
 use provost_core::object::hex;
 use provost_core::secret::{Known, Scrubber};
+use provost_model_record::store::BodyCapture;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -74,6 +75,17 @@ pub(in super::super) struct BodyHasher {
     scrubber: Scrubber,
     hasher: Sha256,
     bytes: u64,
+    /// Keeps the body, too, where bodies are recorded.
+    capture: Option<BodyCapture>,
+}
+
+/// A body that came to its end.
+#[derive(Debug)]
+pub(in super::super) struct HashedBody {
+    pub(in super::super) digest: BodyDigest,
+    /// How many secrets were removed.
+    pub(in super::super) removed: u64,
+    pub(in super::super) capture: Option<BodyCapture>,
 }
 
 impl BodyHasher {
@@ -85,14 +97,21 @@ impl BodyHasher {
     fn add(&mut self, clean: &[u8]) {
         self.bytes = self.bytes.saturating_add(clean.len() as u64);
         self.hasher.update(clean);
+        if let Some(capture) = &mut self.capture {
+            capture.push(clean);
+        }
     }
 
-    pub(in super::super) fn finish(mut self) -> BodyDigest {
+    pub(in super::super) fn finish(mut self) -> HashedBody {
         let rest = self.scrubber.finish();
         self.add(&rest);
-        BodyDigest {
-            bytes: self.bytes,
-            sha256: hex(&self.hasher.finalize()),
+        HashedBody {
+            removed: self.scrubber.removed(),
+            digest: BodyDigest {
+                bytes: self.bytes,
+                sha256: hex(&self.hasher.finalize()),
+            },
+            capture: self.capture,
         }
     }
 }
@@ -117,13 +136,22 @@ impl RequestLog {
             scrubber: Scrubber::new(self.known.clone()),
             hasher: Sha256::new(),
             bytes: 0,
+            capture: None,
+        }
+    }
+
+    /// A hasher that keeps the body, too.
+    pub(in super::super) fn capturing(&self) -> BodyHasher {
+        BodyHasher {
+            capture: Some(BodyCapture::default()),
+            ..self.hasher()
         }
     }
 
     pub(in super::super) fn digest(&self, body: &[u8]) -> BodyDigest {
         let mut hasher = self.hasher();
         hasher.push(body);
-        hasher.finish()
+        hasher.finish().digest
     }
 
     /// The text without secrets.

@@ -3,6 +3,20 @@
 use super::field::{self, Fields, HeadError, Version};
 use super::framing::Framing;
 
+/// Fields that belong to one connection, one moment or one client.
+const OF_ONE_TIME: [&str; 8] = [
+    "alt-svc",
+    "connection",
+    "content-length",
+    "date",
+    "keep-alive",
+    "server",
+    "set-cookie",
+    "transfer-encoding",
+];
+/// The most fields that are kept of a reply.
+const MOST_FIELDS: usize = 64;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     pub status: u16,
@@ -61,6 +75,16 @@ impl Reply {
     /// The value of the first field of this name.
     pub fn field<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
         self.fields.all(name).next()
+    }
+
+    /// The fields that say something of the content, as far as they are text. Of a very large head
+    /// only the first ones are returned.
+    pub fn content_fields(&self) -> Vec<(String, String)> {
+        let kept = |name: &str| !OF_ONE_TIME.contains(&name);
+        let fields = self.fields.lower().filter(|(name, _)| kept(name));
+        let text = |value: &[u8]| String::from_utf8(value.to_vec()).ok();
+        let fields = fields.filter_map(|(name, value)| Some((name, text(value)?)));
+        fields.take(MOST_FIELDS).collect()
     }
 
     /// The head for the client, which may use the connection again if `persistent`.

@@ -14,11 +14,12 @@ use provost_core::net::model_api::ModelApi;
 
 use super::super::gateway::budget::{Amount, Cost, Grant, Reservation, Shortage};
 use super::super::gateway::request::{self, ModelRequest};
-use super::super::gateway::request_log::{MOST_REFUSALS, RequestLog, RequestRow};
+use super::super::gateway::request_log::{MOST_REFUSALS, RequestRow};
 use super::super::gateway::spend_book::SpendRow;
 use super::super::gateway::{ModelRow, Prices, UNKNOWN_OUTPUT, table, with_output_limit};
 use super::super::held_bytes::HeldBytes;
 use super::super::model::{Counted, Meter};
+use super::bodies::NotedRequest;
 use super::{Denied, Seen, TokenMeter};
 
 /// The least output that a request is lowered to, beside its thoughts.
@@ -27,6 +28,8 @@ const LEAST_OUTPUT: u64 = 1024;
 /// A request that was read, and asks for what is granted.
 #[derive(Debug)]
 pub(in super::super) struct GrantedRequest {
+    /// Where it goes: place and path.
+    to: (Endpoint, String),
     request: ModelRequest,
     body: Vec<u8>,
     /// What is known of the model.
@@ -46,6 +49,8 @@ pub(in super::super) struct Admitted<'a> {
     known: Option<&'static ModelRow>,
     /// `None` for a call that costs nothing.
     turn: Option<Turn<'a>>,
+    /// Where bodies are recorded.
+    noted: Option<NotedRequest>,
 }
 
 impl Admitted<'_> {
@@ -110,6 +115,7 @@ impl TokenMeter {
         });
         let request = granted.inspect_err(|denied| self.note_refusal(denied, &body))?;
         Ok(GrantedRequest {
+            to: (target.clone(), path.to_owned()),
             known: table().model(&request.model),
             request,
             body,
@@ -118,8 +124,12 @@ impl TokenMeter {
 
     /// The request, which only counts tokens and costs nothing.
     pub(in super::super) fn admit_free(&self, granted: GrantedRequest) -> Admitted<'_> {
+        // The digest of such a call is in no row.
+        let hasher = self.hasher().filter(|_| self.bodies.is_some());
+        let meter = Meter::new(granted.request.api);
         Admitted {
-            meter: Meter::new(granted.request.api).keeping(HeldBytes::new(&self.replies), None),
+            noted: self.noted(&granted.to, None),
+            meter: meter.keeping(HeldBytes::new(&self.replies), hasher),
             body: granted.body,
             model: granted.request.model,
             media_tokens: 0,
@@ -138,7 +148,9 @@ impl TokenMeter {
         let turn = self.reserve(granted);
         let (turn, bounded) =
             turn.inspect_err(|denied| self.note_refusal(denied, &granted.body))?;
-        let GrantedRequest { request, body, .. } = granted;
+        let GrantedRequest {
+            to, request, body, ..
+        } = granted;
         let api = request.api;
         let reservation = turn.reservation;
         let meter = if bounded {
@@ -147,14 +159,19 @@ impl TokenMeter {
         } else {
             Meter::new(api)
         };
-        let hasher = self.log.as_ref().map(RequestLog::hasher);
+        let mut original = None;
         let allowed = reservation.output / request.answers;
         let body = match request.output_limit {
-            Some(limit) if limit > allowed => lowered(api, body, allowed)?,
+            Some(limit) if limit > allowed => {
+                let lowered = lowered(api, body, allowed)?;
+                original = Some(std::mem::take(body));
+                lowered
+            }
             Some(_) | None => std::mem::take(body),
         };
         Ok(Admitted {
-            meter: meter.keeping(HeldBytes::new(&self.replies), hasher),
+            noted: self.noted(to, original),
+            meter: meter.keeping(HeldBytes::new(&self.replies), self.hasher()),
             body,
             model: request.model.clone(),
             media_tokens: request.media_tokens,
@@ -264,6 +281,12 @@ impl TokenMeter {
     pub(in super::super) fn settle(&self, target: &Endpoint, mut admitted: Admitted<'_>) {
         let status = admitted.meter.status();
         let answer = admitted.meter.digest();
+        let digest = answer.as_ref().map(|answer| answer.digest.clone());
+        let number = admitted.turn.as_ref().map(|turn| turn.reservation.number);
+        if let (Some(noted), Some(answer)) = (admitted.noted.take(), answer) {
+            let (body, meter) = (&admitted.body, &mut admitted.meter);
+            self.keep_bodies((noted, number), body, meter, answer);
+        }
         let counted = admitted.meter.finish(admitted.body.len() as u64);
         let Some(mut turn) = admitted.turn.take() else {
             let mut seen = self.seen();
@@ -299,7 +322,7 @@ impl TokenMeter {
             let known = seen.learned.entry(admitted.model.clone()).or_default();
             *known = ratio.max(*known);
         }
-        if let (Some(request), Some(answer)) = (request, answer) {
+        if let (Some(request), Some(answer)) = (request, digest) {
             let settled = RequestRow::Settled {
                 number: turn.reservation.number,
                 status,

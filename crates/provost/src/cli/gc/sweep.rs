@@ -86,7 +86,7 @@ pub(super) struct Swept {
 }
 
 pub(super) struct Sweep<'a> {
-    place: &'a Places,
+    pub(super) place: &'a Places,
     mode: Mode,
     observer: &'a ProgressObserver,
     refs: Refs,
@@ -186,8 +186,9 @@ impl<'a> Sweep<'a> {
         for file in records::printed(self.place, &known.run_id) {
             self.output(&file, &mut swept)?;
         }
+        let root = self.place.root.clone();
+        self.set_aside(&root, &self.place.bodies(&known.run_id), &mut swept)?;
         if evidence == Evidence::Goes {
-            let root = self.place.root.clone();
             self.set_aside(&root, &directory, &mut swept)?;
         }
         self.total.add(&swept);
@@ -320,7 +321,12 @@ impl<'a> Sweep<'a> {
     }
 
     /// Removes `directory`, which lies below `root`, atomically: it is renamed first.
-    fn set_aside(&self, root: &Path, directory: &Path, swept: &mut Swept) -> Result<(), Failure> {
+    pub(super) fn set_aside(
+        &self,
+        root: &Path,
+        directory: &Path,
+        swept: &mut Swept,
+    ) -> Result<(), Failure> {
         if directory.symlink_metadata().is_err() {
             return Ok(());
         }
@@ -479,7 +485,7 @@ impl Swept {
         collected.count
     }
 
-    fn add(&mut self, more: &Self) {
+    pub(super) fn add(&mut self, more: &Self) {
         self.refs.extend(more.refs.iter().cloned());
         self.directories.extend(more.directories.iter().cloned());
         self.checkouts += more.checkouts;

@@ -20,6 +20,7 @@ mod mcp;
 mod offered;
 mod plan;
 mod readme;
+mod replayed;
 mod review;
 mod servers;
 mod spend;
