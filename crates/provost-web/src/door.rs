@@ -27,6 +27,8 @@ pub(crate) struct Door {
 #[derive(Debug, Clone)]
 pub(crate) struct Visitor {
     until: Instant,
+    /// Names the session in records; no secret.
+    pub(crate) id: String,
     /// Has to be in every form that this session sends.
     pub(crate) form_token: String,
 }
@@ -77,6 +79,7 @@ impl Door {
         let cookie = random_hex(32)?;
         let visitor = Visitor {
             until: Instant::now() + SESSION_LASTS,
+            id: random_hex(4)?,
             form_token: random_hex(16)?,
         };
         lock(&self.sessions).insert(sha256(cookie.as_bytes()), visitor);

@@ -13,6 +13,7 @@ use provost_engine::query::{
     RunSummary, RunView, StepSpan, TranscriptEntry, WaitReason, WhyView, WorkflowCaseModel,
     describe,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::token::TokenRow;
@@ -78,6 +79,10 @@ pub trait ControlRoom: Send + Sync + 'static {
         asked: &AskedBy,
     ) -> Result<String, PortError>;
 
+    /// The newest commands about a run or a case that came through this control room, and what came
+    /// of each.
+    fn commands(&self, repository: &str, id: &str) -> Vec<AskedCommand>;
+
     /// Looks at the ledgers again, and lists what has changed after the change number `after`.
     fn changes(&self, after: u64) -> RoomChanges;
 
@@ -114,11 +119,55 @@ pub enum RoomCommand {
     Resume,
 }
 
+impl RoomCommand {
+    /// As paths and records spell it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Approve { .. } => "approve",
+            Self::Reject { .. } => "reject",
+            Self::Cancel { .. } => "cancel",
+            Self::Retry { .. } => "retry",
+            Self::KeepWork => "keep-work",
+            Self::Land => "land",
+            Self::Resume => "resume",
+        }
+    }
+}
+
+/// A command that came through the control room, and what came of it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AskedCommand {
+    pub id: String,
+    /// As RFC 3339.
+    pub at: String,
+    /// approve, reject, cancel, retry, keep-work, land or resume.
+    pub command: String,
+    /// The session or the token.
+    pub by: String,
+    pub outcome: CommandOutcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum CommandOutcome {
+    /// Its process is at work.
+    Running,
+    Done,
+    Refused {
+        code: String,
+        reason: String,
+    },
+    /// The server ended before it began.
+    NotBegun,
+    /// Its process ended without an answer; the run shows what happened.
+    NoAnswer,
+}
+
 /// Through what a command came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskedBy {
-    /// A form of a page.
-    Session,
+    /// A form of a page of the session with this number, which is no secret.
+    Session { id: String },
     /// A program with the token of this name. It approves nothing that needs the key of a person.
     Token { name: String },
 }
@@ -182,6 +231,8 @@ pub struct RoomListing {
     pub cases: Vec<Arc<CaseSummary>>,
     /// What waits for the user, the most urgent first.
     pub waiting: Vec<(WaitReason, Arc<RoomRow>)>,
+    /// How many older runs were found and not read yet: a server that just started reads them.
+    pub unread: usize,
 }
 
 impl RoomListing {
@@ -199,6 +250,7 @@ impl RoomListing {
             rows,
             cases,
             waiting,
+            unread: 0,
         }
     }
 

@@ -17,6 +17,7 @@ use provost_engine::ports::PortError;
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::door::Door;
+use crate::drafts::Drafts;
 use crate::live::Changes;
 use crate::room::ControlRoom;
 use crate::{api, commands, guard, live, pages};
@@ -45,6 +46,7 @@ pub(crate) struct App {
     pub(crate) door: Arc<Door>,
     pub(crate) room: Arc<dyn ControlRoom>,
     pub(crate) changes: Changes,
+    pub(crate) drafts: Drafts,
 }
 
 impl App {
@@ -53,6 +55,7 @@ impl App {
             door: Arc::new(Door::new(port)?),
             room,
             changes: Changes::default(),
+            drafts: Drafts::default(),
         })
     }
 
@@ -157,6 +160,7 @@ pub(crate) fn router(app: App) -> Router {
             "/r/{repository}/{run}/evidence.html",
             get(pages::evidence::whole),
         )
+        .route("/r/{repository}/{run}/words", post(commands::keep_words))
         .route("/r/{repository}/{run}/{command}", post(commands::carry_out))
         .route("/c/{repository}/{case}", get(pages::case::show))
         .route("/ground", get(pages::ground::show))

@@ -8,8 +8,9 @@ use provost_engine::query::{ComparisonView, GroundView, LiveView, RunStatus, Run
 
 use super::HOSTILE;
 use crate::room::{
-    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceView, RepositoryRow, RoomChange,
-    RoomChanges, RoomCommand, RoomListing, RoomRow, RunPage, SpendView, TranscriptPage,
+    AskedBy, AskedCommand, CasePage, ChangeRow, CommandOutcome, ControlRoom, EvidenceView,
+    RepositoryRow, RoomChange, RoomChanges, RoomCommand, RoomListing, RoomRow, RunPage, SpendView,
+    TranscriptPage,
 };
 use crate::token::TokenRow;
 
@@ -107,6 +108,20 @@ impl ControlRoom for EmptyRoom {
         self.asked.lock().unwrap().push(asked.clone());
         self.done.lock().unwrap().push(command.clone());
         Ok("done".to_owned())
+    }
+
+    fn commands(&self, _: &str, _: &str) -> Vec<AskedCommand> {
+        let refused = CommandOutcome::Refused {
+            code: "LAND_CONFLICT".to_owned(),
+            reason: HOSTILE.to_owned(),
+        };
+        vec![AskedCommand {
+            id: "01".to_owned(),
+            at: "2026-01-01T00:00:00Z".to_owned(),
+            command: "land".to_owned(),
+            by: "serve-session 0a".to_owned(),
+            outcome: refused,
+        }]
     }
 
     fn changes(&self, after: u64) -> RoomChanges {

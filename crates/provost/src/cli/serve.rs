@@ -1,8 +1,6 @@
 //! `provost serve`: the control room in a browser.
 
 mod carry_out;
-mod detached;
-mod registered;
 mod room;
 mod tokens;
 

@@ -1,6 +1,5 @@
 //! The control room of one user: all registered repositories, through the queries of the engine.
 
-mod cache;
 mod ground;
 
 use std::collections::BTreeMap;
@@ -27,17 +26,19 @@ use provost_engine::query::{
 use provost_host::bundle::Directory;
 use provost_host::clock;
 use provost_host::user_state::UserState;
+use provost_room::changes::ChangeLog;
+use provost_room::index::RepositoryIndex;
+use provost_room::{commands, registered};
 use provost_web::{
-    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceFile, EvidenceView, LedgerLine,
-    RepositoryRow, RoomChanges, RoomCommand, RoomListing, RunPage, SpendView, TokenRow,
+    AskedBy, AskedCommand, CasePage, ChangeRow, ControlRoom, EvidenceFile, EvidenceView,
+    LedgerLine, RepositoryRow, RoomChanges, RoomCommand, RoomListing, RunPage, SpendView, TokenRow,
     TranscriptPage,
 };
 
-use self::cache::{ChangeLog, RepositoryCache};
 use super::super::log::transcript::read_page;
 use super::super::verify::trusted;
 use super::super::why;
-use super::{carry_out, registered, tokens};
+use super::{carry_out, tokens};
 use crate::answer::Failure;
 use crate::places::Places;
 use crate::report::RunDirectory;
@@ -50,14 +51,14 @@ pub(super) struct UserRoom {
 }
 
 /// How long the directories of a repository are taken as found, in milliseconds.
-const PLACE_LASTS: i64 = 2_000;
+const PLACE_LASTS: i64 = 10_000;
 
 /// What was read of all repositories.
 #[derive(Default)]
 struct KnownRepositories {
     /// The directories, and when they were found.
     places: BTreeMap<String, (i64, Arc<Places>)>,
-    repositories: BTreeMap<String, RepositoryCache>,
+    repositories: BTreeMap<String, RepositoryIndex>,
     log: ChangeLog,
 }
 
@@ -122,16 +123,19 @@ impl UserRoom {
     }
 }
 
-fn look(
+fn look<'a>(
     repository: &str,
     place: &Places,
-    known: &mut KnownRepositories,
-) -> Result<Arc<RoomListing>, PortError> {
+    known: &'a mut KnownRepositories,
+) -> Result<&'a mut RepositoryIndex, PortError> {
     let KnownRepositories {
         repositories, log, ..
     } = known;
-    let cache = repositories.entry(repository.to_owned()).or_default();
-    cache.look((repository, place), clock::now_millis(), log)
+    let kept = || RepositoryIndex::kept_in(place.cache().ok());
+    let index = repositories.entry(repository.to_owned());
+    let index = index.or_insert_with(kept);
+    index.look((repository, place), clock::now_millis(), log)?;
+    Ok(index)
 }
 
 fn top(place: &Places) -> &Path {
@@ -158,20 +162,33 @@ impl ControlRoom for UserRoom {
 
     fn listing(&self, repository: &str) -> Result<Arc<RoomListing>, PortError> {
         let place = self.place(repository)?;
-        look(repository, &place, &mut self.known())
+        let mut known = self.known();
+        Ok(look(repository, &place, &mut known)?.listing())
     }
 
     fn live(&self, repository: &str, run: &str) -> Option<LiveView> {
-        let place = self.run_in(repository, run).ok()?;
-        let state = query::state(place.as_ref(), run).ok()?;
-        let directory = place.run(run);
-        let files = RunDirectory(&directory);
-        Some(LiveView::of(
-            &state,
-            place.as_ref(),
-            &files,
-            clock::now_millis(),
-        ))
+        let place = self.place(repository).ok()?;
+        let mut known = self.known();
+        let index = look(repository, &place, &mut known).ok()?;
+        index.live(&place, run, clock::now_millis())
+    }
+
+    fn commands(&self, repository: &str, id: &str) -> Vec<AskedCommand> {
+        let Ok(place) = self.place(repository) else {
+            return Vec::new();
+        };
+        let records = || {
+            if id.starts_with(parts::CASE) {
+                parts::case_records(&place, id).unwrap_or_default()
+            } else {
+                place.records(id).unwrap_or_default()
+            }
+        };
+        if is_segment(id) {
+            commands::list(&place, id, records)
+        } else {
+            Vec::new()
+        }
     }
 
     fn compare(&self, repository: &str, runs: &[String]) -> Result<ComparisonView, PortError> {
@@ -205,7 +222,7 @@ impl ControlRoom for UserRoom {
 
     fn ground(&self, repository: &str) -> Result<GroundView<ChangeRow>, PortError> {
         let place = self.place(repository)?;
-        let listing = look(repository, &place, &mut self.known())?;
+        let listing = self.listing(repository)?;
         ground::ground(&place, &listing)
     }
 
@@ -315,16 +332,15 @@ impl ControlRoom for UserRoom {
     ) -> Result<String, PortError> {
         let found = self.repositories.iter().find(|it| it.id == repository);
         let path = found.map(|it| it.path.clone()).unwrap_or_default();
-        let done = if id.starts_with("case_") {
-            self.in_runs(repository, id, "case_")?;
-            carry_out::about_case(&path, id, command)
+        if id.starts_with(parts::CASE) {
+            self.in_runs(repository, id, parts::CASE)?;
         } else {
             self.run_in(repository, id)?;
-            carry_out::about_run(&path, id, command, asked)
-        };
+        }
+        let done = carry_out::carry_out(&path, id, command, asked);
         // The page after a command shows what it did.
-        if let Some(cache) = self.known().repositories.get_mut(repository) {
-            cache.forget_look();
+        if let Some(index) = self.known().repositories.get_mut(repository) {
+            index.forget_look();
         }
         done.map_err(Failure::into_port_error)
     }

@@ -8,13 +8,13 @@ use provost_core::code::Code;
 use provost_fs::atomic::{self, Durability};
 use provost_host::user_state::UserState;
 
-use crate::answer::Failure;
-use crate::places;
+use provost_surface::answer::Failure;
+use provost_surface::places;
 
 const FILE: &str = "repositories";
 
 /// The registered directories, in the order of their registration.
-pub(super) fn list(state: &UserState) -> Result<Vec<PathBuf>, Failure> {
+pub fn list(state: &UserState) -> Result<Vec<PathBuf>, Failure> {
     let path = state.directory().join(FILE);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
@@ -26,7 +26,7 @@ pub(super) fn list(state: &UserState) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Registers `directory`, if it is not yet.
-pub(super) fn add(state: &UserState, directory: &Path) -> Result<(), Failure> {
+pub fn add(state: &UserState, directory: &Path) -> Result<(), Failure> {
     let mut all = list(state)?;
     let writable = directory.to_str().filter(|it| !it.contains('\n'));
     if writable.is_none() || all.iter().any(|it| it == directory) {
