@@ -52,8 +52,9 @@ const PROGRESS_PERIOD: i64 = 2_000;
 /// How often rows are written to the disk, in milliseconds.
 const KEEP_PERIOD: i64 = 60_000;
 
-/// After how many ledgers that were read rows are written at once.
+/// After how many ledgers that were read rows are written earlier, and how early, in milliseconds.
 const KEEP_AFTER: usize = 200;
+const KEEP_PAUSE: i64 = 5_000;
 
 #[derive(Debug)]
 struct KnownCase {
@@ -81,7 +82,7 @@ pub struct RepositoryIndex {
     cases: BTreeMap<String, KnownCase>,
     branches: Branches,
     kept: RowCache,
-    /// How many ledgers of sealed runs were read since rows were written, and when that was.
+    /// How many sealed runs have no row on the disk yet, and when rows were written.
     read: usize,
     written: i64,
     /// When the files were looked at, in milliseconds since 1970.
@@ -329,12 +330,13 @@ impl RepositoryIndex {
 
     /// Writes the rows of sealed runs to the disk, if enough of them are new.
     fn keep(&mut self, now: i64) {
-        let is_time = now - self.written >= KEEP_PERIOD || self.read >= KEEP_AFTER;
+        let since = now - self.written;
+        let is_time = since >= KEEP_PERIOD || self.read >= KEEP_AFTER && since >= KEEP_PAUSE;
         if self.read == 0 || !is_time || !self.unread.is_empty() {
             return;
         }
-        self.kept.keep(self.runs.values());
-        (self.read, self.written) = (0, now);
+        self.written = now;
+        self.read = self.kept.keep(self.runs.values());
     }
 }
 

@@ -57,11 +57,9 @@ impl KeptRow {
         let RoomRow { summary, .. } = run.row.as_ref();
         let ledger = run.stamps.ledger.filter(|it| it.is_settled(before))?;
         let after = run.stamps.after;
-        let accepted = match summary.status {
-            RunStatus::Success => true,
-            RunStatus::Failure => false,
-            _ => return None,
-        };
+        if !is_outcome(summary.status) {
+            return None;
+        }
         let settled = after.is_none_or(|it| it.is_settled(before));
         if !run.stamps.sealed || !settled {
             return None;
@@ -70,7 +68,7 @@ impl KeptRow {
             run_id: summary.run_id.clone(),
             ledger,
             after,
-            accepted,
+            accepted: summary.status == RunStatus::Success,
             code: summary.code,
             objective: summary.objective.clone(),
             own: summary.own?,
@@ -141,21 +139,32 @@ impl RowCache {
         same.then(|| row.known(stamps))
     }
 
-    /// Keeps the rows of all sealed runs among `runs`. A file that cannot be written saves nothing
-    /// at the next start, and is no failure now.
-    pub(crate) fn keep<'a>(&self, runs: impl Iterator<Item = &'a KnownRun>) {
-        let Some(path) = &self.path else { return };
+    /// Keeps the rows of all sealed runs among `runs`; how many have files that are too new. A file
+    /// that cannot be written saves nothing at the next start, and is no failure now.
+    pub(crate) fn keep<'a>(&self, runs: impl Iterator<Item = &'a KnownRun>) -> usize {
+        let Some(path) = &self.path else { return 0 };
         let before = stamp::now();
         let mut text = format!("{HEAD}\n").into_bytes();
-        for row in runs.filter_map(|run| KeptRow::of(run, before)) {
-            if let Ok(line) = serde_json::to_vec(&row) {
-                text.extend(line);
-                text.push(b'\n');
+        let mut left = 0;
+        for run in runs.filter(|run| run.stamps.sealed) {
+            match KeptRow::of(run, before).and_then(|row| serde_json::to_vec(&row).ok()) {
+                Some(line) => {
+                    text.extend(line);
+                    text.push(b'\n');
+                }
+                None if is_outcome(run.row.summary.status) => left += 1,
+                None => {}
             }
         }
         let made = atomic::make_directories(atomic::directory_of(path));
         let _ = made.and_then(|()| atomic::replace(path, &text, 0o600, Durability::Cache));
+        left
     }
+}
+
+/// Whether a sealed run with this status has a row that can be kept.
+fn is_outcome(status: RunStatus) -> bool {
+    matches!(status, RunStatus::Success | RunStatus::Failure)
 }
 
 fn read(path: &Path) -> Option<BTreeMap<String, KeptRow>> {

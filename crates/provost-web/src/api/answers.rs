@@ -1,7 +1,7 @@
 //! The types of the API: what programs send and get.
 
 use provost_core::code::Code;
-use provost_engine::query::{CaseSummary, GroundView, WaitReason};
+use provost_engine::query::{CaseSummary, DeniedWrite, GroundView, WaitReason};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -189,6 +189,8 @@ pub(crate) struct ApiGround {
     pub(crate) conflicts: Value,
     pub(crate) compared: usize,
     pub(crate) left_out: usize,
+    /// Writes that the hooks of agents denied, the newest first; null if they cannot be read.
+    pub(crate) denied: Option<Vec<DeniedWrite>>,
     pub(crate) policy: Option<String>,
     /// What your agents spent, in all repositories.
     pub(crate) spend: Value,
@@ -202,6 +204,7 @@ impl ApiGround {
             conflicts: value(&ground.conflicts),
             compared: ground.compared,
             left_out: ground.left_out,
+            denied: ground.denied,
             policy: ground.policy,
             spend: value(spend),
         }

@@ -78,7 +78,10 @@ fn an_approval_on_a_page_lets_a_waiting_run_go_on() {
     });
     let shown = stage.ask(&["show", &run, "--json"]);
     let by = shown.json["approval"]["by"]["user"].as_str().unwrap();
-    assert!(by.ends_with("(serve-session)"), "{by}");
+    assert!(
+        by.contains("(serve-session ") && by.contains(", command "),
+        "{by}"
+    );
 
     evidence(&stage, &server, &cookie, path.trim_end_matches("/approve"));
     let page = server.get(path.trim_end_matches("/approve"), &cookie);
