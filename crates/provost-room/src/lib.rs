@@ -20,3 +20,4 @@ mod open_ledger;
 pub mod registered;
 mod row;
 mod row_cache;
+pub mod running;

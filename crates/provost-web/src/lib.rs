@@ -26,6 +26,7 @@ mod server;
 mod tests;
 mod token;
 
+pub use door::{OfferedCode, offered_code};
 pub use openapi::openapi;
 pub use room::{
     AskedBy, AskedCommand, CasePage, ChangeRow, CommandOutcome, ControlRoom, EvidenceFile,

@@ -16,6 +16,7 @@ use provost_engine::query::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::door::OfferedCode;
 use crate::token::TokenRow;
 
 /// The runs of the repositories that the user registered.
@@ -85,6 +86,10 @@ pub trait ControlRoom: Send + Sync + 'static {
 
     /// Looks at the ledgers again, and lists what has changed after the change number `after`.
     fn changes(&self, after: u64) -> RoomChanges;
+
+    /// The code that the user was offered by another process for the server with this name, if
+    /// there is one.
+    fn offered_code(&self, instance: &str) -> Option<OfferedCode>;
 
     /// Milliseconds since 1970.
     fn now(&self) -> i64;

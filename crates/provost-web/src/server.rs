@@ -36,6 +36,8 @@ pub enum Listen {
 pub struct Announced {
     /// The socket, or the address with its port.
     pub place: String,
+    /// The one value of `Host` that is answered.
+    pub host: String,
     /// Opens one session, within a minute.
     pub link: String,
 }
@@ -114,7 +116,8 @@ async fn listen_and_serve(
 fn announced(app: &App, place: String) -> Result<Announced, PortError> {
     app.changes.watch(Arc::clone(&app.room));
     let link = app.door.link()?;
-    Ok(Announced { place, link })
+    let host = app.door.host().to_owned();
+    Ok(Announced { place, host, link })
 }
 
 /// The socket at `path`; one that no process answers at is replaced.

@@ -7,6 +7,7 @@ use provost_engine::ports::PortError;
 use provost_engine::query::{ComparisonView, GroundView, LiveView, RunStatus, RunSummary};
 
 use super::HOSTILE;
+use crate::door::OfferedCode;
 use crate::room::{
     AskedBy, AskedCommand, CasePage, ChangeRow, CommandOutcome, ControlRoom, EvidenceView,
     RepositoryRow, RoomChange, RoomChanges, RoomCommand, RoomListing, RoomRow, RunPage, SpendView,
@@ -21,6 +22,8 @@ pub(super) struct EmptyRoom {
     pub(super) done: Mutex<Vec<RoomCommand>>,
     pub(super) asked: Mutex<Vec<AskedBy>>,
     pub(super) changes: Mutex<Vec<RoomChange>>,
+    /// A code, and the server that it is for.
+    pub(super) offered: Mutex<Option<(String, OfferedCode)>>,
 }
 
 fn none<T>() -> Result<T, PortError> {
@@ -131,6 +134,12 @@ impl ControlRoom for EmptyRoom {
             last: all.last().map_or(0, |it| it.number),
             lost: after == 0,
         }
+    }
+
+    fn offered_code(&self, instance: &str) -> Option<OfferedCode> {
+        let offered = self.offered.lock().unwrap();
+        let (wanted, code) = offered.as_ref()?;
+        (wanted == instance).then(|| code.clone())
     }
 
     fn now(&self) -> i64 {

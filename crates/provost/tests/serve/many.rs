@@ -196,14 +196,15 @@ fn a_long_transcript_and_a_large_change_are_paged_and_hostile_lines_do_no_harm()
     }
     assert!(first.body.len() < 2_000_000, "{}", first.body.len());
     // Every line is on one of the pages, and none is on two.
-    let mut seen = Vec::new();
+    let mut seen: Vec<usize> = Vec::new();
     let mut cursor = "0".to_owned();
     loop {
         let path = format!("/api/v1/runs/{repository}/{run}/transcript?cursor={cursor}");
         let page: Value = serde_json::from_str(&server.api(&path, &token).body).unwrap();
         for item in page["items"].as_array().unwrap() {
             let text = item["text"].as_str().unwrap_or_default();
-            seen.extend(text.strip_prefix("line ").and_then(|it| it.parse().ok()));
+            let number = text.strip_prefix("line ");
+            seen.extend(number.and_then(|it| it.parse::<usize>().ok()));
         }
         match page["next"].as_str() {
             Some(next) => next.clone_into(&mut cursor),
@@ -233,4 +234,62 @@ fn a_long_transcript_and_a_large_change_are_paged_and_hostile_lines_do_no_harm()
     let memory = server.memory_kib();
     println!("{lines} lines, {files} files: memory {memory} KiB");
     assert!(memory <= 150 * 1024, "{memory} KiB");
+}
+
+/// How many seconds of CPU the children of this process took that have ended.
+fn cpu_of_children() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let ticks = |at: usize| fields[at].parse::<f64>().unwrap();
+    // User and system time of children, in hundredths of a second.
+    (ticks(13) + ticks(14)) / 100.0
+}
+
+#[test]
+#[ignore = "takes minutes; a part of `cargo xtask soak room`"]
+fn a_run_beside_a_busy_server_takes_no_more_cpu() {
+    let Some(stage) = Stage::with_sandbox() else {
+        return;
+    };
+    let script = "echo good > src/a.txt; n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done";
+    let cost = || {
+        let before = cpu_of_children();
+        let outcome = stage.run(script, &Ask::default());
+        assert_eq!(outcome.exit, 0, "{outcome:?}");
+        cpu_of_children() - before
+    };
+    cost();
+    let server = Server::start(&stage);
+    let cookie = server.enter();
+    let _listener = server.stream("/live", &cookie);
+    let over = AtomicBool::new(false);
+    let busy = AtomicBool::new(false);
+    let ratios = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                if busy.load(Ordering::Relaxed) {
+                    assert_eq!(server.get("/runs", &cookie).status, 200);
+                }
+                // Twenty pages a second.
+                thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let mut ratios: Vec<f64> = Vec::new();
+        for pair in 0..9 {
+            let mut costs = [0.0; 2];
+            // The order alternates, so that what changes with time hits both.
+            for turn in [pair % 2, 1 - pair % 2] {
+                busy.store(turn == 1, Ordering::Relaxed);
+                costs[turn] = cost();
+            }
+            ratios.push(costs[1] / costs[0]);
+        }
+        over.store(true, Ordering::Relaxed);
+        ratios
+    });
+    let mut sorted = ratios.clone();
+    sorted.sort_by(f64::total_cmp);
+    println!("CPU of a run beside the load: {sorted:.2?}");
+    assert!(sorted[4] <= 1.1, "{ratios:?}");
 }

@@ -13,7 +13,6 @@ use provost_core::bundle::report::RunManifest;
 use provost_core::code::Code;
 use provost_core::gate::command;
 use provost_core::json;
-use provost_core::object::sha256;
 use provost_core::path::{RawPath, is_segment};
 use provost_core::run::State;
 use provost_engine::bundle::verify::{self, Files as _};
@@ -23,16 +22,17 @@ use provost_engine::query::{
     self, CaseStatus, ChangeGroup, ComparedRun, ComparisonView, GroundView, LiveView,
     RunArchive as _, RunView, Surroundings, WorkflowCaseModel,
 };
+use provost_fs::stamp::Stamp;
 use provost_host::bundle::Directory;
 use provost_host::clock;
 use provost_host::user_state::UserState;
 use provost_room::changes::ChangeLog;
 use provost_room::index::RepositoryIndex;
-use provost_room::{commands, registered};
+use provost_room::{commands, registered, running};
 use provost_web::{
     AskedBy, AskedCommand, CasePage, ChangeRow, ControlRoom, EvidenceFile, EvidenceView,
-    LedgerLine, RepositoryRow, RoomChanges, RoomCommand, RoomListing, RunPage, SpendView, TokenRow,
-    TranscriptPage,
+    LedgerLine, OfferedCode, RepositoryRow, RoomChanges, RoomCommand, RoomListing, RunPage,
+    SpendView, TokenRow, TranscriptPage,
 };
 
 use super::super::log::transcript::read_page;
@@ -46,7 +46,7 @@ use crate::{input, parts, permit};
 
 pub(super) struct UserRoom {
     state: UserState,
-    repositories: Vec<Registered>,
+    registered: Mutex<(Option<Stamp>, Arc<Vec<Registered>>)>,
     known: Mutex<KnownRepositories>,
 }
 
@@ -73,20 +73,37 @@ impl UserRoom {
         if let Ok(place) = Places::look() {
             registered::add(&state, top(&place))?;
         }
-        let known = registered::list(&state)?.into_iter();
-        let known = known.map(|path| Registered {
-            id: sha256(path.as_os_str().as_encoded_bytes())[..16].to_owned(),
-            path,
-        });
+        registered::list(&state)?;
         Ok(Self {
             state,
-            repositories: known.collect(),
+            registered: Mutex::default(),
             known: Mutex::default(),
         })
     }
 
+    /// The registered repositories, read again if the list changed; a list that cannot be read
+    /// leaves what was known.
+    fn registered(&self) -> Arc<Vec<Registered>> {
+        let mut known = self
+            .registered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let stamp = registered::stamp(&self.state);
+        if (stamp.is_none() || known.0 != stamp)
+            && let Ok(list) = registered::list(&self.state)
+        {
+            let all = list.into_iter().map(|path| Registered {
+                id: registered::id(&path),
+                path,
+            });
+            *known = (stamp, Arc::new(all.collect()));
+        }
+        Arc::clone(&known.1)
+    }
+
     fn place(&self, repository: &str) -> Result<Arc<Places>, PortError> {
-        let found = self.repositories.iter().find(|it| it.id == repository);
+        let all = self.registered();
+        let found = all.iter().find(|it| it.id == repository);
         let found = found.ok_or_else(|| missing("there is no such repository"))?;
         let now = clock::now_millis();
         let known = self.known().places.get(repository).cloned();
@@ -157,7 +174,7 @@ impl ControlRoom for UserRoom {
             path: it.path.display().to_string(),
             problem: self.place(&it.id).err().map(|error| error.reason),
         };
-        self.repositories.iter().map(row).collect()
+        self.registered().iter().map(row).collect()
     }
 
     fn listing(&self, repository: &str) -> Result<Arc<RoomListing>, PortError> {
@@ -330,7 +347,8 @@ impl ControlRoom for UserRoom {
         command: &RoomCommand,
         asked: &AskedBy,
     ) -> Result<String, PortError> {
-        let found = self.repositories.iter().find(|it| it.id == repository);
+        let all = self.registered();
+        let found = all.iter().find(|it| it.id == repository);
         let path = found.map(|it| it.path.clone()).unwrap_or_default();
         if id.starts_with(parts::CASE) {
             self.in_runs(repository, id, parts::CASE)?;
@@ -346,13 +364,17 @@ impl ControlRoom for UserRoom {
     }
 
     fn changes(&self, after: u64) -> RoomChanges {
-        for registered in &self.repositories {
+        for registered in self.registered().iter() {
             if let Ok(place) = self.place(&registered.id) {
                 // A repository that cannot be read now is read again at the next look.
                 let _ = look(&registered.id, &place, &mut self.known());
             }
         }
         self.known().log.after(after)
+    }
+
+    fn offered_code(&self, instance: &str) -> Option<OfferedCode> {
+        running::offered(&self.state, instance)
     }
 
     fn now(&self) -> i64 {
