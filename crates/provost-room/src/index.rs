@@ -171,11 +171,11 @@ impl RepositoryIndex {
         let ledger = known.open.as_ref()?;
         let (state, event) = (&ledger.state, ledger.last.seq);
         let kept = known.live.as_ref();
-        if let Some(view) = kept.and_then(|live| live.now(place, state, event, now)) {
+        if let Some(view) = kept.and_then(|live| live.now(event, now)) {
             return Some(view);
         }
         let live = Box::new(KnownLive::of(place, state, event, now));
-        let view = live.now(place, state, event, now);
+        let view = live.now(event, now);
         known.live = Some(live);
         view
     }

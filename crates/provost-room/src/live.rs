@@ -1,6 +1,6 @@
 //! What active runs do now, kept for a second as long as their files are the same.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use provost_core::run::State;
 use provost_engine::query::{LiveView, transcripts};
@@ -17,15 +17,19 @@ pub(crate) struct KnownLive {
     view: LiveView,
     at: i64,
     event: u64,
-    files: Vec<Option<Stamp>>,
+    /// What the active worker prints.
+    files: Vec<(PathBuf, Option<Stamp>)>,
 }
 
 impl KnownLive {
     /// The view of `state`, whose last event has the number `event`.
     pub(crate) fn of(place: &Places, state: &State, event: u64, now: i64) -> Self {
         let directory = place.run(&state.names.run_id);
+        let all = transcripts(state);
+        let files = all.last().map(|source| source.files()).unwrap_or_default();
+        let files = files.into_iter().map(|(name, _)| directory.join(name));
         Self {
-            files: stamps(&directory, state),
+            files: files.map(|path| (path.clone(), stamp(&path))).collect(),
             view: LiveView::of(state, place, &RunDirectory(&directory), now),
             at: now,
             event,
@@ -33,17 +37,11 @@ impl KnownLive {
     }
 
     /// The view as of `now`, unless something changed since.
-    pub(crate) fn now(
-        &self,
-        place: &Places,
-        state: &State,
-        event: u64,
-        now: i64,
-    ) -> Option<LiveView> {
+    pub(crate) fn now(&self, event: u64, now: i64) -> Option<LiveView> {
         let later = now - self.at;
         let is_same = event == self.event
             && (0..LASTS).contains(&later)
-            && stamps(&place.run(&state.names.run_id), state) == self.files;
+            && self.files.iter().all(|(path, known)| stamp(path) == *known);
         let later = u64::try_from(later).ok().filter(|_| is_same)?;
         let mut view = self.view.clone();
         view.step_ms = view.step_ms.map(|time| time + later);
@@ -52,11 +50,7 @@ impl KnownLive {
     }
 }
 
-/// The stamps of what the active worker prints.
-fn stamps(directory: &Path, state: &State) -> Vec<Option<Stamp>> {
-    let all = transcripts(state);
-    let files = all.last().map(|source| source.files()).unwrap_or_default();
-    let stamp = |name: &str| rustix::fs::lstat(directory.join(name)).ok();
-    let stamps = files.into_iter().map(|(name, _)| stamp(name));
-    stamps.map(|it| it.map(|stat| Stamp::of(&stat))).collect()
+fn stamp(path: &Path) -> Option<Stamp> {
+    let stat = rustix::fs::lstat(path).ok()?;
+    Some(Stamp::of(&stat))
 }

@@ -60,7 +60,7 @@ pub trait ControlRoom: Send + Sync + 'static {
     ) -> Result<TranscriptPage, PortError>;
 
     /// The patch from the base to what the run captured.
-    fn patch(&self, repository: &str, run: &str) -> Result<Vec<u8>, PortError>;
+    fn patch(&self, repository: &str, run: &str) -> Result<Arc<Vec<u8>>, PortError>;
 
     fn evidence(&self, repository: &str, run: &str) -> Result<EvidenceView, PortError>;
 
@@ -284,7 +284,7 @@ pub struct CasePage {
 }
 
 /// A declared change of a shared checkout.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ChangeRow {
     pub intent_id: String,
     /// What its agent calls itself.
@@ -300,16 +300,26 @@ pub struct ChangeRow {
 }
 
 /// What was spent, by day and by model.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SpendView {
     pub days: Vec<SpentRow>,
     pub models: Vec<SpentRow>,
     /// What all agents may spend on one day; open where there is no limit.
+    #[schemars(with = "LimitOfSpending")]
     pub day_limit: Budget,
+    #[schemars(with = "LimitOfSpending")]
     pub run_limit: Budget,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+/// The form of a [`Budget`].
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct LimitOfSpending {
+    tokens: Option<u64>,
+    micro_usd: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SpentRow {
     pub name: String,
     pub requests: u64,
@@ -367,7 +377,7 @@ pub struct RunPage {
 }
 
 /// One event, in one line.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct LedgerLine {
     pub seq: u64,
     pub ts: String,
@@ -404,7 +414,7 @@ pub struct EvidenceView {
     pub head: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct EvidenceFile {
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,6 +2,7 @@
 //! its lines are the words of the next attempt.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Path, Query, State};
@@ -81,7 +82,7 @@ pub(crate) async fn show(
             let found = room.run(&repository, &run)?;
             let patch = match found.view.tree {
                 Some(_) => room.patch(&repository, &run)?,
-                None => Vec::new(),
+                None => Arc::default(),
             };
             let forms = Forms {
                 repository: &repository,

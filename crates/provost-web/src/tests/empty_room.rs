@@ -89,7 +89,7 @@ impl ControlRoom for EmptyRoom {
         none()
     }
 
-    fn patch(&self, _: &str, _: &str) -> Result<Vec<u8>, PortError> {
+    fn patch(&self, _: &str, _: &str) -> Result<Arc<Vec<u8>>, PortError> {
         none()
     }
 

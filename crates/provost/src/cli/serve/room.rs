@@ -13,6 +13,7 @@ use provost_core::bundle::report::RunManifest;
 use provost_core::code::Code;
 use provost_core::gate::command;
 use provost_core::json;
+use provost_core::object::Oid;
 use provost_core::path::{RawPath, is_segment};
 use provost_core::run::State;
 use provost_engine::bundle::verify::{self, Files as _};
@@ -48,7 +49,12 @@ pub(super) struct UserRoom {
     state: UserState,
     registered: Mutex<(Option<Stamp>, Arc<Vec<Registered>>)>,
     known: Mutex<KnownRepositories>,
+    /// The patch that was shown last, with its trees.
+    patch: Mutex<Option<((Oid, Oid), Arc<Vec<u8>>)>>,
 }
+
+/// The largest patch that is kept for its next page, in bytes.
+const LARGEST_KEPT: usize = 32 * 1024 * 1024;
 
 /// How long the directories of a repository are taken as found, in milliseconds.
 const PLACE_LASTS: i64 = 10_000;
@@ -78,6 +84,7 @@ impl UserRoom {
             state,
             registered: Mutex::default(),
             known: Mutex::default(),
+            patch: Mutex::default(),
         })
     }
 
@@ -186,7 +193,8 @@ impl ControlRoom for UserRoom {
     fn live(&self, repository: &str, run: &str) -> Option<LiveView> {
         let place = self.place(repository).ok()?;
         let mut known = self.known();
-        let index = look(repository, &place, &mut known).ok()?;
+        // The listing of the page that shows it has looked at the files.
+        let index = known.repositories.get_mut(repository)?;
         index.live(&place, run, clock::now_millis())
     }
 
@@ -262,10 +270,11 @@ impl ControlRoom for UserRoom {
             events: lines(&place, run)?,
             steps: query::waterfall(&place.records(run)?, clock::now_millis()),
             groups: groups(&state),
-            live: place
-                .is_driven(run)
-                .then(|| self.live(repository, run))
-                .flatten(),
+            live: self
+                .listing(repository)
+                .ok()
+                .filter(|_| place.is_driven(run))
+                .and_then(|_| self.live(repository, run)),
             contract: contract.unwrap_or_default(),
         })
     }
@@ -292,16 +301,27 @@ impl ControlRoom for UserRoom {
         })
     }
 
-    fn patch(&self, repository: &str, run: &str) -> Result<Vec<u8>, PortError> {
+    fn patch(&self, repository: &str, run: &str) -> Result<Arc<Vec<u8>>, PortError> {
         let place = self.run_in(repository, run)?;
         let state = query::state(place.as_ref(), run)?;
         let captured = state
             .captured
             .ok_or_else(|| missing("nothing was captured"))?;
-        let patch = place.repo.patch(&state.opened.base_tree, &captured.tree);
+        let trees = (state.opened.base_tree, captured.tree);
+        let known = self.patch.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, patch)) = known.as_ref().filter(|(of, _)| *of == trees) {
+            return Ok(Arc::clone(patch));
+        }
+        drop(known);
+        let patch = place.repo.patch(&trees.0, &trees.1);
         // The trees may be removed from git by now; a sealed bundle has the patch.
         let sealed = || input::read(&place.run(run).join(PATCH), json::LARGEST);
-        patch.or_else(|_| sealed().map_err(Failure::into_port_error))
+        let patch = patch.or_else(|_| sealed().map_err(Failure::into_port_error))?;
+        let patch = Arc::new(patch);
+        // The pages of one patch are asked for one after the other.
+        let mut known = self.patch.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = (patch.len() <= LARGEST_KEPT).then(|| (trees, Arc::clone(&patch)));
+        Ok(patch)
     }
 
     fn evidence(&self, repository: &str, run: &str) -> Result<EvidenceView, PortError> {
