@@ -174,7 +174,7 @@ fn a_token_reads_and_the_socket_is_for_its_owner_alone() {
 fn a_new_link_opens_a_running_server_and_a_removed_repository_vanishes() {
     let stage = Stage::new();
     let none = stage.ask(&["serve", "link", "--json"]);
-    assert_eq!((none.exit, none.code()), (1, "NOT_FOUND"), "{none:?}");
+    assert_eq!((none.exit, none.code()), (2, "NOT_FOUND"), "{none:?}");
     let mut server = Server::start(&stage);
     let first = server.enter();
     let link = stage.ask(&["serve", "link", "--json"]);
@@ -210,7 +210,7 @@ fn a_new_link_opens_a_running_server_and_a_removed_repository_vanishes() {
     assert_eq!(removed.exit, 0, "{removed:?}");
     assert!(!server.get("/runs", &first).body.contains("<h2>repo "));
     let again = stage.ask(&["serve", "repositories", "remove", &id]);
-    assert_eq!(again.exit, 1, "{again:?}");
+    assert_eq!(again.exit, 2, "{again:?}");
     assert!(stage.path("repo/src/a.txt").exists());
 
     server.kill();

@@ -95,8 +95,8 @@ fn many_runs_slow_no_page_down_and_a_change_is_seen_at_once() {
     };
     stage.run("echo good > src/a.txt", &Ask::default());
     let (sealed, live) = (
-        count("PROVOST_SERVE_RUNS", 60),
-        count("PROVOST_SERVE_LIVE", 8),
+        count("PROVOST_SERVE_RUNS", 30),
+        count("PROVOST_SERVE_LIVE", 5),
     );
     let made = Instant::now();
     let mut runs = maker(&stage);
