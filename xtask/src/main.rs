@@ -13,7 +13,7 @@ use xtask::{bench, corpus, dist, escape, fields, lines, schemas, soak, tidy};
 const USAGE: &str = "usage: cargo xtask tidy | corpus KIND DIR | fields [--check] | protected \
     | schemas [--check] | escape [--check | --namespaces] | lines [--check | --write] \
     | bench [--quick | --peer | --gateway] | dist | soak hook [LINES] | soak gateway [ROUNDS] \
-    | soak children [ROUNDS] | soak replay [ROUNDS]";
+    | soak children [ROUNDS] | soak replay [ROUNDS] | soak room [RUNS LIVE]";
 
 /// How many lines a comparison with bash takes if no number is given.
 const LONG: usize = 100_000;
@@ -22,6 +22,9 @@ const ROUNDS: usize = 10_000;
 
 /// The same for replays of each program.
 const REPLAYS: usize = 10;
+/// How many runs the control room shows, and how many of their ledgers grow.
+const RUNS: usize = 10_000;
+const LIVE: usize = 200;
 
 /// What is printed, and whether all is well; or why the task could not be done.
 type Done = Result<(String, bool)>;
@@ -76,6 +79,10 @@ fn run(words: &[&str]) -> Done {
         ["soak", "gateway", count] => soak::gateway(count.parse()?).map(|text| (text, true)),
         ["soak", "replay"] => soak::replay(REPLAYS).map(|text| (text, true)),
         ["soak", "replay", count] => soak::replay(count.parse()?).map(|text| (text, true)),
+        ["soak", "room"] => soak::room(RUNS, LIVE).map(|text| (text, true)),
+        ["soak", "room", runs, live] => {
+            soak::room(runs.parse()?, live.parse()?).map(|text| (text, true))
+        }
         ["soak", "hook"] => run_soak(LONG),
         ["soak", "hook", count] => run_soak(count.parse()?),
         ["corpus", kind, directory] => {

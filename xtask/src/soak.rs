@@ -1,15 +1,17 @@
-//! Long trials: the hook of an agent against bash, the budgets of the gateway, and replays of agents.
+//! Long trials: the hook of an agent against bash, the budgets of the gateway and of families,
+//! replays of agents, and the control room with many runs.
 //!
 //! The first compares what the hook says of generated lines with what bash does to files. A line
 //! that the hook lets pass for a change of `docs`, and that wrote anything else, is a failure: the
-//! hook read it in another way than bash. The second has the tests of the budgets do more rounds.
+//! hook read it in another way than bash. The second has the tests of the budgets do more rounds, and
+//! the third those of the control room in their full size.
 
 pub mod bash;
 pub mod lines;
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use provost_change::hook::tool_call::{self, What};
@@ -136,6 +138,42 @@ pub fn replay(rounds: usize) -> Result<String> {
 
 /// The tests that are repeated, by the end of their names.
 const REPLAYED: &str = "is_run_again_without_its_model";
+
+/// Has a release build of the control room serve `sealed` runs while `live` ledgers grow, page a long
+/// transcript and a large change, and run beside a run whose CPU time is compared.
+pub fn room(sealed: usize, live: usize) -> Result<String> {
+    let mut tests = Command::new(repository::cargo());
+    tests
+        .args([
+            "test",
+            "--release",
+            "--quiet",
+            "--package",
+            "provost",
+            "--test",
+            "serve",
+        ])
+        .args([
+            "--",
+            "--include-ignored",
+            "--nocapture",
+            "--test-threads=1",
+            "many::",
+        ])
+        .env("PROVOST_SERVE_RUNS", sealed.to_string())
+        .env("PROVOST_SERVE_LIVE", live.to_string());
+    // The engine syncs every event, which takes a disk minutes for so many runs.
+    let memory = Path::new("/dev/shm");
+    if std::env::var_os("TMPDIR").is_none() && memory.is_dir() {
+        tests.env("TMPDIR", memory);
+    }
+    let printed = repository::run(&mut tests)?;
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    if !printed.contains("test result: ok. 3 passed;") {
+        return Err(format!("not all three tests ran: {printed}").into());
+    }
+    Ok(printed)
+}
 
 /// Whether the hook lets `line` pass where `docs` was declared.
 fn passes(line: &str) -> bool {

@@ -45,7 +45,7 @@ pub use change_group::ChangeGroup;
 pub use children::ChildView;
 pub use compare::{ComparedRun, ComparisonView};
 pub use given::GivenView;
-pub use ground::{GroundView, OpenTree, TreeConflict, conflicts};
+pub use ground::{DeniedWrite, GroundView, OpenTree, TreeConflict, conflicts};
 pub use inbox::WaitReason;
 pub use live::LiveView;
 pub use log::describe;

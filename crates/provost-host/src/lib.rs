@@ -12,6 +12,7 @@ pub mod cache;
 pub mod cancel_request;
 pub mod capture;
 pub mod clock;
+pub mod denied_writes;
 pub mod hooks;
 pub mod ids;
 pub mod inspect;

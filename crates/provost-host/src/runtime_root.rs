@@ -27,13 +27,15 @@ use crate::user_state::UserState;
 const MARK: &str = "own";
 
 /// The names that Provost uses in a root.
-const PARTS: [&str; 18] = [
+const PARTS: [&str; 20] = [
     "runs",
     "refused",
     "changes",
     "boards",
     "plans",
     "chains",
+    "denied-writes.jsonl",
+    "denied-writes.lock",
     "detached",
     "cancel",
     "releases.jsonl",

@@ -9,6 +9,7 @@
 
   const refresh = async () => {
     if (document.hidden || typing()) return;
+    keep();
     const answer = await fetch(location.href, { credentials: "same-origin" });
     if (!answer.ok) return;
     const next = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -30,7 +31,28 @@
     const gap = words.value && !words.value.endsWith("\n") ? "\n" : "";
     words.value += `${gap}${line.dataset.at}: `;
     words.focus();
+    keepSoon();
   });
+
+  // Words that are not sent yet are kept by the server, so that leaving the page loses none.
+  let kept = document.querySelector("textarea[data-keep]")?.value ?? "";
+  let timer = 0;
+  const keep = () => {
+    const words = document.querySelector("textarea[data-keep]");
+    if (!words || words.value === kept) return;
+    kept = words.value;
+    const body = new URLSearchParams(new FormData(words.form));
+    fetch(words.dataset.keep, { method: "POST", body, credentials: "same-origin", keepalive: true })
+      .catch(() => { kept = null; });
+  };
+  const keepSoon = () => {
+    clearTimeout(timer);
+    timer = setTimeout(keep, 400);
+  };
+  document.addEventListener("input", (event) => {
+    if (event.target.matches("textarea[data-keep]")) keepSoon();
+  });
+  addEventListener("pagehide", keep);
 
   let waiting = false;
   const soon = () => {

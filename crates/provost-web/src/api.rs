@@ -6,6 +6,9 @@
 pub(crate) mod answers;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Bytes;
@@ -21,13 +24,17 @@ use serde::{Deserialize, Serialize};
 
 use self::answers::{
     ApiCase, ApiCaseDetail, ApiChange, ApiCommand, ApiDone, ApiEvidence, ApiGround, ApiList,
-    ApiProblem, ApiRepository, ApiRun, ApiRunDetail, ApiTranscript, ApiWaiting, value, word,
+    ApiLive, ApiProblem, ApiRepository, ApiRun, ApiRunDetail, ApiStep, ApiTranscript, ApiWaiting,
+    value, word,
 };
 use crate::commands;
 use crate::guard::{ApiCaller, Refused};
 use crate::pages::status_of;
-use crate::room::AskedBy;
+use crate::room::{AskedBy, ControlRoom, RoomListing};
 use crate::server::App;
+
+/// How long a look at the files of a repository is good for, at least.
+const PAUSE: Duration = Duration::from_millis(25);
 
 /// The most rows of one answer.
 const MOST: usize = 200;
@@ -154,6 +161,18 @@ fn page<I, T>(
     })
 }
 
+/// The listing once everything in it is read: a program is given no part of a list as the whole.
+fn whole_listing(room: &dyn ControlRoom, repository: &str) -> Result<Arc<RoomListing>, PortError> {
+    loop {
+        let listing = room.listing(repository)?;
+        if listing.unread == 0 {
+            return Ok(listing);
+        }
+        // What is read meanwhile by another request counts too.
+        thread::sleep(PAUSE);
+    }
+}
+
 pub(crate) async fn runs(
     State(app): State<App>,
     headers: HeaderMap,
@@ -162,7 +181,7 @@ pub(crate) async fn runs(
 ) -> Response {
     let rows = app
         .ask(move |room| {
-            let listing = room.listing(&repository)?;
+            let listing = whole_listing(room, &repository)?;
             let words = window.q.trim().to_lowercase();
             let rows = listing.rows.iter();
             let rows = rows.filter(|row| row.matches(&words, &window.status));
@@ -185,7 +204,7 @@ pub(crate) async fn cases(
 ) -> Response {
     let rows = app
         .ask(move |room| {
-            let listing = room.listing(&repository)?;
+            let listing = whole_listing(room, &repository)?;
             let cases = listing.cases.iter();
             page(
                 cases,
@@ -209,7 +228,8 @@ pub(crate) async fn case(
             Ok(ApiCaseDetail {
                 report: value(&CaseReport::of(&page.case_id, &page.state)),
                 workflow_case_read_model: value(&page.model),
-                events: value(&page.events),
+                events: page.events,
+                commands: room.commands(&repository, &case),
             })
         })
         .await;
@@ -221,7 +241,7 @@ pub(crate) async fn inbox(State(app): State<App>, headers: HeaderMap) -> Respons
         .ask(|room| {
             let mut items = Vec::new();
             for repository in room.repositories() {
-                let Ok(listing) = room.listing(&repository.id) else {
+                let Ok(listing) = whole_listing(room, &repository.id) else {
                     continue;
                 };
                 items.extend(listing.waiting_cases().map(|case| ApiWaiting {
@@ -253,7 +273,7 @@ pub(crate) async fn ground(
     Path(repository): Path<String>,
 ) -> Response {
     let found = app
-        .ask(move |room| Ok(ApiGround::of(room.ground(&repository)?, &room.spend()?)))
+        .ask(move |room| Ok(ApiGround::of(room.ground(&repository)?, room.spend()?)))
         .await;
     answer(&headers, found)
 }
@@ -269,9 +289,10 @@ pub(crate) async fn run(
             Ok(ApiRunDetail {
                 view: value(&page.view),
                 why: value(&page.why),
-                events: value(&page.events),
-                steps: value(&page.steps),
-                live: value(&page.live),
+                events: page.events,
+                steps: page.steps.iter().map(ApiStep::from).collect(),
+                live: page.live.as_ref().map(ApiLive::from),
+                commands: room.commands(&repository, &run),
             })
         })
         .await;

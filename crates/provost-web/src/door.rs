@@ -1,12 +1,13 @@
 //! Decides who comes in: one-time codes, sessions and the one host name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use provost_core::code::Code;
 use provost_core::object::sha256;
 use provost_engine::ports::PortError;
+use serde::{Deserialize, Serialize};
 
 /// How long a link can be followed.
 const CODE_LASTS: Duration = Duration::from_mins(1);
@@ -19,14 +20,39 @@ pub(crate) struct Door {
     /// `<16 hex>.localhost`, with the port if there is one.
     host: String,
     code: Mutex<Option<(String, Instant)>>,
+    /// The digests of offered codes that opened a session.
+    used: Mutex<BTreeSet<String>>,
     /// By the digest of the cookie, so that a lookup compares digests only.
     sessions: Mutex<BTreeMap<String, Visitor>>,
+}
+
+/// A code that the user was given by another process, as the server knows it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OfferedCode {
+    /// The SHA-256 of the code.
+    sha256: String,
+    /// Milliseconds since 1970; not valid from then on.
+    until: i64,
+}
+
+/// A fresh code, and what the server has to know of it.
+pub fn offered_code(now: i64) -> Result<(String, OfferedCode), PortError> {
+    let code = random_hex(16)?;
+    let lasts = i64::try_from(CODE_LASTS.as_millis()).unwrap_or_default();
+    let offered = OfferedCode {
+        sha256: sha256(code.as_bytes()),
+        until: now.saturating_add(lasts),
+    };
+    Ok((code, offered))
 }
 
 /// Who has a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Visitor {
     until: Instant,
+    /// Names the session in records; no secret.
+    pub(crate) id: String,
     /// Has to be in every form that this session sends.
     pub(crate) form_token: String,
 }
@@ -38,6 +64,7 @@ impl Door {
         Ok(Self {
             host: port.map_or(name.clone(), |port| format!("{name}:{port}")),
             code: Mutex::default(),
+            used: Mutex::default(),
             sessions: Mutex::default(),
         })
     }
@@ -74,13 +101,35 @@ impl Door {
             return Ok(None);
         }
         *known = None;
+        drop(known);
+        self.open_session().map(Some)
+    }
+
+    /// The same for a code that another process offered to the user; it is good once.
+    pub(crate) fn redeem_offered(
+        &self,
+        code: &str,
+        offered: &OfferedCode,
+        now: i64,
+    ) -> Result<Option<String>, PortError> {
+        let digest = sha256(code.as_bytes());
+        let lasts = i64::try_from(CODE_LASTS.as_millis()).unwrap_or_default();
+        let is_now = (0..=lasts).contains(&offered.until.saturating_sub(now));
+        if digest != offered.sha256 || !is_now || !lock(&self.used).insert(digest) {
+            return Ok(None);
+        }
+        self.open_session().map(Some)
+    }
+
+    fn open_session(&self) -> Result<String, PortError> {
         let cookie = random_hex(32)?;
         let visitor = Visitor {
             until: Instant::now() + SESSION_LASTS,
+            id: random_hex(4)?,
             form_token: random_hex(16)?,
         };
         lock(&self.sessions).insert(sha256(cookie.as_bytes()), visitor);
-        Ok(Some(cookie))
+        Ok(cookie)
     }
 
     /// The session that `cookie` names.

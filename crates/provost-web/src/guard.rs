@@ -84,7 +84,10 @@ async fn admit(app: &App, mut request: Request) -> Result<Admitted, Refused> {
         return Ok(Admitted::Request(Box::new(request)));
     }
     if let Some(code) = code(&request) {
-        let cookie = app.door.redeem(&code).ok().flatten();
+        let cookie = match app.door.redeem(&code).ok().flatten() {
+            None => offered(app, code).await,
+            cookie => cookie,
+        };
         let over = "the link was used already, or is older than a minute";
         return cookie
             .map(Admitted::Entered)
@@ -107,6 +110,15 @@ async fn admit(app: &App, mut request: Request) -> Result<Admitted, Refused> {
     }
     request.extensions_mut().insert(visitor);
     Ok(Admitted::Request(Box::new(request)))
+}
+
+/// The cookie for a code that another process of the user offered for this server.
+async fn offered(app: &App, code: String) -> Option<String> {
+    let instance = app.door.instance().to_owned();
+    let known = app.ask(move |room| Ok((room.offered_code(&instance), room.now())));
+    let (offered, now) = known.await.ok()?;
+    let cookie = app.door.redeem_offered(&code, &offered?, now);
+    cookie.ok().flatten()
 }
 
 fn is_api(path: &str) -> bool {

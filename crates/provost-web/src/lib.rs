@@ -15,6 +15,7 @@
 mod api;
 mod commands;
 mod door;
+mod drafts;
 mod guard;
 mod live;
 mod openapi;
@@ -25,11 +26,12 @@ mod server;
 mod tests;
 mod token;
 
+pub use door::{OfferedCode, offered_code};
 pub use openapi::openapi;
 pub use room::{
-    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceFile, EvidenceView, LedgerLine,
-    RepositoryRow, RoomChange, RoomChangeKind, RoomChanges, RoomCommand, RoomListing, RoomRow,
-    RunPage, SpendView, SpentRow, TranscriptPage,
+    AskedBy, AskedCommand, CasePage, ChangeRow, CommandOutcome, ControlRoom, EvidenceFile,
+    EvidenceView, LedgerLine, RepositoryRow, RoomChange, RoomChangeKind, RoomChanges, RoomCommand,
+    RoomListing, RoomRow, RunPage, SpendView, SpentRow, TranscriptPage,
 };
 pub use server::{Announced, Listen, serve};
 pub use token::{NewToken, TokenRow, TokenScope, new_token};

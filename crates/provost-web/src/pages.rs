@@ -23,7 +23,7 @@ use provost_core::time;
 use provost_engine::ports::PortError;
 
 use crate::guard::Refused;
-use crate::room::ControlRoom;
+use crate::room::{AskedCommand, CommandOutcome, ControlRoom};
 
 /// The style; only a request with a session gets it.
 const STYLE: &str = "/assets/app.css";
@@ -189,6 +189,51 @@ fn length(millis: u64) -> String {
 fn fact(name: &str, value: &str) -> Markup {
     html! {
         @if !value.is_empty() { dt { (name) } dd { (one_line(value)) } }
+    }
+}
+
+/// What came of the commands about a run or a case that pages and programs asked for.
+fn asked_commands(room: &dyn ControlRoom, repository: &str, id: &str) -> Markup {
+    let commands = room.commands(repository, id);
+    html! {
+        @if !commands.is_empty() {
+            h2 #commands { "Commands" }
+            ul .plain-list { @for one in &commands { li { (asked_command(one)) } } }
+        }
+    }
+}
+
+/// One command, with who asked and what came of it.
+fn asked_command(one: &AskedCommand) -> Markup {
+    let state = match &one.outcome {
+        CommandOutcome::Running => pill("", "RUNNING"),
+        CommandOutcome::Done => pill("good", "DONE"),
+        CommandOutcome::Refused { code, .. } => pill("bad", code),
+        CommandOutcome::NotBegun => pill("wait", "NOT BEGUN"),
+        CommandOutcome::NoAnswer => pill("wait", "NO ANSWER"),
+    };
+    html! {
+        (state) " " strong { (one_line(&one.command)) }
+        " by " (one_line(&one.by)) " at " (one_line(&one.at))
+        @match &one.outcome {
+            CommandOutcome::Refused { reason, .. } => p { (one_line(reason)) },
+            CommandOutcome::NotBegun => p { "The server ended before it began: ask again." },
+            CommandOutcome::NoAnswer => p {
+                "Its process ended without an answer; the run shows what happened."
+            },
+            CommandOutcome::Running | CommandOutcome::Done => {},
+        }
+    }
+}
+
+/// That a server which just started has not read everything yet.
+fn unread(count: usize) -> Markup {
+    html! {
+        @if count > 0 {
+            p .wait role="status" {
+                (count) " older runs are still being read; load the page again to see them."
+            }
+        }
     }
 }
 

@@ -14,8 +14,10 @@ use provost_engine::query::{
     RunSummary, RunView, StepSpan, TranscriptEntry, WaitReason, WhyView, WorkflowCaseModel,
     describe,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::door::OfferedCode;
 use crate::token::TokenRow;
 
 /// The runs of the repositories that the user registered.
@@ -59,7 +61,7 @@ pub trait ControlRoom: Send + Sync + 'static {
     ) -> Result<TranscriptPage, PortError>;
 
     /// The patch from the base to what the run captured.
-    fn patch(&self, repository: &str, run: &str) -> Result<Vec<u8>, PortError>;
+    fn patch(&self, repository: &str, run: &str) -> Result<Arc<Vec<u8>>, PortError>;
 
     fn evidence(&self, repository: &str, run: &str) -> Result<EvidenceView, PortError>;
 
@@ -79,8 +81,16 @@ pub trait ControlRoom: Send + Sync + 'static {
         asked: &AskedBy,
     ) -> Result<String, PortError>;
 
+    /// The newest commands about a run or a case that came through this control room, and what came
+    /// of each.
+    fn commands(&self, repository: &str, id: &str) -> Vec<AskedCommand>;
+
     /// Looks at the ledgers again, and lists what has changed after the change number `after`.
     fn changes(&self, after: u64) -> RoomChanges;
+
+    /// The code that the user was offered by another process for the server with this name, if
+    /// there is one.
+    fn offered_code(&self, instance: &str) -> Option<OfferedCode>;
 
     /// Milliseconds since 1970.
     fn now(&self) -> i64;
@@ -115,11 +125,55 @@ pub enum RoomCommand {
     Resume,
 }
 
+impl RoomCommand {
+    /// As paths and records spell it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Approve { .. } => "approve",
+            Self::Reject { .. } => "reject",
+            Self::Cancel { .. } => "cancel",
+            Self::Retry { .. } => "retry",
+            Self::KeepWork => "keep-work",
+            Self::Land => "land",
+            Self::Resume => "resume",
+        }
+    }
+}
+
+/// A command that came through the control room, and what came of it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AskedCommand {
+    pub id: String,
+    /// As RFC 3339.
+    pub at: String,
+    /// approve, reject, cancel, retry, keep-work, land or resume.
+    pub command: String,
+    /// The session or the token.
+    pub by: String,
+    pub outcome: CommandOutcome,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum CommandOutcome {
+    /// Its process is at work.
+    Running,
+    Done,
+    Refused {
+        code: String,
+        reason: String,
+    },
+    /// The server ended before it began.
+    NotBegun,
+    /// Its process ended without an answer; the run shows what happened.
+    NoAnswer,
+}
+
 /// Through what a command came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskedBy {
-    /// A form of a page.
-    Session,
+    /// A form of a page of the session with this number, which is no secret.
+    Session { id: String },
     /// A program with the token of this name. It approves nothing that needs the key of a person.
     Token { name: String },
 }
@@ -194,6 +248,8 @@ pub struct RoomListing {
     pub cases: Vec<Arc<CaseSummary>>,
     /// What waits for the user, the most urgent first.
     pub waiting: Vec<(WaitReason, Arc<RoomRow>)>,
+    /// How many older runs were found and not read yet: a server that just started reads them.
+    pub unread: usize,
 }
 
 impl RoomListing {
@@ -212,6 +268,7 @@ impl RoomListing {
             rows,
             cases,
             waiting,
+            unread: 0,
         }
     }
 
@@ -240,7 +297,7 @@ pub struct CasePage {
 }
 
 /// A declared change of a shared checkout.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ChangeRow {
     pub intent_id: String,
     /// What its agent calls itself.
@@ -256,16 +313,26 @@ pub struct ChangeRow {
 }
 
 /// What was spent, by day and by model.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SpendView {
     pub days: Vec<SpentRow>,
     pub models: Vec<SpentRow>,
     /// What all agents may spend on one day; open where there is no limit.
+    #[schemars(with = "LimitOfSpending")]
     pub day_limit: Budget,
+    #[schemars(with = "LimitOfSpending")]
     pub run_limit: Budget,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+/// The form of a [`Budget`].
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct LimitOfSpending {
+    tokens: Option<u64>,
+    micro_usd: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SpentRow {
     pub name: String,
     pub requests: u64,
@@ -323,7 +390,7 @@ pub struct RunPage {
 }
 
 /// One event, in one line.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct LedgerLine {
     pub seq: u64,
     pub ts: String,
@@ -360,7 +427,7 @@ pub struct EvidenceView {
     pub head: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct EvidenceFile {
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -17,6 +17,7 @@ use provost_engine::ports::PortError;
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::door::Door;
+use crate::drafts::Drafts;
 use crate::live::Changes;
 use crate::room::ControlRoom;
 use crate::{api, commands, guard, live, pages};
@@ -35,6 +36,8 @@ pub enum Listen {
 pub struct Announced {
     /// The socket, or the address with its port.
     pub place: String,
+    /// The one value of `Host` that is answered.
+    pub host: String,
     /// Opens one session, within a minute.
     pub link: String,
 }
@@ -45,6 +48,7 @@ pub(crate) struct App {
     pub(crate) door: Arc<Door>,
     pub(crate) room: Arc<dyn ControlRoom>,
     pub(crate) changes: Changes,
+    pub(crate) drafts: Drafts,
 }
 
 impl App {
@@ -53,6 +57,7 @@ impl App {
             door: Arc::new(Door::new(port)?),
             room,
             changes: Changes::default(),
+            drafts: Drafts::default(),
         })
     }
 
@@ -111,7 +116,8 @@ async fn listen_and_serve(
 fn announced(app: &App, place: String) -> Result<Announced, PortError> {
     app.changes.watch(Arc::clone(&app.room));
     let link = app.door.link()?;
-    Ok(Announced { place, link })
+    let host = app.door.host().to_owned();
+    Ok(Announced { place, host, link })
 }
 
 /// The socket at `path`; one that no process answers at is replaced.
@@ -157,6 +163,7 @@ pub(crate) fn router(app: App) -> Router {
             "/r/{repository}/{run}/evidence.html",
             get(pages::evidence::whole),
         )
+        .route("/r/{repository}/{run}/words", post(commands::keep_words))
         .route("/r/{repository}/{run}/{command}", post(commands::carry_out))
         .route("/c/{repository}/{case}", get(pages::case::show))
         .route("/ground", get(pages::ground::show))

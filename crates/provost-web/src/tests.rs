@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, Request, StatusCode, header};
 use tower_service::Service as _;
 
 use self::empty_room::EmptyRoom;
+use crate::door::offered_code;
 use crate::room::{AskedBy, ControlRoom, RoomChange, RoomChangeKind, RoomCommand};
 use crate::server::{App, router};
 use crate::token::{NewToken, TokenRow, TokenScope, new_token};
@@ -233,6 +234,81 @@ fn a_code_opens_one_session_within_a_minute() {
         StatusCode::UNAUTHORIZED,
         "a session that is over"
     );
+}
+
+#[test]
+fn a_code_that_another_process_offered_opens_one_session_of_this_server_within_a_minute() {
+    let mut site = Site::new(Vec::new());
+    let instance = site.app.door.instance().to_owned();
+    // The room says that it is 1 000 000 milliseconds after 1970.
+    let cases = [
+        ("another server", "0123456789abcdef", 1_000_000, true, false),
+        ("another code", &instance, 1_000_000, false, false),
+        ("too late", &instance, 930_000, true, false),
+        ("from the future", &instance, 1_100_000, true, false),
+        ("good", &instance, 1_000_000, true, true),
+    ];
+    for (name, wanted, made, same, opens) in cases {
+        let (code, offered) = offered_code(made).unwrap();
+        *site.room.offered.lock().unwrap() = Some((wanted.to_owned(), offered));
+        let sent = if same { code } else { "0".repeat(32) };
+        let answer = site.get(&format!("/?code={sent}"), &[]);
+        assert_eq!(answer.status == StatusCode::SEE_OTHER, opens, "{name}");
+        let again = site.get(&format!("/?code={sent}"), &[]);
+        assert_eq!(
+            again.status,
+            StatusCode::UNAUTHORIZED,
+            "{name}: a second use"
+        );
+    }
+}
+
+#[test]
+fn words_are_kept_when_the_page_is_left_and_belong_to_one_run() {
+    let mut site = Site::new(Vec::new());
+    let cookie = site.enter();
+    let token = site.form(&cookie);
+    let token = token.split('&').next().unwrap().to_owned();
+    let post = |site: &mut Site, path: &str, origin: &str, body: &str| {
+        let host = site.app.door.host().to_owned();
+        let request = Request::post(path)
+            .header(header::HOST, host)
+            .header(header::COOKIE, &cookie)
+            .header(header::ORIGIN, origin);
+        site.ask(request.body(Body::from(body.to_owned())).unwrap())
+    };
+    let own = site.app.door.origin();
+    let path = "/r/0123456789abcdef/run_1/words";
+    let form = format!("{token}&words=a%3A1%3A+mind+the+gap");
+    let denied = post(&mut site, path, "http://evil.example", &form);
+    assert_eq!(denied.status, StatusCode::FORBIDDEN);
+    assert_eq!(site.app.drafts.of("0123456789abcdef", "run_1"), "");
+    // A run that does not exist has no words; the room of these tests knows none in detail.
+    let absent = post(&mut site, path, &own, &form);
+    assert_eq!(absent.status, StatusCode::NOT_FOUND);
+    assert_eq!(site.app.drafts.of("0123456789abcdef", "run_1"), "");
+
+    let about = ("0123456789abcdef".to_owned(), "run_1".to_owned());
+    site.app.drafts.keep(about, "keep me");
+    let retry = "/r/0123456789abcdef/run_1/retry";
+    let sent = post(&mut site, retry, &own, &format!("{token}&words=keep+me"));
+    assert_eq!(sent.status, StatusCode::SEE_OTHER);
+    assert_eq!(site.app.drafts.of("0123456789abcdef", "run_1"), "", "sent");
+    assert_eq!(site.done(), 1);
+}
+
+#[test]
+fn the_inbox_shows_what_came_of_the_last_command() {
+    let mut site = Site::new(Vec::new());
+    let cookie = site.enter();
+    let page = site.get("/", &[("cookie", &cookie)]);
+    for part in [
+        "LAND_CONFLICT",
+        "by serve-session 0a",
+        "&lt;script&gt;alert(1)",
+    ] {
+        assert!(page.text.contains(part), "{part}: {}", page.text);
+    }
 }
 
 #[test]

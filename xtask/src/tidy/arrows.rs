@@ -187,6 +187,7 @@ const RULES: &[Rule] = &[
             "provost-fs",
             "provost-host",
             "provost-lens",
+            "provost-room",
             "provost-surface",
             "provost-web",
         ],
@@ -195,6 +196,29 @@ const RULES: &[Rule] = &[
     Rule {
         package: "provost-web",
         ours: &["provost-core", "provost-engine"],
+        others: None,
+    },
+    // Only for tests, likewise.
+    Rule {
+        package: "provost-load",
+        ours: &[
+            "provost-core",
+            "provost-engine",
+            "provost-host",
+            "provost-store",
+        ],
+        others: None,
+    },
+    Rule {
+        package: "provost-room",
+        ours: &[
+            "provost-core",
+            "provost-engine",
+            "provost-fs",
+            "provost-host",
+            "provost-surface",
+            "provost-web",
+        ],
         others: None,
     },
 ];

@@ -115,23 +115,33 @@ impl State {
     /// Folds the records of a ledger, oldest first.
     pub fn fold(records: &[Record]) -> Result<Self, BadLedger> {
         let (first, rest) = records.split_first().ok_or(BadLedger::Empty)?;
-        let order = |record: &Record| BadLedger::Order {
-            seq: record.seq,
-            what: record.event.event_type.clone(),
-        };
         let Fact::Opened(opened) = Fact::of(&first.event, first.seq)? else {
-            return Err(order(first));
+            return Err(Self::misplaced(first));
         };
         let mut state = Self::begin(first, *opened);
         for record in rest {
-            if record.event.run_id != state.names.run_id {
-                return Err(BadLedger::Stranger { seq: record.seq });
-            }
-            let fact = Fact::of(&record.event, record.seq)?;
-            state.apply(fact).map_err(|Misplaced| order(record))?;
-            state.latest.clone_from(&record.event.ts);
+            state.follow(record)?;
         }
         Ok(state)
+    }
+
+    /// Folds one more record of the ledger. After an error the state must not be used.
+    pub fn follow(&mut self, record: &Record) -> Result<(), BadLedger> {
+        if record.event.run_id != self.names.run_id {
+            return Err(BadLedger::Stranger { seq: record.seq });
+        }
+        let fact = Fact::of(&record.event, record.seq)?;
+        self.apply(fact)
+            .map_err(|Misplaced| Self::misplaced(record))?;
+        self.latest.clone_from(&record.event.ts);
+        Ok(())
+    }
+
+    fn misplaced(record: &Record) -> BadLedger {
+        BadLedger::Order {
+            seq: record.seq,
+            what: record.event.event_type.clone(),
+        }
     }
 
     fn begin(first: &Record, opened: Opened) -> Self {

@@ -4,7 +4,8 @@ use provost_core::lease::Lease;
 use provost_core::object::Oid;
 use provost_core::path::RawPath;
 use provost_core::run::State;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::archive::RunArchive;
 
@@ -37,6 +38,22 @@ pub struct TreeConflict {
     pub paths: Vec<RawPath>,
 }
 
+/// A write to a shared checkout that the hook of an agent denied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DeniedWrite {
+    /// As RFC 3339.
+    pub at: String,
+    /// What the agent calls itself, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The session of its program.
+    pub session: String,
+    /// What the call would have written, as far as it names it.
+    pub paths: Vec<String>,
+    pub reason: String,
+}
+
 /// What runs of one repository share, and what holds for all of them. `I` is an intent of a shared
 /// checkout.
 #[derive(Debug, Serialize)]
@@ -49,6 +66,8 @@ pub struct GroundView<I> {
     /// How many open trees were compared, and how many were not because there are too many.
     pub compared: usize,
     pub left_out: usize,
+    /// Writes that the hooks of agents denied, the newest first; absent if they cannot be read.
+    pub denied: Option<Vec<DeniedWrite>>,
     /// The policy at the commit that is checked out; absent if there is none.
     pub policy: Option<String>,
 }

@@ -1,12 +1,15 @@
 //! The types of the API: what programs send and get.
 
 use provost_core::code::Code;
-use provost_engine::query::{CaseSummary, GroundView, WaitReason};
+use provost_core::lease::Lease;
+use provost_engine::query::{
+    CaseSummary, DeniedWrite, GroundView, LiveView, StepSpan, TreeConflict, WaitReason,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::room::{ChangeRow, RepositoryRow, RoomRow, SpendView};
+use crate::room::{AskedCommand, ChangeRow, LedgerLine, RepositoryRow, RoomRow, SpendView};
 
 /// An error, as RFC 9457 has it.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -109,12 +112,103 @@ pub(crate) struct ApiRunDetail {
     pub(crate) view: Value,
     /// The answer of `provost why RUN --json`; null if the ledger cannot be explained.
     pub(crate) why: Value,
-    /// `seq`, `ts`, `event_type` and `about` of each event.
-    pub(crate) events: Value,
-    /// Each step with `from_ms` and `took_ms`.
-    pub(crate) steps: Value,
-    /// What an active run does now.
-    pub(crate) live: Value,
+    pub(crate) events: Vec<LedgerLine>,
+    pub(crate) steps: Vec<ApiStep>,
+    /// What an active run does now; null if it is not active.
+    pub(crate) live: Option<ApiLive>,
+    /// What pages and programs asked for, the newest first.
+    pub(crate) commands: Vec<AskedCommand>,
+}
+
+/// One step of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ApiStep {
+    pub(crate) step: String,
+    /// From 1.
+    pub(crate) attempt: u32,
+    /// Milliseconds from the first event of the run.
+    pub(crate) from_ms: u64,
+    /// Milliseconds; for a step that has not ended, so far.
+    pub(crate) took_ms: u64,
+    pub(crate) ended: bool,
+    pub(crate) failed: bool,
+}
+
+impl From<&StepSpan> for ApiStep {
+    fn from(span: &StepSpan) -> Self {
+        Self {
+            step: spelled(&span.step),
+            attempt: span.attempt,
+            from_ms: span.from_ms,
+            took_ms: span.took_ms,
+            ended: span.ended,
+            failed: span.failed,
+        }
+    }
+}
+
+/// What an active run does now.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ApiLive {
+    /// The step that has begun and not ended.
+    pub(crate) step: Option<String>,
+    pub(crate) step_ms: Option<u64>,
+    pub(crate) took_ms: Option<u64>,
+    pub(crate) attempt: u32,
+    /// The last tool that the worker used, with its arguments; a claim.
+    pub(crate) last_tool: Option<String>,
+    /// The last words of the worker; a claim.
+    pub(crate) says: Option<String>,
+    /// The paths that may be written.
+    pub(crate) scope: Vec<String>,
+    /// What the agents of all attempts spent so far.
+    pub(crate) tokens: Option<u64>,
+    pub(crate) micro_usd: Option<u64>,
+    /// What the agent of one attempt may spend; null where there is no limit.
+    pub(crate) limit_tokens: Option<u64>,
+    pub(crate) limit_micro_usd: Option<u64>,
+}
+
+impl From<&LiveView> for ApiLive {
+    fn from(live: &LiveView) -> Self {
+        Self {
+            step: live.step.as_ref().map(spelled),
+            step_ms: live.step_ms,
+            took_ms: live.took_ms,
+            attempt: live.attempt,
+            last_tool: live.last_tool.clone(),
+            says: live.says.clone(),
+            scope: live.scope.clone(),
+            tokens: live.usage.map(|it| it.usage.tokens()),
+            micro_usd: live.usage.map(|it| it.usage.micro_usd),
+            limit_tokens: live.limit.tokens,
+            limit_micro_usd: live.limit.micro_usd,
+        }
+    }
+}
+
+/// A word of an enum, as the wire form spells it.
+fn spelled<T: Serialize>(word: &T) -> String {
+    value(word).as_str().unwrap_or_default().to_owned()
+}
+
+/// The right of a run to write in a scope, for a time.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ApiLease {
+    pub(crate) run_id: String,
+    pub(crate) paths: Vec<String>,
+    /// Larger than that of every lease granted before.
+    pub(crate) fence: u64,
+    /// In milliseconds since 1970.
+    pub(crate) granted_at: i64,
+    pub(crate) expires_at: i64,
+}
+
+/// Two runs whose work git cannot merge.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ApiConflict {
+    pub(crate) runs: [String; 2],
+    pub(crate) paths: Vec<String>,
 }
 
 /// One case in a list.
@@ -153,7 +247,9 @@ pub(crate) struct ApiCaseDetail {
     pub(crate) report: Value,
     /// The binding of its latest run; only for reading.
     pub(crate) workflow_case_read_model: Value,
-    pub(crate) events: Value,
+    pub(crate) events: Vec<LedgerLine>,
+    /// What pages and programs asked for, the newest first.
+    pub(crate) commands: Vec<AskedCommand>,
 }
 
 /// Something that waits for the user.
@@ -186,29 +282,51 @@ pub(crate) fn word(reason: WaitReason) -> &'static str {
 /// What runs of one repository share.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ApiGround {
-    pub(crate) leases: Value,
+    pub(crate) leases: Vec<ApiLease>,
     /// Declared changes of shared checkouts; null if they cannot be read.
-    pub(crate) changes: Value,
+    pub(crate) changes: Option<Vec<ChangeRow>>,
     /// Pairs of runs whose work git cannot merge.
-    pub(crate) conflicts: Value,
+    pub(crate) conflicts: Vec<ApiConflict>,
     pub(crate) compared: usize,
     pub(crate) left_out: usize,
+    /// Writes that the hooks of agents denied, the newest first; null if they cannot be read.
+    pub(crate) denied: Option<Vec<DeniedWrite>>,
     pub(crate) policy: Option<String>,
     /// What your agents spent, in all repositories.
-    pub(crate) spend: Value,
+    pub(crate) spend: SpendView,
 }
 
 impl ApiGround {
-    pub(crate) fn of(ground: GroundView<ChangeRow>, spend: &SpendView) -> Self {
+    pub(crate) fn of(ground: GroundView<ChangeRow>, spend: SpendView) -> Self {
         Self {
-            leases: value(&ground.leases),
-            changes: value(&ground.changes),
-            conflicts: value(&ground.conflicts),
+            leases: ground.leases.iter().map(lease).collect(),
+            changes: ground.changes,
+            conflicts: ground.conflicts.into_iter().map(conflict).collect(),
             compared: ground.compared,
             left_out: ground.left_out,
+            denied: ground.denied,
             policy: ground.policy,
-            spend: value(spend),
+            spend,
         }
+    }
+}
+
+fn lease(lease: &Lease) -> ApiLease {
+    let paths = lease.scope.entries().iter();
+    ApiLease {
+        run_id: lease.run_id.clone(),
+        paths: paths.map(ToString::to_string).collect(),
+        fence: lease.fence,
+        granted_at: lease.granted_at,
+        expires_at: lease.expires_at,
+    }
+}
+
+fn conflict(conflict: TreeConflict) -> ApiConflict {
+    let paths = conflict.paths.iter();
+    ApiConflict {
+        paths: paths.map(ToString::to_string).collect(),
+        runs: conflict.runs,
     }
 }
 

@@ -11,7 +11,7 @@ use provost_engine::query::{CaseStatus, CaseSummary, short_id};
 
 use super::forms::Forms;
 use super::run::steps;
-use super::{Page, age, fact, pill, shown};
+use super::{Page, age, asked_commands, fact, pill, shown};
 use crate::door::Visitor;
 use crate::room::{CasePage, ControlRoom, RepositoryRow};
 use crate::server::App;
@@ -29,7 +29,7 @@ pub(crate) async fn show(
                 run: &case,
                 token: &visitor.form_token,
             };
-            let body = body(&found, &forms);
+            let body = body(room, &found, &forms);
             Ok(Page::of(room, format!("Case {}", short_id(&case)), body))
         })
         .await;
@@ -79,7 +79,7 @@ fn status(status: CaseStatus) -> Markup {
     pill(class(status), word)
 }
 
-fn body(page: &CasePage, forms: &Forms<'_>) -> Markup {
+fn body(room: &dyn ControlRoom, page: &CasePage, forms: &Forms<'_>) -> Markup {
     let report = CaseReport::of(&page.case_id, &page.state);
     html! {
         h1 { (first_line(report.request, 300)) }
@@ -90,6 +90,7 @@ fn body(page: &CasePage, forms: &Forms<'_>) -> Markup {
             }
         }
         (actions(page, &report, forms))
+        (asked_commands(room, forms.repository, forms.run))
         h2 { "Plan" }
         ol .list {
             (planned("Contract of the whole", page.state.planned.as_ref()))

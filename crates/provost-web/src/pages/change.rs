@@ -1,6 +1,9 @@
 //! *Change*: the patch of a run by groups of files, unified or side by side, in pages. Comments on
 //! its lines are the words of the next attempt.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use axum::Extension;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
@@ -11,7 +14,7 @@ use provost_engine::query::{ChangeGroup, ChangeKind, RunStatus, short_branch, sh
 use serde::Deserialize;
 
 use super::forms::Forms;
-use super::patch::{self, PatchLine};
+use super::patch::{self, PatchLine, PatchPage};
 use super::run::tabs;
 use super::{Page, fact, pill, shown};
 use crate::door::Visitor;
@@ -24,6 +27,9 @@ const ON_A_PAGE: usize = 1000;
 /// How many files of a group are listed above the patch.
 const MOST_FILES: usize = 200;
 
+/// The longest place of a comment, in characters.
+const LONGEST_PLACE: usize = 5000;
+
 /// What of a change is shown.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct ShownChange {
@@ -35,6 +41,9 @@ pub(crate) struct ShownChange {
     /// The word of a group; empty for all.
     #[serde(default)]
     group: String,
+    /// The place that the words of the next attempt are to be about.
+    #[serde(default)]
+    comment: String,
 }
 
 impl ShownChange {
@@ -67,12 +76,13 @@ pub(crate) async fn show(
     Path((repository, run)): Path<(String, String)>,
     Query(what): Query<ShownChange>,
 ) -> Response {
+    let drafts = app.drafts.clone();
     let page = app
         .ask(move |room| {
             let found = room.run(&repository, &run)?;
             let patch = match found.view.tree {
                 Some(_) => room.patch(&repository, &run)?,
-                None => Vec::new(),
+                None => Arc::default(),
             };
             let forms = Forms {
                 repository: &repository,
@@ -80,6 +90,7 @@ pub(crate) async fn show(
                 token: &visitor.form_token,
             };
             let patch = String::from_utf8_lossy(&patch);
+            let words = words(drafts.of(&repository, &run), &what.comment);
             let body = html! {
                 h1 { "Change of " (short_id(&run)) }
                 (tabs(&repository, &run, "Change"))
@@ -91,15 +102,27 @@ pub(crate) async fn show(
                     h2 { "Words for the next attempt" }
                     p .faint {
                         "The number of a line puts its place here. The agent starts from the files \
-                         that this run left."
+                         that this run left. The words are kept if you leave the page."
                     }
-                    (forms.lines("retry", "Retry with these words", "words", "What to fix"))
+                    (forms.words(&words))
                 }
             };
             Ok(Page::of(room, format!("Change {}", short_id(&run)), body))
         })
         .await;
     shown(page)
+}
+
+/// The kept words, with a new line for `place`.
+fn words(mut kept: String, place: &str) -> String {
+    let place: String = place.chars().take(LONGEST_PLACE).collect();
+    if !place.is_empty() {
+        if !kept.is_empty() && !kept.ends_with('\n') {
+            kept.push('\n');
+        }
+        kept += &format!("{}: ", one_line(&place));
+    }
+    kept
 }
 
 fn files(page: &RunPage, what: &ShownChange) -> Markup {
@@ -202,22 +225,22 @@ fn landing(room: &dyn ControlRoom, page: &RunPage, forms: &Forms<'_>) -> Markup 
 }
 
 fn lines(text: &str, page: &RunPage, what: &ShownChange) -> Markup {
-    let (lines, paths) = patch::parse(text);
-    let group_of = |path: &str| {
-        let changed = page.view.changed_files.iter().zip(&page.groups);
-        let mut same = changed.filter(|(file, _)| file.path.as_bytes() == path.as_bytes());
-        same.next().map(|(_, group)| group_words(*group).0)
+    let changed = page.view.changed_files.iter().zip(&page.groups);
+    let groups: BTreeMap<&[u8], &str> = changed
+        .map(|(file, group)| (file.path.as_bytes(), group_words(*group).0))
+        .collect();
+    let keeps = |path: &str| {
+        what.group.is_empty() || groups.get(path.as_bytes()) == Some(&what.group.as_str())
     };
-    let kept: Vec<bool> = paths
-        .iter()
-        .map(|path| what.group.is_empty() || group_of(path) == Some(what.group.as_str()))
-        .collect();
-    let lines: Vec<&PatchLine<'_>> = lines
-        .iter()
-        .filter(|line| kept.get(line.file).copied().unwrap_or(true))
-        .collect();
-    let from = what.from.min(lines.len());
-    let to = lines.len().min(from.saturating_add(ON_A_PAGE));
+    let PatchPage {
+        lines,
+        paths,
+        from,
+        total,
+    } = patch::page(text, keeps, what.from, ON_A_PAGE);
+    let lines: Vec<&PatchLine<'_>> = lines.iter().collect();
+    let to = from + lines.len();
+    let place = ShownChange::link(what.view(), what.group_word(), from);
     html! {
         @if !lines.is_empty() {
             nav .pages aria-label="View" {
@@ -227,18 +250,18 @@ fn lines(text: &str, page: &RunPage, what: &ShownChange) -> Markup {
                 a href=(ShownChange::link("split", what.group_word(), from))
                     aria-current=[here("split")] { "Side by side" }
                 @if !what.group.is_empty() { a href=(ShownChange::link(what.view(), "", 0)) { "All files" } }
-                span .faint { "Lines " (from + 1) " to " (to) " of " (lines.len()) }
+                span .faint { "Lines " (from + 1) " to " (to) " of " (total) }
             }
             div .scroll tabindex="0" {
-                @if what.is_split() { (patch::split(&lines[from..to], &paths)) }
-                @else { (patch::unified(&lines[from..to], &paths)) }
+                @if what.is_split() { (patch::split(&lines, &paths, &place)) }
+                @else { (patch::unified(&lines, &paths, &place)) }
             }
             nav .pages aria-label="Pages" {
                 @if from > 0 {
                     @let earlier = from.saturating_sub(ON_A_PAGE);
                     a href=(ShownChange::link(what.view(), what.group_word(), earlier)) { "Earlier lines" }
                 }
-                @if to < lines.len() {
+                @if to < total {
                     a href=(ShownChange::link(what.view(), what.group_word(), to)) { "Later lines" }
                 }
             }

@@ -1,7 +1,7 @@
 //! Forms: each has the token of the session, so that no other page can send one.
 
 use maud::{Markup, html};
-use provost_core::foreign_text::one_line;
+use provost_core::foreign_text::{neutralise, one_line};
 use provost_core::question::{AgentQuestion, Needs};
 
 use crate::guard::FORM_TOKEN;
@@ -38,13 +38,20 @@ impl Forms<'_> {
         self.form(command, &inside)
     }
 
-    /// A button with room for many lines.
-    pub(super) fn lines(&self, command: &str, words: &str, field: &str, label: &str) -> Markup {
+    /// Room for the words of the next attempt; they can be kept without being sent.
+    pub(super) fn words(&self, words: &str) -> Markup {
+        let keep = format!("/r/{}/{}/words", self.repository, self.run);
         let inside = html! {
-            label { (label) textarea name=(field) rows="5" maxlength="20000" {} }
-            button type="submit" { (words) }
+            label { "What to fix"
+                // A browser ignores one line end after the tag.
+                textarea name="words" rows="5" maxlength="20000" data-keep=(keep) {
+                    "\n" (neutralise(words))
+                }
+            }
+            button type="submit" { "Retry with these words" } " "
+            button .plain type="submit" formaction=(keep) { "Keep the words" }
         };
-        html! { div #words { (self.form(command, &inside)) } }
+        html! { div #words { (self.form("retry", &inside)) } }
     }
 
     /// What an agent asks, with the ways to answer it here.

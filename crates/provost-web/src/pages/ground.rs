@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use provost_core::agent::{Budget, dollars};
 use provost_core::foreign_text::{first_line, neutralise, one_line};
 use provost_core::path::RepoPath;
-use provost_engine::query::{GroundView, short_id};
+use provost_engine::query::{DeniedWrite, GroundView, short_id};
 
 use super::plot::bars;
 use super::{NavigationEntry, Page, pill, shown};
@@ -57,6 +57,24 @@ pub(crate) async fn show(State(app): State<App>) -> Response {
     shown(page)
 }
 
+/// What the hooks of agents in shared checkouts denied, the newest first.
+fn denied(rows: Option<&[DeniedWrite]>) -> Markup {
+    html! {
+        @match rows {
+            None => p .bad { "The denied writes cannot be read." },
+            Some([]) => p .empty { "No hook has denied a write." },
+            Some(rows) => ul .plain-list { @for row in rows { li {
+                span .faint {
+                    (one_line(&row.at)) " "
+                    @if let Some(agent) = &row.agent { (one_line(agent)) " " }
+                }
+                @let paths: Vec<&str> = row.paths.iter().map(String::as_str).collect();
+                (names(&paths)) " " span .bad { (first_line(&row.reason, 300)) }
+            } } },
+        }
+    }
+}
+
 fn shared(repository: &RepositoryRow, ground: &GroundView<ChangeRow>) -> Markup {
     html! {
         div .beside {
@@ -85,6 +103,10 @@ fn shared(repository: &RepositoryRow, ground: &GroundView<ChangeRow>) -> Markup 
                         li { (change(one)) }
                     } },
                 }
+            }
+            div .card {
+                h3 { "Denied writes" }
+                (denied(ground.denied.as_deref()))
             }
             div .card {
                 h3 { "Conflicting work" }

@@ -8,7 +8,7 @@ use provost_core::foreign_text::{first_line, one_line};
 use provost_engine::query::{QuestionView, WaitReason, short_branch, short_id};
 
 use super::forms::Forms;
-use super::{NavigationEntry, Page, age, shown};
+use super::{NavigationEntry, Page, age, asked_command, shown, unread};
 use crate::door::Visitor;
 use crate::room::{ControlRoom, RepositoryRow, RoomRow};
 use crate::server::App;
@@ -64,6 +64,7 @@ fn page(room: &dyn ControlRoom, visitor: &Visitor) -> Page {
             @if let Some(problem) = &repository.problem {
                 p .bad { (one_line(&repository.name)) ": " (one_line(problem)) }
             }
+            (unread(listing.unread))
             @if rows.len() + cases > 0 {
                 h2 { (one_line(&repository.name)) " " span .faint { (rows.len() + cases) } }
                 ul .list {
@@ -115,6 +116,9 @@ fn card(
                 @if let Some(code) = row.summary.code.filter(|_| class == "bad") {
                     " · " (code.name())
                 }
+            }
+            @if let Some(last) = room.commands(&repository.id, run).first() {
+                div .faint { (asked_command(last)) }
             }
             @match reason {
                 WaitReason::Question => (forms.questions(&row.questions)),

@@ -12,7 +12,7 @@ use provost_engine::why::Row;
 use super::forms::Forms;
 use super::plot::waterfall;
 use super::runs::{live, status};
-use super::{Page, fact, inbox, length, pill, shown};
+use super::{Page, asked_commands, fact, inbox, length, pill, shown};
 use crate::door::Visitor;
 use crate::room::{ControlRoom, LedgerLine, RoomRow, RunPage};
 use crate::server::App;
@@ -65,6 +65,7 @@ fn body(room: &dyn ControlRoom, page: &RunPage, forms: &Forms<'_>) -> Markup {
         (verdict(view))
         @if let Some(now) = &page.live { section .card aria-label="Now" { (live(now)) } }
         (actions(room, view, forms))
+        (asked_commands(room, forms.repository, forms.run))
         (measured(page))
         (claim(view))
         (turned(view))

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::evidence::encoded;
 use super::forms::Forms;
 use super::plot::meter;
-use super::{Page, age, length, pill, shown};
+use super::{Page, age, length, pill, shown, unread};
 use crate::door::Visitor;
 use crate::room::{ControlRoom, RepositoryRow, RoomRow};
 use crate::server::App;
@@ -78,26 +78,32 @@ fn page(room: &dyn ControlRoom, visitor: &Visitor, filter: &Filter) -> Result<Pa
             None => room.listing(&repository.id)?,
         };
         let kept = listing.rows.iter();
-        let kept: Vec<Arc<RoomRow>> = kept
-            .filter(|row| row.matches(&words, &filter.status))
-            .cloned()
-            .collect();
-        more |= kept.len() > filter.from.saturating_add(ON_A_PAGE);
-        lists.push((repository, listing, kept));
+        let kept = kept.filter(|row| row.matches(&words, &filter.status));
+        let mut count = 0;
+        let mut rows = Vec::new();
+        for row in kept {
+            if (filter.from..filter.from.saturating_add(ON_A_PAGE)).contains(&count) {
+                rows.push(Arc::clone(row));
+            }
+            count += 1;
+        }
+        more |= count > filter.from.saturating_add(ON_A_PAGE);
+        lists.push((repository, listing, rows, count));
     }
     let body = html! {
         h1 { "Runs and cases" }
         (search(filter))
-        @for (repository, listing, kept) in &lists {
-            h2 { (one_line(&repository.name)) " " span .faint { (kept.len()) } }
+        @for (repository, listing, rows, count) in &lists {
+            h2 { (one_line(&repository.name)) " " span .faint { (count) } }
+            (unread(listing.unread))
             @if let Some(problem) = &repository.problem { p .bad { (one_line(problem)) } }
             @if filter.from == 0 && words.is_empty() && filter.status.is_empty() {
                 ul .list { @for case in listing.cases.iter().take(MOST_CASES) {
                     li { (super::case::card(room, repository, case)) }
                 } }
             }
-            @if kept.is_empty() { p .empty { "No runs here." } }
-            ul .list { @for row in kept.iter().skip(filter.from).take(ON_A_PAGE) {
+            @if *count == 0 { p .empty { "No runs here." } }
+            ul .list { @for row in rows {
                 li { (card(room, repository, row, visitor)) }
             } }
         }

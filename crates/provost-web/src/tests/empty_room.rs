@@ -7,9 +7,11 @@ use provost_engine::ports::PortError;
 use provost_engine::query::{ComparisonView, GroundView, LiveView, RunStatus, RunSummary};
 
 use super::HOSTILE;
+use crate::door::OfferedCode;
 use crate::room::{
-    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceView, RepositoryRow, RoomChange,
-    RoomChanges, RoomCommand, RoomListing, RoomRow, RunPage, SpendView, TranscriptPage,
+    AskedBy, AskedCommand, CasePage, ChangeRow, CommandOutcome, ControlRoom, EvidenceView,
+    RepositoryRow, RoomChange, RoomChanges, RoomCommand, RoomListing, RoomRow, RunPage, SpendView,
+    TranscriptPage,
 };
 use crate::token::TokenRow;
 
@@ -20,6 +22,8 @@ pub(super) struct EmptyRoom {
     pub(super) done: Mutex<Vec<RoomCommand>>,
     pub(super) asked: Mutex<Vec<AskedBy>>,
     pub(super) changes: Mutex<Vec<RoomChange>>,
+    /// A code, and the server that it is for.
+    pub(super) offered: Mutex<Option<(String, OfferedCode)>>,
 }
 
 fn none<T>() -> Result<T, PortError> {
@@ -85,7 +89,7 @@ impl ControlRoom for EmptyRoom {
         none()
     }
 
-    fn patch(&self, _: &str, _: &str) -> Result<Vec<u8>, PortError> {
+    fn patch(&self, _: &str, _: &str) -> Result<Arc<Vec<u8>>, PortError> {
         none()
     }
 
@@ -109,6 +113,20 @@ impl ControlRoom for EmptyRoom {
         Ok("done".to_owned())
     }
 
+    fn commands(&self, _: &str, _: &str) -> Vec<AskedCommand> {
+        let refused = CommandOutcome::Refused {
+            code: "LAND_CONFLICT".to_owned(),
+            reason: HOSTILE.to_owned(),
+        };
+        vec![AskedCommand {
+            id: "01".to_owned(),
+            at: "2026-01-01T00:00:00Z".to_owned(),
+            command: "land".to_owned(),
+            by: "serve-session 0a".to_owned(),
+            outcome: refused,
+        }]
+    }
+
     fn changes(&self, after: u64) -> RoomChanges {
         let all = self.changes.lock().unwrap();
         RoomChanges {
@@ -116,6 +134,12 @@ impl ControlRoom for EmptyRoom {
             last: all.last().map_or(0, |it| it.number),
             lost: after == 0,
         }
+    }
+
+    fn offered_code(&self, instance: &str) -> Option<OfferedCode> {
+        let offered = self.offered.lock().unwrap();
+        let (wanted, code) = offered.as_ref()?;
+        (wanted == instance).then(|| code.clone())
     }
 
     fn now(&self) -> i64 {

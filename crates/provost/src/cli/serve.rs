@@ -1,24 +1,24 @@
 //! `provost serve`: the control room in a browser.
 
 mod carry_out;
-mod detached;
-mod registered;
 mod room;
 mod tokens;
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use provost_core::code::Code;
 use provost_host::user_state::UserState;
+use provost_room::{registered, running};
 use provost_web::{Announced, Listen};
 use serde::Serialize;
 
 use self::room::UserRoom;
 use crate::answer::{Answer, Failure, Outcome};
 use crate::places::{self, Places};
-use crate::show::{Reader, print_message};
+use crate::show::{Reader, one_line, print_message};
 
 /// Show and command your runs in a browser, on this machine only.
 #[derive(Args)]
@@ -49,11 +49,43 @@ enum ServeCommand {
     /// Make, list or revoke tokens of the API.
     #[command(subcommand)]
     Token(tokens::Token),
+    /// Print a new link of the server that runs.
+    Link(LinkArguments),
+    /// List or remove registered repositories.
+    #[command(subcommand)]
+    Repositories(Repositories),
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+The link opens one session and can be followed for a minute. The server is found in your state
+directory; name its place if several run.
+
+Example:
+  provost serve link")]
+struct LinkArguments {
+    /// The socket, or the address with its port, as `provost serve` printed it.
+    place: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum Repositories {
+    /// List the repositories that the control room shows.
+    List,
+    /// Remove a repository from the list; nothing in it is touched.
+    #[command(after_help = "Example:\n  provost serve repositories remove ~/old")]
+    Remove {
+        /// Its path, or its number in the list.
+        repository: String,
+    },
 }
 
 pub(super) fn run(serve: &Serve, reader: Reader) -> Outcome {
-    if let Some(ServeCommand::Token(token)) = &serve.command {
-        return tokens::run(token);
+    match &serve.command {
+        None => {}
+        Some(ServeCommand::Token(token)) => return tokens::run(token),
+        Some(ServeCommand::Link(LinkArguments { place })) => return link(place.as_deref()),
+        Some(ServeCommand::Repositories(asked)) => return repositories(asked),
     }
     let state = state()?;
     let room = UserRoom::new(state.clone())?;
@@ -64,13 +96,80 @@ pub(super) fn run(serve: &Serve, reader: Reader) -> Outcome {
         Listen::Socket(directory.join("serve.sock"))
     };
     let open = serve.open;
+    let mut entry = None;
     provost_web::serve(Arc::new(room), &listen, |announced| {
+        // Without an entry, only `provost serve link` does not work.
+        match running::enter(&state, &announced.place, &announced.host) {
+            Ok(made) => entry = Some(made),
+            Err(failure) => print_message(&format!("note: {}", failure.verdict().reason)),
+        }
         announce(announced, reader);
         if open {
             open_link(&announced.link);
         }
     })?;
+    drop(entry);
     Ok(Answer::silent())
+}
+
+/// A new link of the server at `place`, or of the only one.
+fn link(place: Option<&str>) -> Outcome {
+    let state = state()?;
+    let mut all = running::list(&state)?;
+    if let Some(place) = place {
+        all.retain(|server| server.place == place);
+    }
+    let server = match all.as_slice() {
+        [server] => server,
+        [] => {
+            let failure = Failure::new(Code::NotFound, "no server of yours runs there");
+            return Err(failure.hint("provost serve --open"));
+        }
+        [first, ..] => {
+            let places: Vec<&str> = all.iter().map(|it| it.place.as_str()).collect();
+            let reason = format!("several servers run: {}", places.join(", "));
+            let hint = format!("provost serve link '{}'", first.place);
+            return Err(Failure::new(Code::UsageError, reason).hint(hint));
+        }
+    };
+    let link = running::link(&state, server)?;
+    let at = ServedAt {
+        place: &server.place,
+        link: &link,
+    };
+    Ok(Answer::data(at, format!("{link}\n")))
+}
+
+#[derive(Serialize)]
+struct RegisteredRow {
+    id: String,
+    path: PathBuf,
+}
+
+fn repositories(asked: &Repositories) -> Outcome {
+    let state = state()?;
+    let row = |path: PathBuf| RegisteredRow {
+        id: registered::id(&path),
+        path,
+    };
+    match asked {
+        Repositories::List => {
+            let rows: Vec<_> = registered::list(&state)?.into_iter().map(row).collect();
+            let line = |row: &RegisteredRow| {
+                format!(
+                    "{}  {}\n",
+                    row.id,
+                    one_line(&row.path.display().to_string())
+                )
+            };
+            let text: String = rows.iter().map(line).collect();
+            Ok(Answer::data(rows, text))
+        }
+        Repositories::Remove { repository } => {
+            let removed = row(registered::remove(&state, repository)?);
+            Ok(Answer::data(removed, "removed\n"))
+        }
+    }
 }
 
 /// The state of this user, outside the repository around the current directory if there is one.
@@ -91,7 +190,7 @@ struct ServedAt<'a> {
     link: &'a str,
 }
 
-fn announce(Announced { place, link }: &Announced, reader: Reader) {
+fn announce(Announced { place, link, .. }: &Announced, reader: Reader) {
     let text = match reader {
         Reader::Program => serde_json::to_string(&ServedAt { place, link }).unwrap_or_default(),
         Reader::Person => format!("serving at {place}\n{link}"),

@@ -140,8 +140,16 @@ fn usable_by_everyone(browser: &mut Chromium, name: &str) {
 fn a_line_is_commented(browser: &mut Chromium, change: &str) {
     browser.open(change);
     browser.value("document.querySelector('a[data-at=\"src/a.txt:1\"]').click()");
-    let words = browser.value("document.querySelector('#words textarea').value");
-    assert_eq!(words, "src/a.txt:1: ");
+    let query = "document.querySelector('#words textarea').value";
+    assert_eq!(browser.value(query), "src/a.txt:1: ");
+    // The words are still there when the page was left, and without the script.
+    browser.open(&change.replace("/change", ""));
+    browser.open(change);
+    assert_eq!(browser.value(query), "src/a.txt:1: ");
+    browser.scripts(false);
+    browser.open(&format!("{change}?comment=src/a.txt:2"));
+    assert_eq!(browser.value(query), "src/a.txt:1: \nsrc/a.txt:2: ");
+    browser.scripts(true);
 }
 
 /// The first key leads to the content, the next ones through the navigation; a form is sent by

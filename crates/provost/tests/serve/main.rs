@@ -4,6 +4,7 @@
 
 mod browser;
 mod chromium;
+mod fuzzed;
 mod killed;
 mod many;
 mod questions;
@@ -79,7 +80,10 @@ fn an_approval_on_a_page_lets_a_waiting_run_go_on() {
     });
     let shown = stage.ask(&["show", &run, "--json"]);
     let by = shown.json["approval"]["by"]["user"].as_str().unwrap();
-    assert!(by.ends_with("(serve-session)"), "{by}");
+    assert!(
+        by.contains("(serve-session ") && by.contains(", command "),
+        "{by}"
+    );
 
     evidence(&stage, &server, &cookie, path.trim_end_matches("/approve"));
     let page = server.get(path.trim_end_matches("/approve"), &cookie);
@@ -165,4 +169,126 @@ fn a_token_reads_and_the_socket_is_for_its_owner_alone() {
     child.kill().unwrap();
     child.wait().unwrap();
     std::thread::sleep(Duration::from_millis(10));
+}
+
+#[test]
+fn a_new_link_opens_a_running_server_and_a_removed_repository_vanishes() {
+    let stage = Stage::new();
+    let none = stage.ask(&["serve", "link", "--json"]);
+    assert_eq!((none.exit, none.code()), (2, "NOT_FOUND"), "{none:?}");
+    let mut server = Server::start(&stage);
+    let first = server.enter();
+    let link = stage.ask(&["serve", "link", "--json"]);
+    assert_eq!(link.exit, 0, "{link:?}");
+    let path = link
+        .text("link")
+        .split_once(&server.host)
+        .unwrap()
+        .1
+        .to_owned();
+    let opened = server.get(&path, "");
+    assert_eq!(opened.status, 303, "{opened:?}");
+    assert_eq!(server.get(&path, "").status, 401, "a second use");
+    assert_eq!(
+        server.get("/", &first).status,
+        200,
+        "the first session stays"
+    );
+    let directory = stage.path("state/provost/serve");
+    for entry in std::fs::read_dir(&directory).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{entry:?}");
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        let (_, code) = path.split_once("code=").unwrap();
+        assert!(!text.contains(code), "{text}");
+    }
+
+    let listed = stage.ask(&["serve", "repositories", "list", "--json"]);
+    let id = listed.json[0]["id"].as_str().unwrap().to_owned();
+    assert!(server.get("/runs", &first).body.contains("<h2>repo "));
+    let removed = stage.ask(&["serve", "repositories", "remove", &id, "--json"]);
+    assert_eq!(removed.exit, 0, "{removed:?}");
+    assert!(!server.get("/runs", &first).body.contains("<h2>repo "));
+    let again = stage.ask(&["serve", "repositories", "remove", &id]);
+    assert_eq!(again.exit, 2, "{again:?}");
+    assert!(stage.path("repo/src/a.txt").exists());
+
+    server.kill();
+    let gone = stage.ask(&["serve", "link", "--json"]);
+    assert_eq!(gone.code(), "NOT_FOUND", "{gone:?}");
+}
+
+#[test]
+fn a_write_that_a_hook_denied_is_on_the_ground() {
+    let Some((stage, _)) = waiting() else {
+        return;
+    };
+    let event = json!({ "hook_event_name": "PreToolUse", "cwd": stage.path("repo"),
+        "session_id": "s1", "tool_name": "Write",
+        "tool_input": { "file_path": "src/<b>.txt", "content": "x" } });
+    let mut hook = stage.provost(&["hook", "claude"]);
+    hook.env("PROVOST_AGENT", "scribe")
+        .stdin(std::process::Stdio::piped());
+    let mut child = hook.spawn().unwrap();
+    std::io::Write::write_all(
+        &mut child.stdin.take().unwrap(),
+        event.to_string().as_bytes(),
+    )
+    .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    let server = Server::start(&stage);
+    let cookie = server.enter();
+    let page = server.get("/ground", &cookie).body;
+    for part in [
+        "scribe",
+        "src/&lt;b&gt;.txt",
+        "no declared change is active",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+#[test]
+fn a_later_refusal_of_a_command_and_who_asked_are_on_the_page() {
+    let Some((stage, run)) = waiting() else {
+        return;
+    };
+    let server = Server::start(&stage);
+    let cookie = server.enter();
+    let inbox = server.get("/", &cookie).body;
+    let (_, path) = inbox.split_once("action=\"").unwrap();
+    let at = path.split_once("/approve\"").unwrap().0.to_owned();
+    let token = field(&inbox, "form_token");
+    let form = format!("form_token={token}");
+    // A run that waits has nothing that could land.
+    assert_ne!(
+        server.post(&format!("{at}/land"), &cookie, &form).status,
+        303
+    );
+    let page = server.get(&at, &cookie).body;
+    for part in ["Commands", "land", "by serve-session "] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    // What a killed server, or a process that refused later, leaves is read from the records.
+    let directory = stage.path(&format!("repo/.provost/detached/serve/{run}"));
+    let kept = r#"{"at":"2026-01-01T00:00:00Z","command":"resume","by":"serve-session 0a"}"#;
+    let refusal = r#"{"allow":false,"code":"LEASE_HELD","reason":"src is held by another"}"#;
+    for (name, outcome) in [("7A", None), ("7B", Some("")), ("7C", Some(refusal))] {
+        std::fs::write(directory.join(format!("{name}.json")), kept).unwrap();
+        if let Some(text) = outcome {
+            std::fs::write(directory.join(format!("{name}.stdout")), text).unwrap();
+        }
+    }
+    let page = server.get(&at, &cookie).body;
+    for part in [
+        "NOT BEGUN",
+        "NO ANSWER",
+        "LEASE_HELD",
+        "src is held by another",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let inbox = server.get("/", &cookie).body;
+    assert!(inbox.contains("src is held by another"), "{inbox}");
 }

@@ -119,12 +119,20 @@ impl Server {
 
     /// The body of an answer that does not end.
     pub(crate) fn stream(&self, path: &str, cookie: &str) -> TcpStream {
+        self.stream_with(path, &format!("Cookie: {cookie}"))
+    }
+
+    pub(crate) fn api_stream(&self, path: &str, token: &str) -> TcpStream {
+        self.stream_with(path, &format!("Authorization: Bearer {token}"))
+    }
+
+    fn stream_with(&self, path: &str, header: &str) -> TcpStream {
         let host = &self.host;
         let port = host.rsplit(':').next().unwrap();
         let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
         let limit = Some(Duration::from_secs(20));
         stream.set_read_timeout(limit).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{header}\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         stream
     }

@@ -24,8 +24,9 @@ use provost_core::json;
 use provost_core::path::{RawPath, RepoPath};
 use provost_core::protect;
 use provost_engine::binding::{Decision, Unbound};
+use provost_engine::query::DeniedWrite;
 use provost_host::hooks::bindings;
-use provost_host::{clock, process_owner};
+use provost_host::{clock, denied_writes, process_owner};
 
 use super::Stop;
 use super::after_call::{self, LastCall};
@@ -105,7 +106,11 @@ fn judge() -> Result<String, Failure> {
     match &event.what {
         What::End => Ok(String::new()),
         What::After => after(&event).map(|()| String::new()),
-        What::Before(call) => before(&event, call).map(|()| String::new()),
+        What::Before(call) => {
+            let judged = before(&event, call);
+            judged.inspect_err(|failure| record(&event, call, failure))?;
+            Ok(String::new())
+        }
         What::Begin => {
             let active = HookRules::of(cwd, Whose::Named)?.intents;
             Ok(match active.last() {
@@ -176,6 +181,21 @@ fn after(event: &Event) -> Result<(), Failure> {
         return last.settle();
     }
     Err(after_call::refusal(&undeclared))
+}
+
+/// Records a denial, so that a person can see it. It holds all the same if that fails.
+fn record(event: &Event, call: &Call, failure: &Failure) {
+    let Ok(place) = Places::of(Path::new(&event.cwd)) else {
+        return;
+    };
+    let denied = DeniedWrite {
+        at: clock::now(),
+        agent: std::env::var("PROVOST_AGENT").ok(),
+        session: event.session.clone(),
+        paths: call.paths.clone(),
+        reason: failure.verdict().reason,
+    };
+    let _ = denied_writes::record(&place.root, &denied);
 }
 
 /// The commands that start a change.

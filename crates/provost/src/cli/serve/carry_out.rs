@@ -16,10 +16,10 @@ use provost_engine::ports::{Observer, ObserverChoice, Progress};
 use provost_engine::query::{self, RunArchive as _};
 use provost_host::cancel_request::CancelRequest;
 use provost_host::clock;
+use provost_room::commands::BegunCommand;
 use provost_web::{AskedBy, RoomCommand};
 
 use super::super::{agent_answer, why};
-use super::detached;
 use crate::answer::Failure;
 use crate::parts;
 use crate::places::Places;
@@ -28,26 +28,18 @@ use crate::session::{self, Session};
 /// How long an approval that is given here is valid for the start of the work.
 const APPROVAL_LASTS: Duration = Duration::from_hours(1);
 
-/// Who asked, in the ledger, beside the name of the account.
-fn asked_through(asked: &AskedBy) -> String {
-    match asked {
-        AskedBy::Session => "serve-session".to_owned(),
-        AskedBy::Token { name } => format!("serve-token {name}"),
-    }
-}
-
-/// The user, who asked through this server.
-fn person(asked: &AskedBy) -> Result<Person, Failure> {
+/// The user, who asked through this server by this command.
+fn person(begun: &BegunCommand) -> Result<Person, Failure> {
     let person = session::person()?;
     Ok(Person {
-        user: format!("{} ({})", person.user, asked_through(asked)),
+        user: format!("{} ({})", person.user, begun.mark()),
         ..person
     })
 }
 
-fn means(asked: &AskedBy) -> AnswerMeans {
-    match asked {
-        AskedBy::Session => AnswerMeans::ServeSession,
+fn means(begun: &BegunCommand) -> AnswerMeans {
+    match begun.asked() {
+        AskedBy::Session { .. } => AnswerMeans::ServeSession,
         AskedBy::Token { .. } => AnswerMeans::Token,
     }
 }
@@ -57,7 +49,7 @@ fn to_agent(
     path: &Path,
     run: &str,
     (digest, allow, reason): (&str, bool, &str),
-    asked: &AskedBy,
+    begun: &BegunCommand,
 ) -> Result<Option<String>, Failure> {
     let place = Places::of(path)?;
     let state = query::state(&place, run)?;
@@ -68,8 +60,8 @@ fn to_agent(
     let answer = QuestionAnswer {
         digest: digest.to_owned(),
         allow,
-        how: means(asked),
-        by: Some(person(asked)?),
+        how: means(begun),
+        by: Some(person(begun)?),
         until: time::render(clock::now_millis().saturating_add(lasts)),
         reason: reason.to_owned(),
         signature: None,
@@ -83,60 +75,80 @@ fn to_agent(
     Ok(Some(done.to_owned()))
 }
 
-/// A command about a run.
-///
-/// Neither a session nor a token has the key of a person, so no yes from here counts where one is
-/// needed: `may_approve` and `may_answer` of the run refuse it.
-pub(super) fn about_run(
+/// Carries out a command about the run or case `about`, which is recorded before.
+pub(super) fn carry_out(
     path: &Path,
-    run: &str,
+    about: &str,
     command: &RoomCommand,
     asked: &AskedBy,
 ) -> Result<String, Failure> {
     let place = Places::of(path)?;
-    query::require_own(&place, run)?;
+    let is_case = about.starts_with(parts::CASE);
+    if !is_case {
+        query::require_own(&place, about)?;
+    }
+    let begun = BegunCommand::record(&place, about, command, asked)?;
+    let done = if is_case {
+        about_case(&place, about, command, &begun)
+    } else {
+        about_run(path, about, command, &begun)
+    };
+    done.inspect_err(|failure| begun.failed(failure))
+}
+
+/// A command about a run.
+///
+/// Neither a session nor a token has the key of a person, so no yes from here counts where one is
+/// needed: `may_approve` and `may_answer` of the run refuse it.
+fn about_run(
+    path: &Path,
+    run: &str,
+    command: &RoomCommand,
+    begun: &BegunCommand,
+) -> Result<String, Failure> {
+    let place = Places::of(path)?;
     match command {
         RoomCommand::Approve { digest } => {
-            if let Some(done) = to_agent(path, run, (digest, true, ""), asked)? {
+            if let Some(done) = to_agent(path, run, (digest, true, ""), begun)? {
                 return Ok(done);
             }
             let draft = Draft {
-                by: person(asked)?,
+                by: person(begun)?,
                 seen: Some(digest),
                 lasts: APPROVAL_LASTS,
-                how: means(asked),
+                how: means(begun),
                 reason: "",
             };
             let mut session = Session::open(place, run)?;
             session.approve(draft, &mut |_, _| Ok(()), &mut QuietObserver)?;
             drop(session);
-            detached::start(&Places::of(path)?, &["resume", run])
+            begun.start(&Places::of(path)?, &["resume", run])
         }
         RoomCommand::Reject { digest, reason } => {
-            if let Some(done) = to_agent(path, run, (digest, false, reason), asked)? {
+            if let Some(done) = to_agent(path, run, (digest, false, reason), begun)? {
                 return Ok(done);
             }
             let session = Session::open(place, run)?;
-            let by = (person(asked)?, means(asked));
+            let by = (person(begun)?, means(begun));
             session.reject(by, Some(digest), reason, &mut QuietObserver)?;
             Ok("rejected".to_owned())
         }
         RoomCommand::Cancel { reason } if place.is_driven(run) => {
             CancelRequest::of(&place.root, run).leave(&Cancel {
-                by: Some(person(asked)?),
+                by: Some(person(begun)?),
                 at: clock::now(),
                 reason: reason.clone(),
             })?;
             Ok("asked to end".to_owned())
         }
         RoomCommand::Cancel { reason } => {
-            let reason = format!("--reason={reason} ({})", asked_through(asked));
-            detached::start(&place, &["cancel", run, &reason])
+            let reason = format!("--reason={reason} ({})", begun.mark());
+            begun.start(&place, &["cancel", run, &reason])
         }
-        RoomCommand::Retry { words: None } => detached::start(&place, &["retry", run]),
+        RoomCommand::Retry { words: None } => begun.start(&place, &["retry", run]),
         // Words that begin like a flag are words.
         RoomCommand::Retry { words: Some(words) } => {
-            detached::start(&place, &["retry", run, "--", words])
+            begun.start(&place, &["retry", run, "--", words])
         }
         RoomCommand::KeepWork => {
             let view = why::view(&place, run)?;
@@ -146,44 +158,41 @@ pub(super) fn about_run(
                 .into_iter()
                 .chain(flags)
                 .collect();
-            detached::start(&place, &words)
+            begun.start(&place, &words)
         }
-        RoomCommand::Land => detached::start(&place, &["land", run]),
-        RoomCommand::Resume => detached::start(&place, &["resume", run]),
+        RoomCommand::Land => begun.start(&place, &["land", run]),
+        RoomCommand::Resume => begun.start(&place, &["resume", run]),
     }
 }
 
 /// A command about a case: each is a process, recorded under the name of the account.
-pub(super) fn about_case(
-    path: &Path,
+fn about_case(
+    place: &Places,
     case: &str,
     command: &RoomCommand,
-    asked: &AskedBy,
+    begun: &BegunCommand,
 ) -> Result<String, Failure> {
-    let place = Places::of(path)?;
     match command {
         RoomCommand::Approve { digest } => {
             // The process that is started has no terminal and no passphrase, and would say so to
             // no person.
             if parts::case_state(&place, case)?.opened.ask.needs == Needs::PersonKey {
-                let refused = AnswerRefused::TooWeak(means(asked));
+                let refused = AnswerRefused::TooWeak(means(begun));
                 return Err(drive::refusal(case, &refused).into());
             }
             let digest = format!("--digest={digest}");
-            detached::start(&place, &["approve", case, &digest, "--go"])
+            begun.start(place, &["approve", case, &digest, "--go"])
         }
         RoomCommand::Reject { digest, reason } => {
             let (digest, reason) = (format!("--digest={digest}"), format!("--reason={reason}"));
-            detached::start(&place, &["reject", case, &digest, &reason])
+            begun.start(place, &["reject", case, &digest, &reason])
         }
         RoomCommand::Cancel { reason } => {
-            detached::start(&place, &["cancel", case, &format!("--reason={reason}")])
+            begun.start(place, &["cancel", case, &format!("--reason={reason}")])
         }
-        RoomCommand::Retry { .. } | RoomCommand::KeepWork => {
-            detached::start(&place, &["retry", case])
-        }
-        RoomCommand::Land => detached::start(&place, &["land", case]),
-        RoomCommand::Resume => detached::start(&place, &["resume", case]),
+        RoomCommand::Retry { .. } | RoomCommand::KeepWork => begun.start(place, &["retry", case]),
+        RoomCommand::Land => begun.start(place, &["land", case]),
+        RoomCommand::Resume => begun.start(place, &["resume", case]),
     }
 }
 

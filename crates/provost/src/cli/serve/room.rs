@@ -1,6 +1,5 @@
 //! The control room of one user: all registered repositories, through the queries of the engine.
 
-mod cache;
 mod ground;
 
 use std::collections::BTreeMap;
@@ -14,7 +13,7 @@ use provost_core::bundle::report::RunManifest;
 use provost_core::code::Code;
 use provost_core::gate::command;
 use provost_core::json;
-use provost_core::object::sha256;
+use provost_core::object::Oid;
 use provost_core::path::{RawPath, is_segment};
 use provost_core::run::State;
 use provost_engine::bundle::verify::{self, Files as _};
@@ -24,20 +23,23 @@ use provost_engine::query::{
     self, CaseStatus, ChangeGroup, ComparedRun, ComparisonView, GroundView, LiveView,
     RunArchive as _, RunView, Surroundings, WorkflowCaseModel,
 };
+use provost_fs::stamp::Stamp;
 use provost_host::bundle::Directory;
 use provost_host::clock;
 use provost_host::user_state::UserState;
+use provost_room::changes::ChangeLog;
+use provost_room::index::RepositoryIndex;
+use provost_room::{commands, registered, running};
 use provost_web::{
-    AskedBy, CasePage, ChangeRow, ControlRoom, EvidenceFile, EvidenceView, LedgerLine,
-    RepositoryRow, RoomChanges, RoomCommand, RoomListing, RunPage, SpendView, TokenRow,
-    TranscriptPage,
+    AskedBy, AskedCommand, CasePage, ChangeRow, ControlRoom, EvidenceFile, EvidenceView,
+    LedgerLine, OfferedCode, RepositoryRow, RoomChanges, RoomCommand, RoomListing, RunPage,
+    SpendView, TokenRow, TranscriptPage,
 };
 
-use self::cache::{ChangeLog, RepositoryCache};
 use super::super::log::transcript::read_page;
 use super::super::verify::trusted;
 use super::super::why;
-use super::{carry_out, registered, tokens};
+use super::{carry_out, tokens};
 use crate::answer::Failure;
 use crate::places::Places;
 use crate::report::RunDirectory;
@@ -45,19 +47,24 @@ use crate::{input, parts, permit};
 
 pub(super) struct UserRoom {
     state: UserState,
-    repositories: Vec<Registered>,
+    registered: Mutex<(Option<Stamp>, Arc<Vec<Registered>>)>,
     known: Mutex<KnownRepositories>,
+    /// The patch that was shown last, with its trees.
+    patch: Mutex<Option<((Oid, Oid), Arc<Vec<u8>>)>>,
 }
 
+/// The largest patch that is kept for its next page, in bytes.
+const LARGEST_KEPT: usize = 32 * 1024 * 1024;
+
 /// How long the directories of a repository are taken as found, in milliseconds.
-const PLACE_LASTS: i64 = 2_000;
+const PLACE_LASTS: i64 = 10_000;
 
 /// What was read of all repositories.
 #[derive(Default)]
 struct KnownRepositories {
     /// The directories, and when they were found.
     places: BTreeMap<String, (i64, Arc<Places>)>,
-    repositories: BTreeMap<String, RepositoryCache>,
+    repositories: BTreeMap<String, RepositoryIndex>,
     log: ChangeLog,
 }
 
@@ -72,20 +79,38 @@ impl UserRoom {
         if let Ok(place) = Places::look() {
             registered::add(&state, top(&place))?;
         }
-        let known = registered::list(&state)?.into_iter();
-        let known = known.map(|path| Registered {
-            id: sha256(path.as_os_str().as_encoded_bytes())[..16].to_owned(),
-            path,
-        });
+        registered::list(&state)?;
         Ok(Self {
             state,
-            repositories: known.collect(),
+            registered: Mutex::default(),
             known: Mutex::default(),
+            patch: Mutex::default(),
         })
     }
 
+    /// The registered repositories, read again if the list changed; a list that cannot be read
+    /// leaves what was known.
+    fn registered(&self) -> Arc<Vec<Registered>> {
+        let mut known = self
+            .registered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let stamp = registered::stamp(&self.state);
+        if (stamp.is_none() || known.0 != stamp)
+            && let Ok(list) = registered::list(&self.state)
+        {
+            let all = list.into_iter().map(|path| Registered {
+                id: registered::id(&path),
+                path,
+            });
+            *known = (stamp, Arc::new(all.collect()));
+        }
+        Arc::clone(&known.1)
+    }
+
     fn place(&self, repository: &str) -> Result<Arc<Places>, PortError> {
-        let found = self.repositories.iter().find(|it| it.id == repository);
+        let all = self.registered();
+        let found = all.iter().find(|it| it.id == repository);
         let found = found.ok_or_else(|| missing("there is no such repository"))?;
         let now = clock::now_millis();
         let known = self.known().places.get(repository).cloned();
@@ -122,16 +147,19 @@ impl UserRoom {
     }
 }
 
-fn look(
+fn look<'a>(
     repository: &str,
     place: &Places,
-    known: &mut KnownRepositories,
-) -> Result<Arc<RoomListing>, PortError> {
+    known: &'a mut KnownRepositories,
+) -> Result<&'a mut RepositoryIndex, PortError> {
     let KnownRepositories {
         repositories, log, ..
     } = known;
-    let cache = repositories.entry(repository.to_owned()).or_default();
-    cache.look((repository, place), clock::now_millis(), log)
+    let kept = || RepositoryIndex::kept_in(place.cache().ok());
+    let index = repositories.entry(repository.to_owned());
+    let index = index.or_insert_with(kept);
+    index.look((repository, place), clock::now_millis(), log)?;
+    Ok(index)
 }
 
 fn top(place: &Places) -> &Path {
@@ -153,25 +181,39 @@ impl ControlRoom for UserRoom {
             path: it.path.display().to_string(),
             problem: self.place(&it.id).err().map(|error| error.reason),
         };
-        self.repositories.iter().map(row).collect()
+        self.registered().iter().map(row).collect()
     }
 
     fn listing(&self, repository: &str) -> Result<Arc<RoomListing>, PortError> {
         let place = self.place(repository)?;
-        look(repository, &place, &mut self.known())
+        let mut known = self.known();
+        Ok(look(repository, &place, &mut known)?.listing())
     }
 
     fn live(&self, repository: &str, run: &str) -> Option<LiveView> {
-        let place = self.run_in(repository, run).ok()?;
-        let state = query::state(place.as_ref(), run).ok()?;
-        let directory = place.run(run);
-        let files = RunDirectory(&directory);
-        Some(LiveView::of(
-            &state,
-            place.as_ref(),
-            &files,
-            clock::now_millis(),
-        ))
+        let place = self.place(repository).ok()?;
+        let mut known = self.known();
+        // The listing of the page that shows it has looked at the files.
+        let index = known.repositories.get_mut(repository)?;
+        index.live(&place, run, clock::now_millis())
+    }
+
+    fn commands(&self, repository: &str, id: &str) -> Vec<AskedCommand> {
+        let Ok(place) = self.place(repository) else {
+            return Vec::new();
+        };
+        let records = || {
+            if id.starts_with(parts::CASE) {
+                parts::case_records(&place, id).unwrap_or_default()
+            } else {
+                place.records(id).unwrap_or_default()
+            }
+        };
+        if is_segment(id) {
+            commands::list(&place, id, records)
+        } else {
+            Vec::new()
+        }
     }
 
     fn compare(&self, repository: &str, runs: &[String]) -> Result<ComparisonView, PortError> {
@@ -205,7 +247,7 @@ impl ControlRoom for UserRoom {
 
     fn ground(&self, repository: &str) -> Result<GroundView<ChangeRow>, PortError> {
         let place = self.place(repository)?;
-        let listing = look(repository, &place, &mut self.known())?;
+        let listing = self.listing(repository)?;
         ground::ground(&place, &listing)
     }
 
@@ -228,10 +270,11 @@ impl ControlRoom for UserRoom {
             events: lines(&place, run)?,
             steps: query::waterfall(&place.records(run)?, clock::now_millis()),
             groups: groups(&state),
-            live: place
-                .is_driven(run)
-                .then(|| self.live(repository, run))
-                .flatten(),
+            live: self
+                .listing(repository)
+                .ok()
+                .filter(|_| place.is_driven(run))
+                .and_then(|_| self.live(repository, run)),
             contract: contract.unwrap_or_default(),
         })
     }
@@ -258,16 +301,27 @@ impl ControlRoom for UserRoom {
         })
     }
 
-    fn patch(&self, repository: &str, run: &str) -> Result<Vec<u8>, PortError> {
+    fn patch(&self, repository: &str, run: &str) -> Result<Arc<Vec<u8>>, PortError> {
         let place = self.run_in(repository, run)?;
         let state = query::state(place.as_ref(), run)?;
         let captured = state
             .captured
             .ok_or_else(|| missing("nothing was captured"))?;
-        let patch = place.repo.patch(&state.opened.base_tree, &captured.tree);
+        let trees = (state.opened.base_tree, captured.tree);
+        let known = self.patch.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, patch)) = known.as_ref().filter(|(of, _)| *of == trees) {
+            return Ok(Arc::clone(patch));
+        }
+        drop(known);
+        let patch = place.repo.patch(&trees.0, &trees.1);
         // The trees may be removed from git by now; a sealed bundle has the patch.
         let sealed = || input::read(&place.run(run).join(PATCH), json::LARGEST);
-        patch.or_else(|_| sealed().map_err(Failure::into_port_error))
+        let patch = patch.or_else(|_| sealed().map_err(Failure::into_port_error))?;
+        let patch = Arc::new(patch);
+        // The pages of one patch are asked for one after the other.
+        let mut known = self.patch.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = (patch.len() <= LARGEST_KEPT).then(|| (trees, Arc::clone(&patch)));
+        Ok(patch)
     }
 
     fn evidence(&self, repository: &str, run: &str) -> Result<EvidenceView, PortError> {
@@ -313,30 +367,34 @@ impl ControlRoom for UserRoom {
         command: &RoomCommand,
         asked: &AskedBy,
     ) -> Result<String, PortError> {
-        let found = self.repositories.iter().find(|it| it.id == repository);
+        let all = self.registered();
+        let found = all.iter().find(|it| it.id == repository);
         let path = found.map(|it| it.path.clone()).unwrap_or_default();
-        let done = if id.starts_with("case_") {
-            self.in_runs(repository, id, "case_")?;
-            carry_out::about_case(&path, id, command, asked)
+        if id.starts_with(parts::CASE) {
+            self.in_runs(repository, id, parts::CASE)?;
         } else {
             self.run_in(repository, id)?;
-            carry_out::about_run(&path, id, command, asked)
-        };
+        }
+        let done = carry_out::carry_out(&path, id, command, asked);
         // The page after a command shows what it did.
-        if let Some(cache) = self.known().repositories.get_mut(repository) {
-            cache.forget_look();
+        if let Some(index) = self.known().repositories.get_mut(repository) {
+            index.forget_look();
         }
         done.map_err(Failure::into_port_error)
     }
 
     fn changes(&self, after: u64) -> RoomChanges {
-        for registered in &self.repositories {
+        for registered in self.registered().iter() {
             if let Ok(place) = self.place(&registered.id) {
                 // A repository that cannot be read now is read again at the next look.
                 let _ = look(&registered.id, &place, &mut self.known());
             }
         }
         self.known().log.after(after)
+    }
+
+    fn offered_code(&self, instance: &str) -> Option<OfferedCode> {
+        running::offered(&self.state, instance)
     }
 
     fn now(&self) -> i64 {

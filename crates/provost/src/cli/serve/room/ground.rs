@@ -10,7 +10,7 @@ use provost_engine::query::{self, GroundView, OpenTree, RunStatus};
 use provost_host::origin::GitOrigin;
 use provost_host::spend::{self, SpendLine};
 use provost_host::user_state::UserState;
-use provost_host::{clock, process_owner, user_file};
+use provost_host::{clock, denied_writes, process_owner, user_file};
 use provost_web::{ChangeRow, RoomListing, SpendView, SpentRow};
 
 use super::super::super::status;
@@ -19,6 +19,9 @@ use crate::places::Places;
 
 /// How many runs are looked at for open work.
 const NEWEST: usize = 200;
+
+/// How many denied writes are shown.
+const DENIED: usize = 50;
 
 pub(super) fn ground(
     place: &Places,
@@ -49,6 +52,7 @@ pub(super) fn ground(
         conflicts,
         compared,
         left_out,
+        denied: denied_writes::newest(&place.root, DENIED).ok(),
         policy: policy(place),
     })
 }
