@@ -24,11 +24,13 @@ use crate::scope::Scope;
 use crate::tier::Tier;
 
 mod ask;
+pub mod fleet;
 pub mod run;
 #[cfg(test)]
 mod tests;
 
 use ask::WrittenAsk;
+use fleet::{FleetKeys, WrittenFleet};
 use run::{RunDefaults, WrittenRun};
 
 pub const FILE: &str = "provost.toml";
@@ -71,6 +73,8 @@ pub struct Policy {
     pub run: RunDefaults,
     /// Whether the hooks of git refuse what is bound to no contract.
     pub hooks_require: bool,
+    /// Whose tickets, evidence and landings count.
+    pub fleet: FleetKeys,
 }
 
 /// A policy as written in `provost.toml`.
@@ -93,6 +97,7 @@ pub struct Written {
     budget: WrittenBudget,
     run: WrittenRun,
     hooks: WrittenHooks,
+    fleet: WrittenFleet,
 }
 
 /// What a user says for all repositories; nothing here is about a scope or a command.
@@ -299,6 +304,7 @@ impl TryFrom<Written> for Policy {
             approve: approve(written.approve)?,
             budget: budget(written.budget)?,
             run: written.run.resolve()?,
+            fleet: written.fleet.resolve()?,
         })
     }
 }

@@ -185,6 +185,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         continues: None,
         part: None,
         child: None,
+        ticket: None,
         owner: request.owner,
         format: BundleFormat::NEWEST,
         version: request.version,

@@ -264,6 +264,22 @@ catalogue! {
     /// The target is a branch that Provost does not move.
     TargetRefused = "TARGET_REFUSED" => No,
 
+    // The fleet.
+    /// A ticket is not signed, not current, or not about what is to be done.
+    TicketRefused = "TICKET_REFUSED" => No,
+    /// There is a run with the id of the ticket already.
+    TicketDuplicate = "TICKET_DUPLICATE" => No,
+    /// A key of the fleet is not listed for what it signed.
+    FleetKeyRefused = "FLEET_KEY_REFUSED" => No,
+    /// The evidence belongs to a lease or an attempt that no longer counts.
+    FenceStale = "FENCE_STALE" => NotNow,
+    /// The Temporal server, or the program provost-fleet, cannot be reached.
+    FleetUnreachable = "FLEET_UNREACHABLE" => Lacking,
+    /// The git repository that carries the data of the fleet cannot be reached.
+    HubUnreachable = "HUB_UNREACHABLE" => Lacking,
+    /// This machine is not configured for what a worker or a lander has to do.
+    WorkerUnfit = "WORKER_UNFIT" => Lacking,
+
     // Git hooks.
     /// A commit or a push has no contract, and policy requires one.
     HookUnbound = "HOOK_UNBOUND" => No,

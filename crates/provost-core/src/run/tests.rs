@@ -107,6 +107,7 @@ pub(crate) fn opened() -> Fact {
         continues: None,
         part: None,
         child: None,
+        ticket: None,
         owner: owner(),
         format: crate::bundle::layout::BundleFormat::NEWEST,
         version: "0".to_owned(),
