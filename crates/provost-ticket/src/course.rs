@@ -60,10 +60,30 @@ pub enum CourseEvent {
 pub enum CourseStep {
     Lease,
     Execute { number: u64 },
-    /// Judge the work of `from` again, merged with `tip`.
-    Rejudge { number: u64, from: Fence, tip: Oid },
+    /// Judge the work of `from` again, which was judged on `base`, merged with `tip`.
+    Rejudge {
+        number: u64,
+        from: Fence,
+        base: Oid,
+        tip: Oid,
+    },
     Land(AttemptReport),
     Done(CourseEnd),
+}
+
+impl CourseStep {
+    /// What the run does, for people.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Lease => "waits for its lease".to_owned(),
+            Self::Execute { number } => format!("runs under lease {number}"),
+            Self::Rejudge { tip, .. } => {
+                format!("is judged again, because the target moved to {}", tip.short())
+            }
+            Self::Land(report) => format!("is landing attempt {}", report.fence),
+            Self::Done(_) => "has ended".to_owned(),
+        }
+    }
 }
 
 /// The end of a run, as its submitter sees it.
@@ -137,6 +157,7 @@ impl Course {
             (Some(report), Some(tip)) => CourseStep::Rejudge {
                 number,
                 from: report.fence,
+                base: report.base.clone(),
                 tip: tip.clone(),
             },
             (Some(report), None) => CourseStep::Land(report.clone()),

@@ -24,7 +24,7 @@ fn check(events: Vec<CourseEvent>) -> String {
     match course.next() {
         CourseStep::Lease => "lease".to_owned(),
         CourseStep::Execute { number } => format!("execute {number}"),
-        CourseStep::Rejudge { number, from, tip } => format!("rejudge {number} {from} {}", tip.short()),
+        CourseStep::Rejudge { number, from, tip, .. } => format!("rejudge {number} {from} {}", tip.short()),
         CourseStep::Land(report) => format!("land {}", report.fence),
         CourseStep::Done(CourseEnd::Landed { fence, .. }) => format!("landed {fence}"),
         CourseStep::Done(CourseEnd::Refused(verdict)) => format!("refused {}", verdict.code),

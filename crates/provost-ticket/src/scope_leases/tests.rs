@@ -105,7 +105,10 @@ proptest! {
             }
         }
         // Once every holder is released, nothing waits.
-        while let Some(run) = leases.holders().next().map(str::to_owned) {
+        loop {
+            let Some(run) = leases.holders().next().map(str::to_owned) else {
+                break;
+            };
             leases.release(&run);
         }
         prop_assert_eq!(leases.waiting().count(), 0);
