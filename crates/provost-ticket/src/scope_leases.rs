@@ -66,14 +66,15 @@ impl ScopeLeases {
         if request.scope.is_empty() || self.held.len() + self.waiting.len() >= MOST {
             return ScopeAnswer::Refused;
         }
-        let run = request.run.clone();
-        self.waiting.push(request);
-        self.grant_what_is_free();
-        match self.number_of(&run) {
-            Some(number) => ScopeAnswer::Granted { number },
-            None => ScopeAnswer::Queued {
-                before: self.position(&run).unwrap_or_default(),
-            },
+        let is_behind = self.waiting.iter().any(|it| it.scope.overlaps(&request.scope));
+        if is_behind || !self.is_free(&request) {
+            self.waiting.push(request);
+            return ScopeAnswer::Queued {
+                before: self.waiting.len() - 1,
+            };
+        }
+        ScopeAnswer::Granted {
+            number: self.grant(&request),
         }
     }
 
@@ -112,15 +113,19 @@ impl ScopeLeases {
                 still.push(request);
                 continue;
             }
-            self.last += 1;
             grants.push(Grant {
-                run: request.run.clone(),
-                number: self.last,
+                number: self.grant(&request),
+                run: request.run,
             });
-            self.held.push(as_lease_request(&request).granted(self.last));
         }
         self.waiting = still;
         grants
+    }
+
+    fn grant(&mut self, request: &ScopeRequest) -> u64 {
+        self.last += 1;
+        self.held.push(as_lease_request(request).granted(self.last));
+        self.last
     }
 
     fn is_free(&self, request: &ScopeRequest) -> bool {

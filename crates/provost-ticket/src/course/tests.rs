@@ -45,7 +45,7 @@ fn a_run_asks_executes_and_lands() {
         (vec![granted()], "execute 7"),
         (vec![granted(), accepted()], "land 7.1"),
         (vec![granted(), accepted(), landed()], "landed 7.1"),
-        (vec![granted(), accepted(), moved()], "rejudge 7 7.1 ddddddd"),
+        (vec![granted(), accepted(), moved()], "rejudge 7 7.1 dddddddddd"),
         (vec![granted(), accepted(), moved(), accepted()], "land 7.1"),
         (vec![granted(), refused(), accepted(), landed()], "refused DIFF_REFUSED"),
         (vec![granted(), CourseEvent::Cancelled, accepted()], "cancelled"),
