@@ -141,24 +141,3 @@ fn without_key(text: &str, role: FleetRole, name: &str) -> Option<String> {
     let kept: String = text.split_inclusive('\n').filter(keep).collect();
     found.then_some(kept)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_is_added_and_removed_without_touching_the_rest() {
-        let start = "# ours\n[approve]\npaths = [\"src\"]\n";
-        let key = "ed25519:O2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik=";
-        let one = with_key(start, FleetRole::Worker, "alpha", key, Some("demo"));
-        let two = with_key(&one, FleetRole::Worker, "beta", key, Some("other"));
-        let three = with_key(&two, FleetRole::Lander, "alpha", key, None);
-        assert!(three.starts_with(start) && three.matches("[fleet]").count() == 1);
-        let fleet = parsed(&three).unwrap().fleet;
-        assert_eq!((fleet.repository.as_str(), fleet.workers.len()), ("demo", 2));
-        let revoked = without_key(&three, FleetRole::Worker, "alpha").unwrap();
-        let fleet = parsed(&revoked).unwrap().fleet;
-        assert_eq!((fleet.workers.len(), fleet.landers.len()), (1, 1));
-        assert_eq!(without_key(&revoked, FleetRole::Worker, "alpha"), None);
-    }
-}

@@ -231,7 +231,7 @@ impl HubClone {
             words.extend(["-p", parent.as_str()]);
         }
         let mut git = self.command(&words);
-        let date = format!("{} +0000", author.seconds);
+        let date = format!("@{} +0000", author.seconds);
         for part in ["AUTHOR", "COMMITTER"] {
             git.env(format!("GIT_{part}_NAME"), &author.name);
             git.env(format!("GIT_{part}_EMAIL"), &author.email);
