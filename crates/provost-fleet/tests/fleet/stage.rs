@@ -79,7 +79,7 @@ impl Fleet {
         let base = self.path("base");
         fs::create_dir_all(base.join("src")).unwrap();
         fs::create_dir(self.path("home")).unwrap();
-        let policy = "[commands]\nallow = [\"sh check.sh\"]\n";
+        let policy = "[commands]\nallow = [\"sh check.sh\"]\n[approve]\nidle_commands = true\npaths = [\"src\"]\n";
         for (name, text) in [
             ("agent.sh", AGENT),
             ("check.sh", "test ! -e src/bad\n"),
