@@ -1,4 +1,4 @@
-//! One attempt on this machine: verify the ticket, have `provost` do the work, push what came of it.
+//! One attempt on this machine: verify the ticket, have `provost` do the work, push the result.
 //!
 //! # Invariants
 //!
@@ -104,7 +104,9 @@ pub fn prepare(settings: &FleetSettings, text: &str) -> FleetResult<Prepared> {
         base_commit: &base,
     });
     let now = identity::now()?;
-    about.and_then(|()| opened.is_in_time(now)).map_err(refused)?;
+    about
+        .and_then(|()| opened.is_in_time(now))
+        .map_err(refused)?;
     Ok(Prepared {
         clone,
         opened,
@@ -113,13 +115,33 @@ pub fn prepare(settings: &FleetSettings, text: &str) -> FleetResult<Prepared> {
     })
 }
 
+/// The same for as long as the hub is away: attempts are for losses of work.
+fn prepare_patiently(
+    settings: &FleetSettings,
+    order: &AttemptOrder,
+    watch: &AttemptWatch,
+) -> FleetResult<Prepared> {
+    let since = Instant::now();
+    let patience = Duration::from_millis(settings.intervals.hub_ms);
+    loop {
+        let failure = match prepare(settings, &order.ticket) {
+            Err(failure) if failure.code == Code::HubUnreachable => failure,
+            decided => return decided,
+        };
+        if since.elapsed() > patience || watch.cancelled.load(Ordering::SeqCst) {
+            return Err(failure);
+        }
+        sleep(settings.intervals.poll());
+    }
+}
+
 /// Makes an attempt, and reports how it ended. A failure means that there is no result.
 pub fn make(
     settings: &FleetSettings,
     order: &AttemptOrder,
     watch: &AttemptWatch,
 ) -> FleetResult<AttemptReport> {
-    let prepared = prepare(settings, &order.ticket)?;
+    let prepared = prepare_patiently(settings, order, watch)?;
     let place = Place::of(settings, &prepared, order)?;
     let record = match place.adoptable()? {
         Some(record) => record,
@@ -162,7 +184,11 @@ struct Place {
 }
 
 impl Place {
-    fn of(settings: &FleetSettings, prepared: &Prepared, order: &AttemptOrder) -> FleetResult<Self> {
+    fn of(
+        settings: &FleetSettings,
+        prepared: &Prepared,
+        order: &AttemptOrder,
+    ) -> FleetResult<Self> {
         let run = prepared.opened.ticket.run.clone();
         // Work that is judged again is another piece of work than the run itself.
         let piece = match &order.again {
@@ -199,7 +225,10 @@ impl Place {
         let Ok(record) = provost_core::json::parse_as::<AttemptRecord>(&bytes) else {
             return Ok(None);
         };
-        let sealed = self.bundle(&record.run_id).join("attestation.dsse.json").is_file();
+        let sealed = self
+            .bundle(&record.run_id)
+            .join("attestation.dsse.json")
+            .is_file();
         let lives = record.child.is_alive()?;
         Ok((sealed || lives).then_some(record))
     }
@@ -235,9 +264,19 @@ impl Place {
         for (flag, value) in [("-f", &file), ("--ticket", &signed)] {
             words.extend([flag.to_owned(), value.display().to_string()]);
         }
-        words.extend(["--fence".to_owned(), order.fence.to_string(), "--json".to_owned()]);
+        words.extend([
+            "--fence".to_owned(),
+            order.fence.to_string(),
+            "--json".to_owned(),
+        ]);
         let run_id = id_of(&self.run, order.fence);
-        let child = Child::start(settings, &self.clone.directory, &words, &run_id, &self.output)?;
+        let child = Child::start(
+            settings,
+            &self.clone.directory,
+            &words,
+            &run_id,
+            &self.output,
+        )?;
         let record = AttemptRecord {
             run_id,
             fence: order.fence,
@@ -272,7 +311,9 @@ impl Place {
             seconds: ticket.issued_at / 1000,
         };
         let message = format!("{}, merged with {}\n", ticket.run, again.tip.short());
-        let commit = self.clone.commit_tree(&tree, &[&again.tip], &message, &author)?;
+        let commit = self
+            .clone
+            .commit_tree(&tree, &[&again.tip], &message, &author)?;
         // A ref keeps what only this attempt knows, until it is judged.
         let kept = format!("refs/provost/fleet-work/{}/{}", self.run, again.tip.short());
         self.clone.git(&["update-ref", &kept, commit.as_str()])?;
@@ -292,7 +333,10 @@ impl Place {
         let bundle = self.clone.commit(&files, &[], &message)?;
         let refs = RunRefs(&self.run);
         let mut refspecs = vec![format!("{bundle}:{}", refs.bundle(record.fence))];
-        if let ChildEnd::Answered(RunAnswer { tree: Some(tree), .. }) = end {
+        if let ChildEnd::Answered(RunAnswer {
+            tree: Some(tree), ..
+        }) = end
+        {
             let message = format!("candidate of {} attempt {}\n", self.run, record.fence);
             let author = Author {
                 name: prepared.opened.submitter.clone(),
@@ -325,7 +369,10 @@ impl Place {
             _ if watch.cancelled.load(Ordering::SeqCst) => Ok(AttemptEnd::Cancelled),
             ChildEnd::TimedOut => {
                 let reason = "the attempt reached the time limit of its worker";
-                Ok(AttemptEnd::Refused(Verdict::deny(Code::AgentTimeout, reason)))
+                Ok(AttemptEnd::Refused(Verdict::deny(
+                    Code::AgentTimeout,
+                    reason,
+                )))
             }
             ChildEnd::Answered(RunAnswer { verdict, .. }) if verdict.allow && is_sealed => {
                 Ok(AttemptEnd::Accepted)

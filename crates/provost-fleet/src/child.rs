@@ -139,7 +139,11 @@ impl Child {
         let since = Instant::now();
         let mut asked = false;
         while self.is_alive()? {
-            let signal = if since.elapsed() > PATIENCE { Signal::KILL } else { Signal::INT };
+            let signal = if since.elapsed() > PATIENCE {
+                Signal::KILL
+            } else {
+                Signal::INT
+            };
             if (!asked || signal == Signal::KILL)
                 && let Some(group) = Pid::from_raw(self.pid)
             {
@@ -155,7 +159,10 @@ impl Child {
 
 fn last_line(output: &Path) -> String {
     let text = fs::read_to_string(output.with_extension("log")).unwrap_or_default();
-    let last = text.lines().rev().find(|line| line.starts_with("error") || !line.is_empty());
+    let last = text
+        .lines()
+        .rev()
+        .find(|line| line.starts_with("error") || !line.is_empty());
     provost_core::foreign_text::one_line(last.unwrap_or("it printed nothing"))
 }
 
@@ -172,6 +179,7 @@ fn started(pid: i32) -> Option<u64> {
 
 fn boot() -> FleetResult<String> {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-    let text = text.map_err(|error| FleetFailure::of(Code::HostFailed, "reading the boot id", &error))?;
+    let text =
+        text.map_err(|error| FleetFailure::of(Code::HostFailed, "reading the boot id", &error))?;
     Ok(text.trim().to_owned())
 }

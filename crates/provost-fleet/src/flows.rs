@@ -90,17 +90,31 @@ impl RunFlow {
                         },
                         intervals: order.intervals,
                     };
-                    let asked = ctx.execute_activity(LeaseAsker::lease, job, asking(&order)).await;
-                    asked.map_or_else(|error| event_of(&error), |number| CourseEvent::Granted { number })
+                    let asked = ctx
+                        .execute_activity(LeaseAsker::lease, job, asking(&order))
+                        .await;
+                    asked.map_or_else(
+                        |error| event_of(&error),
+                        |number| CourseEvent::Granted { number },
+                    )
                 }
                 CourseStep::Execute { number } => {
-                    let done = ctx.execute_activity(Executor::execute, job(number, None), long(&order)).await;
+                    let done = ctx
+                        .execute_activity(Executor::execute, job(number, None), long(&order))
+                        .await;
                     done.map_or_else(|error| event_of(&error), CourseEvent::Executed)
                 }
-                CourseStep::Rejudge { number, from, base, tip } => {
+                CourseStep::Rejudge {
+                    number,
+                    from,
+                    base,
+                    tip,
+                } => {
                     let again = JudgeAgain { from, base, tip };
                     let job = job(number, Some(again));
-                    let done = ctx.execute_activity(Executor::execute, job, long(&order)).await;
+                    let done = ctx
+                        .execute_activity(Executor::execute, job, long(&order))
+                        .await;
                     done.map_or_else(|error| event_of(&error), CourseEvent::Executed)
                 }
                 CourseStep::Land(report) => {
@@ -110,7 +124,9 @@ impl RunFlow {
                         repository: order.repository.clone(),
                         report,
                     };
-                    let done = ctx.execute_activity(LanderWork::land, job, landing(&order)).await;
+                    let done = ctx
+                        .execute_activity(LanderWork::land, job, landing(&order))
+                        .await;
                     done.map_or_else(|error| event_of(&error), CourseEvent::Landing)
                 }
                 CourseStep::Done(end) => break end,
@@ -122,7 +138,9 @@ impl RunFlow {
         options.cancellation_token = Some(WorkflowCancellationToken::new());
         let scope = ctx.external_workflow(scope_id(&order.repository), None);
         // If it is lost, the next run that waits finds that this one has ended.
-        let _ = scope.signal(ScopeFlow::release, order.run.clone(), options).await;
+        let _ = scope
+            .signal(ScopeFlow::release, order.run.clone(), options)
+            .await;
         Ok(end)
     }
 
@@ -138,7 +156,9 @@ fn event_of(error: &ActivityExecutionError) -> CourseEvent {
     }
     let reason = match error.as_timeout() {
         Some(timeout) => format!("no worker answered in time ({:?})", timeout.timeout_type()),
-        None => error.reason().map_or_else(|| error.to_string(), ToString::to_string),
+        None => error
+            .reason()
+            .map_or_else(|| error.to_string(), ToString::to_string),
     };
     CourseEvent::Lost { reason }
 }
@@ -194,7 +214,10 @@ pub struct ScopeFlow {
 impl ScopeFlow {
     #[init]
     fn new(_ctx: &WorkflowContextView, leases: ScopeLeases) -> Self {
-        Self { leases, messages: 0 }
+        Self {
+            leases,
+            messages: 0,
+        }
     }
 
     #[run]

@@ -78,12 +78,21 @@ impl HubClone {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut git = Command::new("git");
-        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"] {
+        for name in [
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_OBJECT_DIRECTORY",
+        ] {
             git.env_remove(name);
         }
         git.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
         git.current_dir(&self.directory);
-        for setting in ["core.hooksPath=/dev/null", "protocol.ext.allow=never", "gc.auto=0"] {
+        for setting in [
+            "core.hooksPath=/dev/null",
+            "protocol.ext.allow=never",
+            "gc.auto=0",
+        ] {
             git.args(["-c", setting]);
         }
         git.args(words);
@@ -92,11 +101,15 @@ impl HubClone {
 
     /// Runs git; its output counts only if it succeeds.
     pub fn git(&self, words: &[&str]) -> FleetResult<String> {
-        self.finish(self.command(words), &[]).map(|done| done.text())
+        self.finish(self.command(words), &[])
+            .map(|done| done.text())
     }
 
     fn finish(&self, git: Command, input: &[u8]) -> FleetResult<Finished> {
-        let words: Vec<_> = git.get_args().map(|it| it.to_string_lossy().into_owned()).collect();
+        let words: Vec<_> = git
+            .get_args()
+            .map(|it| it.to_string_lossy().into_owned())
+            .collect();
         let done = command::run(git, input, self.limit)?;
         if done.status.success() {
             return Ok(done);
@@ -108,9 +121,17 @@ impl HubClone {
 
     /// Gets these refs of the hub, as `source:destination`.
     pub fn fetch(&self, refspecs: &[String]) -> FleetResult<()> {
-        let mut words = vec!["fetch", "-q", "--no-tags", "--no-write-fetch-head", &self.url];
+        let mut words = vec![
+            "fetch",
+            "-q",
+            "--no-tags",
+            "--no-write-fetch-head",
+            &self.url,
+        ];
         words.extend(refspecs.iter().map(String::as_str));
-        self.git(&words).map(drop).map_err(|error| self.unreachable(&error))
+        self.git(&words)
+            .map(drop)
+            .map_err(|error| self.unreachable(&error))
     }
 
     /// Gets the branch `target`, and returns where it is.
@@ -123,7 +144,9 @@ impl HubClone {
     pub fn remote(&self, name: &str) -> FleetResult<Option<Oid>> {
         let answer = self.git(&["ls-remote", &self.url, name]);
         let text = answer.map_err(|error| self.unreachable(&error))?;
-        let line = text.lines().find(|line| line.split('\t').nth(1) == Some(name));
+        let line = text
+            .lines()
+            .find(|line| line.split('\t').nth(1) == Some(name));
         let id = line.and_then(|line| line.split('\t').next());
         id.map(|id| oid(id)).transpose()
     }
@@ -136,11 +159,17 @@ impl HubClone {
     /// Pushes all of `refspecs` or none of them; each of `leases` says what the hub must have.
     pub fn push(&self, refspecs: &[String], leases: &[String]) -> FleetResult<()> {
         let mut words = vec!["push".to_owned(), "-q".to_owned(), "--atomic".to_owned()];
-        words.extend(leases.iter().map(|lease| format!("--force-with-lease={lease}")));
+        words.extend(
+            leases
+                .iter()
+                .map(|lease| format!("--force-with-lease={lease}")),
+        );
         words.push(self.url.clone());
         words.extend(refspecs.iter().cloned());
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        self.git(&words).map(drop).map_err(|error| self.unreachable(&error))
+        self.git(&words)
+            .map(drop)
+            .map_err(|error| self.unreachable(&error))
     }
 
     pub fn resolve(&self, revision: &str) -> FleetResult<Oid> {
@@ -154,7 +183,12 @@ impl HubClone {
 
     /// Whether `ancestor` is `commit` or a part of its history.
     pub fn contains(&self, commit: &Oid, ancestor: &Oid) -> FleetResult<bool> {
-        let words = ["merge-base", "--is-ancestor", ancestor.as_str(), commit.as_str()];
+        let words = [
+            "merge-base",
+            "--is-ancestor",
+            ancestor.as_str(),
+            commit.as_str(),
+        ];
         let done = command::run(self.command(&words), &[], self.limit)?;
         match done.status.code() {
             Some(0) => Ok(true),
@@ -180,12 +214,17 @@ impl HubClone {
         let Some(id) = listed.split_whitespace().nth(2) else {
             return Ok(None);
         };
-        Ok(Some(self.finish(self.command(&["cat-file", "blob", id]), &[])?.out))
+        Ok(Some(
+            self.finish(self.command(&["cat-file", "blob", id]), &[])?
+                .out,
+        ))
     }
 
     /// The policy of a commit with the digest of its rules; an empty one if it has none.
     pub fn policy(&self, commit: &Oid) -> FleetResult<(Policy, String)> {
-        let bytes = self.file(commit.as_str(), policy::FILE)?.unwrap_or_default();
+        let bytes = self
+            .file(commit.as_str(), policy::FILE)?
+            .unwrap_or_default();
         let wrong = |error: &dyn std::error::Error| {
             FleetFailure::of(Code::InputInvalid, "reading the policy of a commit", error)
         };
@@ -245,12 +284,16 @@ impl HubClone {
         let wrong = |what: &str| FleetFailure::new(Code::EvidenceAltered, what);
         let listed = self.git(&["ls-tree", "-r", "-z", "--full-tree", commit.as_str()])?;
         for row in listed.split('\0').filter(|row| !row.is_empty()) {
-            let (head, path) = row.split_once('\t').ok_or_else(|| wrong("a tree cannot be read"))?;
+            let (head, path) = row
+                .split_once('\t')
+                .ok_or_else(|| wrong("a tree cannot be read"))?;
             let id = head.split(' ').nth(2).unwrap_or_default();
             if !head.starts_with("100644 blob ") || !path.split('/').all(is_segment) {
                 return Err(wrong("the evidence holds what is no ordinary file"));
             }
-            let bytes = self.finish(self.command(&["cat-file", "blob", id]), &[])?.out;
+            let bytes = self
+                .finish(self.command(&["cat-file", "blob", id]), &[])?
+                .out;
             if bytes.len() > LARGEST_FILE {
                 return Err(wrong("the evidence holds a file that is too large"));
             }
@@ -264,9 +307,15 @@ impl HubClone {
 
     /// The contract beside a ticket.
     pub fn contract(&self, commit: &Oid) -> FleetResult<contract::document::Document> {
-        let bytes = self.file(commit.as_str(), "contract.json")?.unwrap_or_default();
+        let bytes = self
+            .file(commit.as_str(), "contract.json")?
+            .unwrap_or_default();
         contract::parse(&bytes).map_err(|error| {
-            FleetFailure::of(Code::ContractInvalid, "reading the contract of a ticket", &error)
+            FleetFailure::of(
+                Code::ContractInvalid,
+                "reading the contract of a ticket",
+                &error,
+            )
         })
     }
 }
@@ -297,9 +346,8 @@ fn tempfile_in(directory: &Path) -> FleetResult<PathBuf> {
 }
 
 pub fn oid(text: &str) -> FleetResult<Oid> {
-    Oid::try_from(text).map_err(|_| {
-        FleetFailure::new(Code::GitFailed, "git answered with what is no object id")
-    })
+    Oid::try_from(text)
+        .map_err(|_| FleetFailure::new(Code::GitFailed, "git answered with what is no object id"))
 }
 
 /// The files of a directory, without the lock of its driver, as paths with `/`.

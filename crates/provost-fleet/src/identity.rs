@@ -49,7 +49,9 @@ pub fn now() -> FleetResult<i64> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = since.ok().and_then(|it| i64::try_from(it.as_millis()).ok());
     let offset = std::env::var("PROVOST_FLEET_CLOCK_OFFSET_MS").ok();
-    let offset = offset.and_then(|text| text.parse::<i64>().ok()).unwrap_or_default();
+    let offset = offset
+        .and_then(|text| text.parse::<i64>().ok())
+        .unwrap_or_default();
     let now = millis.and_then(|millis| millis.checked_add(offset));
     now.ok_or_else(|| FleetFailure::new(Code::HostFailed, "the clock of this machine is not set"))
 }

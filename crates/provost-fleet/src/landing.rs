@@ -20,9 +20,7 @@ use provost_core::verdict::Verdict;
 use provost_evidence::dsse;
 use provost_evidence::key::{PublicKey, SigningKey};
 use provost_ticket::course::{AttemptReport, LandingEnd};
-use provost_ticket::landing::{
-    BundleFacts, FleetLanding, LandingDecision, LandingFacts, decide,
-};
+use provost_ticket::landing::{BundleFacts, FleetLanding, LandingDecision, LandingFacts, decide};
 
 use crate::attempt::{Prepared, prepare};
 use crate::command;
@@ -51,7 +49,10 @@ pub fn land(settings: &FleetSettings, order: &LandingOrder) -> FleetResult<Landi
 }
 
 fn is_final(code: Code) -> bool {
-    !matches!(code, Code::HubUnreachable | Code::GitFailed | Code::HostFailed | Code::WorkerUnfit)
+    !matches!(
+        code,
+        Code::HubUnreachable | Code::GitFailed | Code::HostFailed | Code::WorkerUnfit
+    )
 }
 
 fn try_to_land(settings: &FleetSettings, order: &LandingOrder) -> FleetResult<LandingEnd> {
@@ -67,7 +68,10 @@ fn try_to_land(settings: &FleetSettings, order: &LandingOrder) -> FleetResult<La
     let refs = RunRefs(&ticket.run);
     let fence = order.report.fence;
     let (bundle, candidate) = (refs.bundle(fence), refs.candidate(fence));
-    clone.fetch(&[format!("+{bundle}:{bundle}"), format!("+{candidate}:{candidate}")])?;
+    clone.fetch(&[
+        format!("+{bundle}:{bundle}"),
+        format!("+{candidate}:{candidate}"),
+    ])?;
     let bundle = clone.resolve(&bundle)?;
     let tree = clone.tree_of(&clone.resolve(&candidate)?)?;
     let evidence = evidence(settings, &prepared, &bundle, &at_base.fleet)?;
@@ -90,7 +94,9 @@ fn try_to_land(settings: &FleetSettings, order: &LandingOrder) -> FleetResult<La
     match decision {
         LandingDecision::Refuse(verdict) => Ok(LandingEnd::Refused(verdict)),
         LandingDecision::Moved => Ok(LandingEnd::Moved { tip }),
-        LandingDecision::Land => move_target(&prepared, order, (&bundle, &tree), &key, &at_base.fleet),
+        LandingDecision::Land => {
+            move_target(&prepared, order, (&bundle, &tree), &key, &at_base.fleet)
+        }
     }
 }
 
@@ -106,7 +112,11 @@ fn landed(prepared: &Prepared, keys: &FleetKeys) -> FleetResult<Option<Oid>> {
     let keys: Vec<PublicKey> = keys.landers.values().copied().collect();
     let read = FleetLanding::open(&bytes.unwrap_or_default(), &keys);
     let (commit, landing) = read.map_err(|error| {
-        FleetFailure::of(Code::SignatureInvalid, "the hub holds a landing of this run", &error)
+        FleetFailure::of(
+            Code::SignatureInvalid,
+            "the hub holds a landing of this run",
+            &error,
+        )
     })?;
     if landing.ticket_sha256 != prepared.opened.sha256 {
         let reason = "another ticket with the id of this run has landed";
@@ -149,7 +159,10 @@ fn move_target(
     let files = [("landed.json".to_owned(), statement.into_bytes())];
     let statement = clone.commit(&files, &[], &format!("landing of {}\n", ticket.run))?;
     let name = RunRefs(&ticket.run).landed();
-    let refspecs = [format!("{commit}:{}", ticket.target), format!("{statement}:{name}")];
+    let refspecs = [
+        format!("{commit}:{}", ticket.target),
+        format!("{statement}:{name}"),
+    ];
     let leases = [format!("{}:{tip}", ticket.target), format!("{name}:")];
     let pushed = clone.push(&refspecs, &leases);
     if pushed.is_ok() {
@@ -240,13 +253,19 @@ fn facts(records: &[Record]) -> FleetResult<(Box<Opened>, Option<Verdict>, Optio
     }
     match opened {
         Some(opened) => Ok((opened, verdict, tree)),
-        None => Err(FleetFailure::new(Code::EvidenceIncomplete, "the ledger has no first event")),
+        None => Err(FleetFailure::new(
+            Code::EvidenceIncomplete,
+            "the ledger has no first event",
+        )),
     }
 }
 
 fn verify(settings: &FleetSettings, directory: &Path, key: &PublicKey) -> FleetResult<()> {
     let mut program = Command::new(&settings.provost);
-    program.arg("verify").arg(directory).args(["--json", "--key", &key.to_string()]);
+    program
+        .arg("verify")
+        .arg(directory)
+        .args(["--json", "--key", &key.to_string()]);
     program.current_dir(directory);
     let done = command::run(program, &[], settings.intervals.git())?;
     let verdict: Result<Verdict, _> = serde_json::from_slice(&done.out);

@@ -106,7 +106,10 @@ pub fn main() -> ExitCode {
 
 fn report(failure: &FleetFailure, json: bool) {
     if json {
-        println!("{}", serde_json::to_string(&failure.verdict()).unwrap_or_default());
+        println!(
+            "{}",
+            serde_json::to_string(&failure.verdict()).unwrap_or_default()
+        );
     }
     eprintln!("error[{}]: {}", failure.code, one_line(&failure.reason));
     match &failure.hint {
@@ -116,7 +119,9 @@ fn report(failure: &FleetFailure, json: bool) {
 }
 
 fn on_tokio<T>(work: impl Future<Output = FleetResult<T>>) -> FleetResult<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
     runtime.map_err(host("starting threads"))?.block_on(work)
 }
 
@@ -128,15 +133,26 @@ fn run(cli: &Cli) -> FleetResult<Exit> {
             let order = submit.order(&settings)?;
             on_tokio(async {
                 server::start(&settings, &order).await.map_err(|failure| {
-                    let kept = format!("its ticket is kept: provost-fleet submit --run {}", order.run);
-                    if failure.hint.is_some() { failure } else { failure.hint(kept) }
+                    let kept = format!(
+                        "its ticket is kept: provost-fleet submit --run {}",
+                        order.run
+                    );
+                    if failure.hint.is_some() {
+                        failure
+                    } else {
+                        failure.hint(kept)
+                    }
                 })?;
                 if submit.detach {
                     println!("{}", order.run);
                     return Ok(Exit::Yes);
                 }
                 eprintln!("submitted {}", order.run);
-                shown(&order.run, &server::end_of(&settings, &order.run).await?, cli.json)
+                shown(
+                    &order.run,
+                    &server::end_of(&settings, &order.run).await?,
+                    cli.json,
+                )
             })
         }
         Command::Worker { pool, slots } => {
@@ -176,7 +192,10 @@ fn fit(settings: &FleetSettings) -> FleetResult<()> {
     if done.status.success() {
         return Ok(());
     }
-    let reason = format!("the sandbox of this machine does not hold: {}", done.complaint());
+    let reason = format!(
+        "the sandbox of this machine does not hold: {}",
+        done.complaint()
+    );
     Err(FleetFailure::new(provost_core::code::Code::WorkerUnfit, reason).hint("provost doctor"))
 }
 

@@ -12,8 +12,8 @@ use temporalio_client::{
     WorkflowQueryOptions, WorkflowStartOptions,
 };
 use temporalio_common::telemetry::{Logger, TelemetryOptions};
-use temporalio_sdk::runtime::worker_tuner::{FixedSizeSlotSupplier, TunerHolder};
 use temporalio_sdk::runtime::RuntimeOptions;
+use temporalio_sdk::runtime::worker_tuner::{FixedSizeSlotSupplier, TunerHolder};
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 
 use crate::failure::{FleetFailure, FleetResult};
@@ -54,7 +54,9 @@ pub async fn start(settings: &FleetSettings, order: &RunOrder) -> FleetResult<()
         .id_conflict_policy(WorkflowIdConflictPolicy::Fail)
         .build();
     let started = connect(settings).await?;
-    let started = started.start_workflow(RunFlow::run, order.clone(), options).await;
+    let started = started
+        .start_workflow(RunFlow::run, order.clone(), options)
+        .await;
     match started {
         Ok(_) => Ok(()),
         Err(WorkflowStartError::AlreadyStarted { .. }) => {
@@ -84,21 +86,31 @@ pub async fn end_of(settings: &FleetSettings, run: &str) -> FleetResult<CourseEn
 pub async fn course(settings: &FleetSettings, run: &str) -> FleetResult<Course> {
     let client = connect(settings).await?;
     let handle = client.get_workflow_handle::<RunFlow>(run.to_owned());
-    let course = handle.query(RunFlow::show, (), WorkflowQueryOptions::default()).await;
+    let course = handle
+        .query(RunFlow::show, (), WorkflowQueryOptions::default())
+        .await;
     course.map_err(|error| away(settings, error))
 }
 
 pub async fn cancel(settings: &FleetSettings, run: &str) -> FleetResult<()> {
     let client = connect(settings).await?;
     let handle = client.get_workflow_handle::<RunFlow>(run.to_owned());
-    let options = WorkflowCancelOptions::builder().reason("asked for".to_owned()).build();
-    handle.cancel(options).await.map_err(|error| away(settings, error))
+    let options = WorkflowCancelOptions::builder()
+        .reason("asked for".to_owned())
+        .build();
+    handle
+        .cancel(options)
+        .await
+        .map_err(|error| away(settings, error))
 }
 
 /// What a process of the fleet does.
 pub enum Role {
     /// Takes runs of a pool, so many at a time.
-    Worker { pool: String, slots: usize },
+    Worker {
+        pool: String,
+        slots: usize,
+    },
     Lander,
 }
 
@@ -109,7 +121,9 @@ pub async fn serve(settings: FleetSettings, role: Role) -> FleetResult<()> {
         format: None,
     };
     let telemetry = TelemetryOptions::builder().logging(logging).build();
-    let options = RuntimeOptions::builder().telemetry_options(telemetry).build();
+    let options = RuntimeOptions::builder()
+        .telemetry_options(telemetry)
+        .build();
     let options = options.map_err(|error| away(&settings, error))?;
     let runtime = Runtime::from_current_tokio(options).map_err(|error| away(&settings, error))?;
     let metrics = Arc::new(Metrics::default());
@@ -122,7 +136,12 @@ pub async fn serve(settings: FleetSettings, role: Role) -> FleetResult<()> {
                 metrics,
             };
             let builder = WorkerOptions::new(pool_queue(&pool)).register_activities(executor);
-            workers.push(builder.tuner(tuner(slots)).max_heartbeat_throttle_interval(interval).build());
+            workers.push(
+                builder
+                    .tuner(tuner(slots))
+                    .max_heartbeat_throttle_interval(interval)
+                    .build(),
+            );
         }
         Role::Lander => {
             let lander = LanderWork {
@@ -130,14 +149,24 @@ pub async fn serve(settings: FleetSettings, role: Role) -> FleetResult<()> {
                 metrics,
             };
             let builder = WorkerOptions::new(LANDING).register_activities(lander);
-            workers.push(builder.tuner(tuner(1)).max_heartbeat_throttle_interval(interval).build());
+            workers.push(
+                builder
+                    .tuner(tuner(1))
+                    .max_heartbeat_throttle_interval(interval)
+                    .build(),
+            );
             let builder = WorkerOptions::new(CONTROL)
                 .register_workflow::<RunFlow>()
                 .map_err(|error| away(&settings, error))?
                 .register_workflow::<ScopeFlow>()
                 .map_err(|error| away(&settings, error))?
                 .register_activities(LeaseAsker);
-            workers.push(builder.tuner(tuner(ASKERS)).max_heartbeat_throttle_interval(interval).build());
+            workers.push(
+                builder
+                    .tuner(tuner(ASKERS))
+                    .max_heartbeat_throttle_interval(interval)
+                    .build(),
+            );
         }
     }
     let mut running = Vec::new();

@@ -116,7 +116,9 @@ fn default_namespace() -> String {
 fn program() -> PathBuf {
     let beside = std::env::current_exe().ok();
     let beside = beside.map(|program| program.with_file_name("provost"));
-    beside.filter(|program| program.is_file()).unwrap_or_else(|| "provost".into())
+    beside
+        .filter(|program| program.is_file())
+        .unwrap_or_else(|| "provost".into())
 }
 
 /// A directory of this user, by the rules of XDG.

@@ -86,8 +86,11 @@ impl Submit {
         let document = repository.contract(&kept)?;
         let scope = Scope::parse(&document.allowed_paths);
         let scope = scope.map_err(|_| {
-            FleetFailure::new(Code::ScopeInvalid, "the paths of the contract cannot be used")
-                .hint("provost check contract FILE")
+            FleetFailure::new(
+                Code::ScopeInvalid,
+                "the paths of the contract cannot be used",
+            )
+            .hint("provost check contract FILE")
         })?;
         Ok(RunOrder {
             ticket: text,

@@ -117,7 +117,13 @@ async fn ask(client: &Client, job: &LeaseJob) -> Result<ScopeAnswer, String> {
     let options = WorkflowUpdateWithStartOptions::new(CONTROL, id, policy).build();
     let (start, request) = (ScopeLeases::default(), job.request.clone());
     client
-        .execute_update_with_start_workflow(ScopeFlow::run, start, ScopeFlow::acquire, request, options)
+        .execute_update_with_start_workflow(
+            ScopeFlow::run,
+            start,
+            ScopeFlow::acquire,
+            request,
+            options,
+        )
         .await
         .map_err(|error| error.to_string())
 }
@@ -125,7 +131,10 @@ async fn ask(client: &Client, job: &LeaseJob) -> Result<ScopeAnswer, String> {
 /// Takes leases from runs that have ended without giving them back: a terminated one says nothing.
 async fn release_of_ended(client: &Client, repository: &str) {
     let scope = client.get_workflow_handle::<ScopeFlow>(scope_id(repository));
-    let Ok(leases) = scope.query(ScopeFlow::show, (), WorkflowQueryOptions::default()).await else {
+    let Ok(leases) = scope
+        .query(ScopeFlow::show, (), WorkflowQueryOptions::default())
+        .await
+    else {
         return;
     };
     let holders: Vec<String> = leases.holders().map(str::to_owned).collect();
@@ -240,7 +249,9 @@ impl LanderWork {
         beat(&ctx, &AttemptWatch::default(), &over, interval);
         let scope = ctx.client();
         let scope = scope.get_workflow_handle::<ScopeFlow>(scope_id(&job.repository));
-        let leases = scope.query(ScopeFlow::show, (), WorkflowQueryOptions::default()).await;
+        let leases = scope
+            .query(ScopeFlow::show, (), WorkflowQueryOptions::default())
+            .await;
         let end = match leases {
             Ok(leases) => {
                 let order = LandingOrder {

@@ -15,14 +15,26 @@ fn a_key_is_added_and_removed_without_touching_the_rest() {
     fs::write(&policy, start).unwrap();
     let keys = |words: &[&str]| -> Output {
         let mut program = Command::new(env!("CARGO_BIN_EXE_provost-fleet"));
-        program.arg("keys").args(words).current_dir(scratch.path()).output().unwrap()
+        program
+            .arg("keys")
+            .args(words)
+            .current_dir(scratch.path())
+            .output()
+            .unwrap()
     };
-    for (role, name) in [("workers", "alpha"), ("workers", "beta"), ("landers", "alpha")] {
+    for (role, name) in [
+        ("workers", "alpha"),
+        ("workers", "beta"),
+        ("landers", "alpha"),
+    ] {
         let done = keys(&["enroll", role, name, KEY, "--repository", "demo"]);
         assert!(done.status.success(), "{done:?}");
     }
     let text = fs::read_to_string(&policy).unwrap();
-    assert!(text.starts_with(start) && text.matches("[fleet]").count() == 1, "{text}");
+    assert!(
+        text.starts_with(start) && text.matches("[fleet]").count() == 1,
+        "{text}"
+    );
     assert!(keys(&["revoke", "workers", "alpha"]).status.success());
     let listed = String::from_utf8(keys(&["list"]).stdout).unwrap();
     let rows: Vec<&str> = listed.lines().collect();

@@ -38,20 +38,28 @@ pub struct AttemptReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LandingEnd {
-    Landed { commit: Oid },
+    Landed {
+        commit: Oid,
+    },
     /// The target is no longer where the candidate was judged.
-    Moved { tip: Oid },
+    Moved {
+        tip: Oid,
+    },
     Refused(Verdict),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CourseEvent {
-    Granted { number: u64 },
+    Granted {
+        number: u64,
+    },
     Executed(AttemptReport),
     Landing(LandingEnd),
     /// An attempt, or the landing, was lost too often.
-    Lost { reason: String },
+    Lost {
+        reason: String,
+    },
     Cancelled,
 }
 
@@ -59,7 +67,9 @@ pub enum CourseEvent {
 #[derive(Debug, Clone, PartialEq)]
 pub enum CourseStep {
     Lease,
-    Execute { number: u64 },
+    Execute {
+        number: u64,
+    },
     /// Judge the work of `from` again, which was judged on `base`, merged with `tip`.
     Rejudge {
         number: u64,
@@ -78,7 +88,10 @@ impl CourseStep {
             Self::Lease => "waits for its lease".to_owned(),
             Self::Execute { number } => format!("runs under lease {number}"),
             Self::Rejudge { tip, .. } => {
-                format!("is judged again, because the target moved to {}", tip.short())
+                format!(
+                    "is judged again, because the target moved to {}",
+                    tip.short()
+                )
             }
             Self::Land(report) => format!("is landing attempt {}", report.fence),
             Self::Done(_) => "has ended".to_owned(),

@@ -62,7 +62,9 @@ mod tests {
         for good in ["1.1", "18446744073709551615.4294967295"] {
             assert_eq!(good.parse::<Fence>().unwrap().to_string(), good);
         }
-        for bad in ["", "1", "0.1", "1.0", "01.1", "1.+1", "1.1 ", "1.1.1", "-1.1", "a.b"] {
+        for bad in [
+            "", "1", "0.1", "1.0", "01.1", "1.+1", "1.1 ", "1.1.1", "-1.1", "a.b",
+        ] {
             assert!(bad.parse::<Fence>().is_err(), "{bad}");
         }
     }

@@ -7,9 +7,7 @@ use provost_core::run::fact::TicketUse;
 use provost_core::verdict::Verdict;
 use provost_evidence::dsse::{self, OpenError};
 use provost_evidence::key::{PublicKey, SigningKey};
-use provost_evidence::statement::{
-    CommitDigest, PredicateType, Statement, StatementKind, Subject,
-};
+use provost_evidence::statement::{CommitDigest, PredicateType, Statement, StatementKind, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -99,8 +97,8 @@ fn evidence(facts: &LandingFacts<'_>) -> Option<Verdict> {
     let bundle = facts.bundle;
     let listed = |keys: &FleetKeys| keys.lists(FleetRole::Worker, &bundle.signer);
     if !listed(facts.keys_at_base) || !listed(facts.keys_at_tip) {
-        let reason = "the evidence is sealed by a key that is not under [fleet.workers] at the base \
-                      and the tip";
+        let reason = "the key that sealed the evidence is not under [fleet.workers] at the base and \
+                      the tip";
         return Some(Verdict::deny(Code::FleetKeyRefused, reason));
     }
     let named = bundle.ticket.as_ref();

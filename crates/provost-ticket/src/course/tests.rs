@@ -24,7 +24,9 @@ fn check(events: Vec<CourseEvent>) -> String {
     match course.next() {
         CourseStep::Lease => "lease".to_owned(),
         CourseStep::Execute { number } => format!("execute {number}"),
-        CourseStep::Rejudge { number, from, tip, .. } => format!("rejudge {number} {from} {}", tip.short()),
+        CourseStep::Rejudge {
+            number, from, tip, ..
+        } => format!("rejudge {number} {from} {}", tip.short()),
         CourseStep::Land(report) => format!("land {}", report.fence),
         CourseStep::Done(CourseEnd::Landed { fence, .. }) => format!("landed {fence}"),
         CourseStep::Done(CourseEnd::Refused(verdict)) => format!("refused {}", verdict.code),
@@ -45,10 +47,19 @@ fn a_run_asks_executes_and_lands() {
         (vec![granted()], "execute 7"),
         (vec![granted(), accepted()], "land 7.1"),
         (vec![granted(), accepted(), landed()], "landed 7.1"),
-        (vec![granted(), accepted(), moved()], "rejudge 7 7.1 dddddddddd"),
+        (
+            vec![granted(), accepted(), moved()],
+            "rejudge 7 7.1 dddddddddd",
+        ),
         (vec![granted(), accepted(), moved(), accepted()], "land 7.1"),
-        (vec![granted(), refused(), accepted(), landed()], "refused DIFF_REFUSED"),
-        (vec![granted(), CourseEvent::Cancelled, accepted()], "cancelled"),
+        (
+            vec![granted(), refused(), accepted(), landed()],
+            "refused DIFF_REFUSED",
+        ),
+        (
+            vec![granted(), CourseEvent::Cancelled, accepted()],
+            "cancelled",
+        ),
         (vec![landed()], "lease"),
     ];
     for (events, want) in cases {
@@ -68,5 +79,8 @@ fn a_target_that_always_moves_ends_the_run() {
     }
     course.apply(report(AttemptEnd::Accepted));
     course.apply(CourseEvent::Landing(LandingEnd::Moved { tip: oid('d') }));
-    assert!(matches!(course.next(), CourseStep::Done(CourseEnd::Lost { .. })));
+    assert!(matches!(
+        course.next(),
+        CourseStep::Done(CourseEnd::Lost { .. })
+    ));
 }

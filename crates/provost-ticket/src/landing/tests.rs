@@ -75,20 +75,62 @@ fn every_fact_must_hold() {
     assert_eq!(words(|_| ()), "land");
     assert_eq!(words(|it| it.tip = oid('9')), "moved");
     let cases: [(&str, fn(&mut Case), &str); 14] = [
-        ("lander revoked", |it| { it.at_tip.landers.remove("key-3"); }, "FLEET_KEY_REFUSED"),
-        ("lander new", |it| { it.at_base.landers.remove("key-3"); }, "FLEET_KEY_REFUSED"),
-        ("worker revoked", |it| { it.at_tip.workers.remove("key-2"); }, "FLEET_KEY_REFUSED"),
-        ("worker unknown", |it| it.bundle.signer = key(9).public(), "FLEET_KEY_REFUSED"),
+        (
+            "lander revoked",
+            |it| {
+                it.at_tip.landers.remove("key-3");
+            },
+            "FLEET_KEY_REFUSED",
+        ),
+        (
+            "lander new",
+            |it| {
+                it.at_base.landers.remove("key-3");
+            },
+            "FLEET_KEY_REFUSED",
+        ),
+        (
+            "worker revoked",
+            |it| {
+                it.at_tip.workers.remove("key-2");
+            },
+            "FLEET_KEY_REFUSED",
+        ),
+        (
+            "worker unknown",
+            |it| it.bundle.signer = key(9).public(),
+            "FLEET_KEY_REFUSED",
+        ),
         ("lease gone", |it| it.held = None, "FENCE_STALE"),
         ("lease of later", |it| it.held = Some(8), "FENCE_STALE"),
-        ("other attempt", |it| it.bundle.ticket.as_mut().unwrap().fence = "7.1".to_owned(), "FENCE_STALE"),
+        (
+            "other attempt",
+            |it| it.bundle.ticket.as_mut().unwrap().fence = "7.1".to_owned(),
+            "FENCE_STALE",
+        ),
         ("no ticket", |it| it.bundle.ticket = None, "another ticket"),
-        ("other ticket", |it| it.bundle.ticket.as_mut().unwrap().sha256 = "0".repeat(64), "another ticket"),
+        (
+            "other ticket",
+            |it| it.bundle.ticket.as_mut().unwrap().sha256 = "0".repeat(64),
+            "another ticket",
+        ),
         ("refused", |it| it.bundle.accepted = false, "was refused"),
-        ("contract", |it| it.bundle.contract_sha256 = "0".repeat(64), "its contract"),
-        ("policy", |it| it.bundle.policy_sha256 = "0".repeat(64), "other rules"),
+        (
+            "contract",
+            |it| it.bundle.contract_sha256 = "0".repeat(64),
+            "its contract",
+        ),
+        (
+            "policy",
+            |it| it.bundle.policy_sha256 = "0".repeat(64),
+            "other rules",
+        ),
         ("tree", |it| it.candidate_tree = oid('b'), "not the tree"),
-        ("provost.toml", |it| it.policy_is_unchanged = false, "provost.toml"),
+        (
+            "provost.toml",
+            |it| it.policy_is_unchanged = false,
+            "provost.toml",
+        ),
     ];
     for (name, change, want) in cases {
         let found = words(|case| {

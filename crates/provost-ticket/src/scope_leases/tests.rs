@@ -24,7 +24,10 @@ fn numbers_grow_and_asking_again_changes_nothing() {
     assert_eq!(leases.acquire(request("b", &["src/x"])), queued);
     assert_eq!(leases.acquire(request("b", &["src/x"])), queued);
     assert_eq!(leases.acquire(request("c", &["doc"])), granted(2));
-    let next = Grant { run: "b".to_owned(), number: 3 };
+    let next = Grant {
+        run: "b".to_owned(),
+        number: 3,
+    };
     assert_eq!(leases.release("a"), [next]);
     assert_eq!(leases.release("a"), []);
     assert_eq!(leases.acquire(request("a", &["web"])), granted(4));
@@ -35,8 +38,14 @@ fn a_request_waits_behind_every_earlier_one_that_it_overlaps() {
     let mut leases = ScopeLeases::default();
     leases.acquire(request("a", &["src/a"]));
     // The whole of `src` waits for `a`; `src/b` is free, and must not delay the whole for ever.
-    assert_eq!(leases.acquire(request("whole", &["src"])), ScopeAnswer::Queued { before: 0 });
-    assert_eq!(leases.acquire(request("b", &["src/b"])), ScopeAnswer::Queued { before: 1 });
+    assert_eq!(
+        leases.acquire(request("whole", &["src"])),
+        ScopeAnswer::Queued { before: 0 }
+    );
+    assert_eq!(
+        leases.acquire(request("b", &["src/b"])),
+        ScopeAnswer::Queued { before: 1 }
+    );
     assert_eq!(leases.release("a").len(), 1);
     assert_eq!(leases.number_of("whole"), Some(2));
 }
@@ -52,7 +61,10 @@ fn an_empty_scope_and_an_endless_queue_are_refused() {
     for number in 0..MOST {
         leases.acquire(request(&format!("run-{number}"), &["src"]));
     }
-    assert_eq!(leases.acquire(request("late", &["doc"])), ScopeAnswer::Refused);
+    assert_eq!(
+        leases.acquire(request("late", &["doc"])),
+        ScopeAnswer::Refused
+    );
 }
 
 #[derive(Debug, Clone)]
@@ -65,7 +77,8 @@ enum Message {
 
 fn message() -> impl Strategy<Value = Message> {
     prop_oneof![
-        4 => (0..12u8, prop::collection::vec(0..5u8, 1..3)).prop_map(|(run, at)| Message::Acquire(run, at)),
+        4 => (0..12u8, prop::collection::vec(0..5u8, 1..3))
+            .prop_map(|(run, at)| Message::Acquire(run, at)),
         4 => (0..12u8).prop_map(Message::Release),
         1 => Just(Message::Continue),
     ]
@@ -73,7 +86,9 @@ fn message() -> impl Strategy<Value = Message> {
 
 proptest! {
     #[test]
-    fn holders_are_disjoint_and_numbers_unique(messages in prop::collection::vec(message(), 1..120)) {
+    fn holders_are_disjoint_and_numbers_unique(
+        messages in prop::collection::vec(message(), 1..120),
+    ) {
         const PATHS: [&str; 5] = ["src", "src/a", "src/a/b", "doc", "web/x"];
         let mut leases = ScopeLeases::default();
         let mut numbers = BTreeSet::new();

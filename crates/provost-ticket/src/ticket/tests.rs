@@ -10,7 +10,9 @@ pub(crate) fn key(seed: u8) -> SigningKey {
 
 pub(crate) fn keys(seeds: &[u8]) -> FleetKeys {
     let listed = |seeds: &[u8]| {
-        let rows = seeds.iter().map(|seed| (format!("key-{seed}"), key(*seed).public()));
+        let rows = seeds
+            .iter()
+            .map(|seed| (format!("key-{seed}"), key(*seed).public()));
         rows.collect::<std::collections::BTreeMap<_, _>>()
     };
     let mut keys = FleetKeys::default();
@@ -50,13 +52,27 @@ fn signed(ticket: &Ticket, seed: u8) -> String {
 #[test]
 fn a_ticket_counts_only_with_a_key_of_its_base_and_of_the_tip() {
     let cases: [(&str, &[u8], &[u8], &str); 4] = [
-        ("listed in both", &[1, 2], &[1], "run_20260101_000000_000_0123456789ab by key-1"),
-        ("unknown", &[2], &[1, 2], "is not under [fleet.submitters] at its base commit"),
+        (
+            "listed in both",
+            &[1, 2],
+            &[1],
+            "run_20260101_000000_000_0123456789ab by key-1",
+        ),
+        (
+            "unknown",
+            &[2],
+            &[1, 2],
+            "is not under [fleet.submitters] at its base commit",
+        ),
         ("revoked", &[1], &[2], "no longer under [fleet.submitters]"),
         ("enrolled after the base", &[], &[1], "at its base commit"),
     ];
     for (name, at_base, at_tip, want) in cases {
-        let answer = open(signed(&ticket(), 1).as_bytes(), &keys(at_base), &keys(at_tip));
+        let answer = open(
+            signed(&ticket(), 1).as_bytes(),
+            &keys(at_base),
+            &keys(at_tip),
+        );
         let answer = match answer {
             Ok(opened) => format!("{} by {}", opened.ticket.run, opened.submitter),
             Err(error) => error.to_string(),
@@ -85,9 +101,16 @@ fn no_byte_of_a_ticket_can_be_changed() {
 fn a_statement_of_another_kind_is_no_ticket() {
     let listed = keys(&[1]);
     let text = signed(&ticket(), 1);
-    let payload = Envelope::parse(text.as_bytes()).unwrap().unverified_payload().unwrap();
+    let payload = Envelope::parse(text.as_bytes())
+        .unwrap()
+        .unverified_payload()
+        .unwrap();
     let payload = String::from_utf8(payload).unwrap();
-    for (from, to) in [("ticket/v1", "run/v1"), ("\"agent\"", "\"agens\""), ("\"pool\"", "\"pol\"")] {
+    for (from, to) in [
+        ("ticket/v1", "run/v1"),
+        ("\"agent\"", "\"agens\""),
+        ("\"pool\"", "\"pol\""),
+    ] {
         let other = payload.replace(from, to);
         let envelope = dsse::sign(other.as_bytes(), &key(1)).render();
         assert!(open(envelope.as_bytes(), &listed, &listed).is_err(), "{to}");
@@ -113,7 +136,10 @@ fn every_field_has_a_form() {
         let mut changed = ticket();
         change(&mut changed);
         let error = open(signed(&changed, 1).as_bytes(), &listed, &listed).unwrap_err();
-        assert!(matches!(error, TicketRefusal::Field(name) if name == field), "{field}: {error}");
+        assert!(
+            matches!(error, TicketRefusal::Field(name) if name == field),
+            "{field}: {error}"
+        );
     }
 }
 
@@ -132,10 +158,34 @@ fn a_ticket_is_about_one_contract_one_policy_and_one_base() {
     };
     let cases = [
         (facts, None),
-        (TicketFacts { repository: "x", ..facts }, Some("repository")),
-        (TicketFacts { contract_sha256: &other, ..facts }, Some("contract")),
-        (TicketFacts { policy_sha256: &other, ..facts }, Some("policy")),
-        (TicketFacts { base_commit: &other_base, ..facts }, Some("base commit")),
+        (
+            TicketFacts {
+                repository: "x",
+                ..facts
+            },
+            Some("repository"),
+        ),
+        (
+            TicketFacts {
+                contract_sha256: &other,
+                ..facts
+            },
+            Some("contract"),
+        ),
+        (
+            TicketFacts {
+                policy_sha256: &other,
+                ..facts
+            },
+            Some("policy"),
+        ),
+        (
+            TicketFacts {
+                base_commit: &other_base,
+                ..facts
+            },
+            Some("base commit"),
+        ),
     ];
     for (facts, want) in cases {
         let differs = match opened.is_about(facts) {

@@ -120,6 +120,7 @@ pub(in crate::cli) fn submit(command: &str) -> Outcome {
     // Only returns if the program could not be started.
     let error = Command::new(program).arg(command).args(words).exec();
     let reason = format!("the program {PROGRAM} is neither beside provost nor on PATH: {error}");
-    Err(Failure::new(Code::FleetUnreachable, reason)
-        .hint("cargo build --release -p provost-fleet builds it; provost explain FLEET_UNREACHABLE"))
+    Err(Failure::new(Code::FleetUnreachable, reason).hint(
+        "cargo build --release -p provost-fleet builds it; provost explain FLEET_UNREACHABLE",
+    ))
 }
