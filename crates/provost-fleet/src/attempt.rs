@@ -414,7 +414,7 @@ pub fn ledger_head(path: &Path) -> Option<provost_evidence::statement::LedgerHea
     let bytes = fs::read(path).ok()?;
     let whole = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
     let last = whole.rsplit(|byte| *byte == b'\n').next()?;
-    let line: LedgerLine = serde_json::from_slice(last).ok()?;
+    let line: LedgerLine = provost_core::json::parse_as(last).ok()?;
     Some(provost_evidence::statement::LedgerHead {
         seq: line.seq,
         hash: line.hash,

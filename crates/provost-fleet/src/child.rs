@@ -58,11 +58,10 @@ struct WrittenAnswer {
 
 impl RunAnswer {
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let value = json::parse(bytes).ok()?;
-        let written: WrittenAnswer = serde_json::from_value(value.clone()).ok()?;
+        let written: WrittenAnswer = json::parse_as(bytes).ok()?;
         let verdict = match (written.verdict, written.allow) {
             (Some(verdict), _) => verdict,
-            (None, Some(_)) => serde_json::from_value(value).ok()?,
+            (None, Some(_)) => json::parse_as(bytes).ok()?,
             (None, None) => return None,
         };
         Some(Self {

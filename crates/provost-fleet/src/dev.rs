@@ -174,7 +174,8 @@ impl Stage {
             provost
                 .env("PROVOST_KEYS", self.at(&format!("{name}/keys")))
                 .current_dir("/");
-            let made: Result<MadeKey, _> = serde_json::from_str(&checked(provost)?);
+            let made: Result<MadeKey, _> =
+                provost_core::json::parse_as(checked(provost)?.as_bytes());
             let made = made.map_err(|error| {
                 FleetFailure::of(
                     Code::HostFailed,

@@ -268,7 +268,7 @@ fn verify(settings: &FleetSettings, directory: &Path, key: &PublicKey) -> FleetR
         .args(["--json", "--key", &key.to_string()]);
     program.current_dir(directory);
     let done = command::run(program, &[], settings.intervals.git())?;
-    let verdict: Result<Verdict, _> = serde_json::from_slice(&done.out);
+    let verdict = provost_core::json::parse_as::<Verdict>(&done.out);
     match verdict {
         Ok(verdict) if verdict.allow && done.status.success() => Ok(()),
         Ok(verdict) if !verdict.allow => Err(FleetFailure::new(verdict.code, verdict.reason)),

@@ -126,8 +126,7 @@ fn ledger(facts: &[Fact]) -> Vec<Record> {
 }
 
 fn state(facts: &[Fact]) -> State {
-    let all = [vec![opened()], facts.to_vec()].concat();
-    State::fold(&ledger(&all)).unwrap()
+    State::fold(&ledger(&[vec![opened()], facts.to_vec()].concat())).unwrap()
 }
 
 fn started(step: Step) -> Fact {
