@@ -26,11 +26,13 @@ use crate::scope::Scope;
 use crate::tier::Tier;
 
 mod ask;
+pub mod fleet;
 pub mod run;
 #[cfg(test)]
 mod tests;
 
 use ask::WrittenAsk;
+use fleet::{FleetKeys, WrittenFleet};
 use run::{RunDefaults, WrittenRun};
 
 pub const FILE: &str = "provost.toml";
@@ -79,6 +81,8 @@ pub struct Policy {
     pub policies: FamilyPolicies,
     /// The children of all parts of a case together.
     pub case_children: Option<ChildGrant>,
+    /// Whose tickets, evidence and landings count.
+    pub fleet: FleetKeys,
 }
 
 /// A policy as written in `provost.toml`.
@@ -102,6 +106,7 @@ pub struct Written {
     record: WrittenRecord,
     run: WrittenRun,
     hooks: WrittenHooks,
+    fleet: WrittenFleet,
     policies: FamilyPolicies,
     case: WrittenCase,
 }
@@ -341,6 +346,7 @@ impl TryFrom<Written> for Policy {
             run: written.run.resolve()?,
             policies: family_policies(written.policies)?,
             case_children: case_children(written.case)?,
+            fleet: written.fleet.resolve()?,
         })
     }
 }

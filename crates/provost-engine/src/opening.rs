@@ -190,6 +190,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         part: None,
         policies: policy.policies,
         child: None,
+        ticket: None,
         owner: request.owner,
         format: BundleFormat::NEWEST,
         version: request.version,

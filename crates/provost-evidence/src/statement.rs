@@ -53,6 +53,12 @@ pub enum PredicateType {
     /// The state of a controlled change.
     #[serde(rename = "https://provost.dev/change/v1")]
     Change,
+    /// The order to run a contract on another machine.
+    #[serde(rename = "https://provost.dev/ticket/v1")]
+    Ticket,
+    /// What a lander of the fleet put on a branch.
+    #[serde(rename = "https://provost.dev/fleet-landing/v1")]
+    FleetLanding,
 }
 
 /// The subject of a statement.

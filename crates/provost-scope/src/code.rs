@@ -266,6 +266,22 @@ catalogue! {
     /// The target is a branch that Provost does not move.
     TargetRefused = "TARGET_REFUSED" => No,
 
+    // The fleet.
+    /// A ticket is not signed, not current, or not about what is to be done.
+    TicketRefused = "TICKET_REFUSED" => No,
+    /// There is a run with the id of the ticket already.
+    TicketDuplicate = "TICKET_DUPLICATE" => No,
+    /// A key of the fleet is not listed for what it signed.
+    FleetKeyRefused = "FLEET_KEY_REFUSED" => No,
+    /// The evidence belongs to a lease or an attempt that no longer counts.
+    FenceStale = "FENCE_STALE" => NotNow,
+    /// The Temporal server, or the program provost-fleet, cannot be reached.
+    FleetUnreachable = "FLEET_UNREACHABLE" => Lacking,
+    /// The git repository that carries the data of the fleet cannot be reached.
+    HubUnreachable = "HUB_UNREACHABLE" => Lacking,
+    /// This machine is not configured for what a worker or a lander has to do.
+    WorkerUnfit = "WORKER_UNFIT" => Lacking,
+
     // Git hooks.
     /// A commit or a push has no contract, and policy requires one.
     HookUnbound = "HOOK_UNBOUND" => No,
@@ -429,80 +445,4 @@ impl fmt::Display for Code {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The flaws of `page` as the page of the code `name`.
-    fn flaws(name: &str, page: &str) -> Vec<&'static str> {
-        let mut flaws = Vec::new();
-        let Some(rest) = page.strip_prefix(&format!("# {name}\n\n")) else {
-            return vec!["does not begin with its name"];
-        };
-        let Some((what, rest)) = rest.split_once("\n\n## Example\n\n") else {
-            return vec!["has no example"];
-        };
-        let Some((example, advice)) = rest.split_once("\n\n## What to do\n\n") else {
-            return vec!["does not say what to do"];
-        };
-        // `provost explain` lists the first line as it is.
-        let summary = what.lines().next().unwrap_or_default();
-        if !summary.ends_with('.') || summary.contains(['`', '*', '#', '[']) {
-            flaws.push("its first line is no plain sentence");
-        }
-        if what.contains("\n\n") {
-            flaws.push("says what it means in more than one paragraph");
-        }
-        let mut lines = example.lines();
-        if !lines
-            .next()
-            .is_some_and(|line| line.starts_with("    $ provost "))
-            || !lines.next().is_some_and(|line| line.starts_with("    "))
-        {
-            flaws.push("its example is no command with its output");
-        }
-        if !advice.trim_end().ends_with(['.', ':']) || advice.split_whitespace().count() < 10 {
-            flaws.push("its advice is too short");
-        }
-        if ["/home/", "/tmp/"].iter().any(|place| page.contains(place)) {
-            flaws.push("names a place of one machine");
-        }
-        flaws
-    }
-
-    #[test]
-    fn every_page_says_what_and_what_to_do() {
-        for code in Code::ALL {
-            assert_eq!(
-                flaws(code.name(), code.page()),
-                Vec::<&str>::new(),
-                "{code}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_empty_part_of_a_page_is_a_flaw() {
-        let good = "# A\n\nIt is so.\n\n## Example\n\n    $ provost a\n    no\n\n\
-                    ## What to do\n\nDo this, and then that, and then look at it once more.\n";
-        assert_eq!(flaws("A", good), Vec::<&str>::new());
-        let cases = [
-            ("# A", "# B"),
-            ("It is so.", ""),
-            ("It is so.", "It is `so`."),
-            ("    $ provost a\n    no\n", ""),
-            ("    no\n", ""),
-            ("Do this, and then that, and then look at it once more.", ""),
-            ("## What to do", "## More"),
-        ];
-        for (part, instead) in cases {
-            let page = good.replacen(part, instead, 1);
-            assert_ne!(flaws("A", &page), Vec::<&str>::new(), "{part} → {instead}");
-        }
-    }
-
-    #[test]
-    fn names_are_found_in_any_case() {
-        assert_eq!(Code::parse("diff_refused"), Some(Code::DiffRefused));
-        assert_eq!(Code::parse("nothing"), None);
-    }
-}
+mod tests;

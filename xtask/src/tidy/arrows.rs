@@ -189,7 +189,24 @@ const RULES: &[Rule] = &[
             "provost-lens",
             "provost-room",
             "provost-surface",
+            "provost-ticket",
             "provost-web",
+        ],
+        others: None,
+    },
+    Rule {
+        package: "provost-ticket",
+        ours: &["provost-core", "provost-evidence"],
+        others: Some(&["schemars", "serde", "serde_json", "thiserror"]),
+    },
+    // It starts `provost` as a process, and so knows neither the engine nor the machine.
+    Rule {
+        package: "provost-fleet",
+        ours: &[
+            "provost-core",
+            "provost-evidence",
+            "provost-fs",
+            "provost-ticket",
         ],
         others: None,
     },

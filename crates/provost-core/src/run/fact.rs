@@ -10,6 +10,7 @@ mod fix;
 mod layer;
 mod review;
 mod tested;
+mod ticket;
 mod violation;
 mod withheld;
 mod work;
@@ -27,6 +28,7 @@ use std::collections::BTreeMap;
 pub use agent_claims::AgentClaims;
 use serde::{Deserialize, Serialize};
 pub use tested::{AgentProgram, Probe, Probed, SandboxTest};
+pub use ticket::TicketUse;
 pub use violation::{Program, RefusedRequest, Stopped, Violation};
 pub use withheld::Withheld;
 pub use work::{EarlierRound, EarlierVerdict, ExistingWork, Revision};
@@ -289,6 +291,9 @@ pub struct Opened {
     /// The parent whose agent started this run, with the package that it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Box<ChildOf>>,
+    /// The ticket of the fleet that it is made under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<TicketUse>,
     pub owner: Owner,
     /// The naming scheme of the bundle.
     #[serde(default)]

@@ -108,6 +108,7 @@ pub(crate) fn opened() -> Fact {
         continues: None,
         part: None,
         child: None,
+        ticket: None,
         owner: owner(),
         format: crate::bundle::layout::BundleFormat::NEWEST,
         version: "0".to_owned(),
@@ -126,8 +127,7 @@ fn ledger(facts: &[Fact]) -> Vec<Record> {
 }
 
 fn state(facts: &[Fact]) -> State {
-    let all = [vec![opened()], facts.to_vec()].concat();
-    State::fold(&ledger(&all)).unwrap()
+    State::fold(&ledger(&[vec![opened()], facts.to_vec()].concat())).unwrap()
 }
 
 fn started(step: Step) -> Fact {

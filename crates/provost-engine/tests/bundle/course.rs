@@ -124,6 +124,7 @@ fn opened(draft: &Draft) -> Fact {
         continues: None,
         part: None,
         child: None,
+        ticket: None,
         owner: Owner {
             host: word(),
             boot: word(),

@@ -213,6 +213,7 @@ fn opening(contract: Document) -> Opened {
         continues: None,
         part: None,
         child: None,
+        ticket: None,
         owner: process(1),
         format: provost_core::bundle::layout::BundleFormat::NEWEST,
         version: "0".to_owned(),

@@ -10,6 +10,7 @@ mod notes;
 pub(in crate::cli) mod refused;
 mod several;
 pub(super) mod start;
+pub(in crate::cli) mod ticketed;
 
 use std::env::VarError;
 use std::io::{self, IsTerminal as _};
@@ -149,6 +150,14 @@ pub(super) struct Run {
     #[arg(long, value_name = "DIR", help_heading = AGENT)]
     venv: Option<PathBuf>,
 
+    #[command(flatten)]
+    ticketed: ticketed::Ticketed,
+
+    /// Submit the contract to the fleet instead of running it here; every other word is for
+    /// `provost-fleet submit`.
+    #[arg(long, requires = "file", help_heading = FLEET)]
+    fleet: bool,
+
     /// Run in a background process, and print how to follow it.
     #[arg(long)]
     detach: bool,
@@ -189,9 +198,13 @@ pub(super) struct Run {
 
 const CONTRACT: &str = "Contract";
 const AGENT: &str = "Agent";
+const FLEET: &str = "Fleet";
 const PERMITS: &str = "Permissions (refused otherwise, even inside an allowed path)";
 
 pub(super) fn run(run: &Run, reader: Reader) -> Outcome {
+    if run.fleet {
+        return ticketed::submit("submit");
+    }
     let place = Places::find()?;
     if let Some(agents) = several::named() {
         return several::run(run, &place, &agents, reader);
@@ -333,6 +346,7 @@ fn begin(
         places: &places,
         credentials: run.net.credentials(),
     };
+    run.ticketed.apply(place, &mut opened)?;
     user_consent::to_run(place, &opened, &typed)?;
     start::check(&opened, source.as_ref())?;
     let shown = Vec::new();

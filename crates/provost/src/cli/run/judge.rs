@@ -1,7 +1,10 @@
 //! `provost judge REV`: has the gates judge a change that any agent or person made.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use provost_core::code::Code;
+use provost_core::contract;
 use provost_core::contract::document::AcceptMode;
 use provost_core::object::Oid;
 use provost_core::run::fact::{ExistingWork, Names, Revision};
@@ -10,11 +13,12 @@ use provost_engine::opening::Origin as _;
 use provost_host::origin::GitOrigin;
 use provost_host::{clock, ids};
 
-use super::{Begun, CONTRACT, PERMITS, Run, begin_typed, objective, start};
+use super::{Begun, CONTRACT, PERMITS, Run, begin_file, begin_typed, objective, start, ticketed};
 use crate::answer::{Failure, Outcome};
 use crate::cli::duration::seconds;
 use crate::cli::limits::Limits;
 use crate::cli::net::Net;
+use crate::input;
 use crate::places::Places;
 use crate::progress::ProgressObserver;
 use crate::show::{Reader, one_line};
@@ -38,6 +42,17 @@ pub(in crate::cli) struct Judge {
     /// [default: the subject of the commit].
     #[arg(value_parser = objective)]
     objective: Option<String>,
+
+    /// The contract as a file, instead of an objective and flags; its base is what the change is
+    /// compared with.
+    #[arg(short, long, value_name = "CONTRACT", help_heading = CONTRACT, conflicts_with_all =
+        ["objective", "base", "allow", "accept", "forbid", "target", "timeout", "accept_mode", "tier",
+         "permit_oracle", "permit_governing", "allow_binary", "permit_symlink",
+         "permit_fewer_tests"])]
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    ticketed: ticketed::Ticketed,
 
     /// The revision that the change is compared with [default: where REV left the target branch, or
     /// else HEAD].
@@ -121,7 +136,10 @@ pub(in crate::cli) fn run(judge: Judge, reader: Reader) -> Outcome {
         commit: origin.resolve(&judge.revision)?,
         name: judge.revision.clone(),
     };
-    let base = base(&place, &judge, &revision)?;
+    let base = match &judge.file {
+        Some(_) => None,
+        None => Some(base(&place, &judge, &revision)?),
+    };
     let work = ExistingWork {
         tree: origin.tree(&revision.commit)?,
         revision: Some(revision),
@@ -129,11 +147,20 @@ pub(in crate::cli) fn run(judge: Judge, reader: Reader) -> Outcome {
         findings: Vec::new(),
         rounds: Vec::new(),
     };
-    let run_id = ids::run_id(now)?;
-    let objective = objective_of(&place, &judge, &work)?;
+    let run_id = match super::several::assigned() {
+        Some(run_id) => run_id,
+        None => ids::run_id(now)?,
+    };
+    let objective = match &judge.file {
+        Some(_) => None,
+        None => Some(objective_of(&place, &judge, &work)?),
+    };
     let run = judge.into_run(objective, base, work);
-    // The same function as for a run, so that both take the same flags for the same contract.
-    let begun = begin_typed(&run, &place, reader, |typed| typed.document(&run_id, now))?;
+    // The same functions as for a run, so that both take the same contract.
+    let begun = match &run.file {
+        Some(file) => begin_file(&run, &place, file, input::read(file, contract::LARGEST)?)?,
+        None => begin_typed(&run, &place, reader, |typed| typed.document(&run_id, now))?,
+    };
     let Begun { opened, source, .. } = begun;
     let names = Names {
         run_id,
@@ -190,14 +217,16 @@ fn objective_of(place: &Places, judge: &Judge, work: &ExistingWork) -> Result<St
 
 impl Judge {
     /// The flags of a run with the same contract, compared with `base`, of `work`.
-    fn into_run(self, objective: String, base: String, work: ExistingWork) -> Run {
+    fn into_run(self, objective: Option<String>, base: Option<String>, work: ExistingWork) -> Run {
         Run {
-            objective: Some(objective),
-            file: None,
+            objective,
+            file: self.file,
+            ticketed: self.ticketed,
+            fleet: false,
             allow: self.allow,
             accept: self.accept,
             forbid: self.forbid,
-            base: Some(base),
+            base,
             target: self.target,
             timeout: self.timeout,
             retries: None,
