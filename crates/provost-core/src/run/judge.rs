@@ -47,7 +47,6 @@ use crate::tier::Tier;
 use crate::verdict::Verdict;
 use crate::wording::counted;
 use command_policy::policy;
-use tools::judge_integrated;
 
 impl Opened {
     /// Every secret that the proxy adds in this run, for the agent if one starts, or for the
@@ -170,7 +169,7 @@ impl State {
             Err(problems) => return contract::judge(problems),
         };
         match gate {
-            Gate::Integrated => judge_integrated(&contract.document),
+            Gate::Integrated => tools::judge_integrated(&contract.document),
             Gate::Sampling => Verdict::allow("no server may ask the model of the agent"),
             Gate::Policy => self.judge_policy(),
             Gate::Sandbox => self.judge_sandbox(contract.tier),

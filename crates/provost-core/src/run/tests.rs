@@ -485,10 +485,8 @@ fn a_fact_comes_back_from_its_event() {
 fn an_agent_without_an_outcome_is_lost_and_everything_else_is_repeated() {
     assert_eq!(state(&[started(Step::Agent)]).next(), Next::Lose);
     let resumed = Fact::Resumed { owner: owner() };
-    assert_eq!(
-        state(&[started(Step::Agent), resumed.clone()]).next(),
-        Next::Lose
-    );
+    let again = state(&[started(Step::Agent), resumed.clone()]);
+    assert_eq!(again.next(), Next::Lose);
     assert_eq!(
         state(&[started(Step::Capture)]).next(),
         Next::Do(Step::Capture)

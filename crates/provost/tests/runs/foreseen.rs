@@ -53,6 +53,18 @@ fn role_contract(skills: &str) -> Value {
     })
 }
 
+/// Checks that the gate of the case `at` is in the ledger: two have names of their own.
+fn assert_gate(stage: &Stage, run: &str, at: usize) {
+    let gate = match at {
+        1 => "sampling",
+        2..=4 => "integrated",
+        _ => "policy",
+    };
+    let ledger = std::fs::read_to_string(stage.evidence(run, "events.jsonl")).unwrap();
+    let named = format!("\"gate\":\"{gate}\"");
+    assert!(ledger.contains(&named), "{at}: {ledger}");
+}
+
 #[test]
 fn what_a_run_refuses_at_its_opening_is_refused_by_check_and_lint_with_the_same_code() {
     type Change = fn(&mut Value);
@@ -112,16 +124,7 @@ fn what_a_run_refuses_at_its_opening_is_refused_by_check_and_lint_with_the_same_
         assert_eq!(code(&checked), code(&ran), "{at}: {checked:?}");
         assert_eq!(code(&linted), code(&ran), "{at}: {linted:?}");
         if let Some(run) = Some(ran.text("run_id")).filter(|run| !run.is_empty()) {
-            let gate = match at {
-                1 => "sampling",
-                2..=4 => "integrated",
-                _ => "policy",
-            };
-            let ledger = std::fs::read_to_string(stage.evidence(run, "events.jsonl")).unwrap();
-            assert!(
-                ledger.contains(&format!("\"gate\":\"{gate}\"")),
-                "{at}: {ledger}"
-            );
+            assert_gate(&stage, run, at);
             let verified = stage.verify(run);
             assert_eq!(verified.exit, 0, "{at}: {verified:?}");
         }

@@ -71,7 +71,7 @@ pub(super) fn answer(item: &Value) -> Option<Value> {
         return None;
     }
     let words = text(item, "/text");
-    Some(serde_json::from_str(words).unwrap_or(Value::from(words)))
+    Some(serde_json::from_str::<Value>(words).unwrap_or(Value::from(words)))
 }
 
 /// The events of a completed item; the app server spells the names in another way.
