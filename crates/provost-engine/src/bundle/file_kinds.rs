@@ -59,6 +59,7 @@ const LOCK: FileKind = FileKind::Other("lock");
 const CONTRACT: FileKind = FileKind::Document("task_contract");
 const EVENTS: FileKind = FileKind::Lines("orchestrator_event");
 const RESULT: FileKind = FileKind::Document("task_result");
+const REQUESTS: FileKind = FileKind::Lines("model_request");
 const SEALED: FileKind = FileKind::Document("dsse_envelope");
 
 fn of_run(parts: &[&str]) -> Option<FileKind> {
@@ -102,6 +103,9 @@ fn of_run(parts: &[&str]) -> Option<FileKind> {
 /// A file that an agent, a reviewer or a command left.
 fn worker(file: &str) -> Option<FileKind> {
     Some(match file.rsplit_once('.') {
+        Some((name, "jsonl")) if name.starts_with("model-requests") => REQUESTS,
+        // A review of an attempt has its number in front.
+        Some((name, "jsonl")) if name.ends_with("model-requests") => REQUESTS,
         Some((_, "jsonl")) => FileKind::Lines("agent_event"),
         Some((_, "log")) => OUTPUT,
         Some((name, "json")) if name.ends_with("report") => FileKind::Document("reviewer_answer"),
@@ -121,6 +125,7 @@ fn of_record(record: RecordKind, parts: &[&str]) -> Option<FileKind> {
             Other("answer as the planner left it")
         }
         (RecordKind::Plan | RecordKind::Split, ["events.jsonl"]) => Lines("agent_event"),
+        (RecordKind::Plan | RecordKind::Split, ["model-requests.jsonl"]) => REQUESTS,
         (RecordKind::Plan | RecordKind::Split, ["stdout.log" | "stderr.log"]) => OUTPUT,
         (RecordKind::Refused, ["request.json"]) => Document("refused_request"),
         (RecordKind::Chain | RecordKind::Case | RecordKind::Refused, ["events.jsonl"]) => EVENTS,

@@ -91,6 +91,45 @@ struct RefusedRequestFile {
     verdict: VerdictFile,
 }
 
+/// The schema of a row about requests to models.
+#[derive(Debug, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(
+    dead_code,
+    reason = "it only describes; the gateway has the type that is written"
+)]
+enum ModelRequestFile {
+    /// The first one: what one attempt may spend.
+    Opened { grant: OpenObject },
+    /// Written before the request is forwarded.
+    Reserved {
+        number: u64,
+        model: String,
+        reserved: OpenObject,
+        /// The most tokens of the answer.
+        output: u64,
+        /// What was left to the run and the day.
+        left: OpenObject,
+    },
+    /// The request ended; bodies are there by length and digest.
+    Settled {
+        number: u64,
+        /// The status of the answer; 0 if there was none.
+        status: u16,
+        spent: OpenObject,
+        request: OpenObject,
+        answer: OpenObject,
+    },
+    /// The reserved request was not forwarded.
+    Released { number: u64 },
+    /// A request that was not forwarded, and why.
+    Refused {
+        code: String,
+        reason: String,
+        request: OpenObject,
+    },
+}
+
 /// The formats, by the names of their schemas.
 pub const FORMATS: &[Format] = &[
     Format::of::<AgentEvent>("agent_event.v1"),
@@ -99,6 +138,7 @@ pub const FORMATS: &[Format] = &[
     Format::of::<ChainReport<'static>>("chain_report.v1"),
     Format::of::<ChildFile<'static>>("child_run.v1"),
     Format::of::<Envelope>("dsse_envelope.v1"),
+    Format::of::<ModelRequestFile>("model_request.v1"),
     Format::of::<PlanRequestFile>("plan_request.v1"),
     Format::of::<PlannerRunFile>("planner_run.v1"),
     Format::of::<RefusedRequestFile>("refused_request.v1"),

@@ -120,6 +120,7 @@ files! {
     "dsse_envelope"
     "evidence_bundle"
     "evidence_report"
+    "model_request"
     "network_use"
     "orchestrator_event"
     "plan_request"
