@@ -18,7 +18,7 @@ use provost_core::run::fact::{AgentClaims, AgentRun, Ending, ResultFile, Stream}
 use provost_core::secret::Known;
 use provost_engine::ports::{AgentProgress, Control, PortError, Progress, Watch};
 
-use super::asking::Asking;
+use super::asking::{Asking, waited_for};
 use super::broker::Broker;
 use super::{host, write_birth, write_live};
 use crate::agent::{self, AgentControl, AgentStream};
@@ -160,9 +160,8 @@ impl SandboxedCommand<'_> {
         let mut control = AgentControl::Continue;
         let mut asking = Asking::new(self.outlet.questions.clone(), self.known);
         let mut tick = |progress: sandbox::Progress| {
-            let broker = self.broker.as_ref();
-            let waited = asking.relay(listener.stream.as_deref_mut(), watch)
-                + broker.map_or(0, |broker| broker.borrow().waited());
+            let waited = waited_for(self.broker.as_ref())
+                + asking.relay(listener.stream.as_deref_mut(), watch);
             control = listener.listen();
             reports.iter_mut().for_each(StubReports::read);
             listener.write_traffic(self.directory);
