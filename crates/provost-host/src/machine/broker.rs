@@ -326,11 +326,11 @@ impl<'a> Broker<'a> {
             task_id: opened.contract.task_id.clone(),
             trace_id,
         };
-        let begun = self
+        let started = self
             .runner
             .as_mut()
             .map(|runner| runner.begin(names, opened));
-        if let Some(Err(error)) = begun {
+        if let Some(Err(error)) = started {
             let member = watch
                 .state()
                 .and_then(|state| state.family.find(&child).cloned());
