@@ -138,7 +138,6 @@ impl AnswerMeans {
         }
     }
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -164,7 +163,6 @@ pub enum Needs {
 }
 
 impl Needs {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -237,7 +237,7 @@ fn asked_rules(policy: &AskRules, opened: &Opened) -> Result<AskRules, Failure> 
         rules.wait_sec = user.ask_wait_sec.unwrap_or(policy.wait_sec);
     }
     if asks || !opened.widenings.is_empty() {
-        rules = answer_rules(rules, policy.needs, contract)?;
+        rules = answer_rules(&rules, policy.needs, contract)?;
     }
     Ok(rules)
 }
@@ -257,7 +257,7 @@ fn record_as_user_says(opened: &mut Opened) -> Result<(), Failure> {
 
 /// What a yes needs by the policy and by what the user says for all repositories, the stricter of
 /// both, with the person keys that count.
-fn answer_rules(rules: AskRules, policy: Needs, contract: &Document) -> Result<AskRules, Failure> {
+fn answer_rules(rules: &AskRules, policy: Needs, contract: &Document) -> Result<AskRules, Failure> {
     let needs = policy.max(user_file::read()?.needs);
     let signs = needs == Needs::PersonKey || contract.has_full_access();
     // A yes may be signed where nothing asks for it, so the keys are noted in any case.
@@ -269,7 +269,7 @@ fn answer_rules(rules: AskRules, policy: Needs, contract: &Document) -> Result<A
     Ok(AskRules {
         needs,
         person_keys,
-        ..rules
+        ..rules.clone()
     })
 }
 

@@ -209,15 +209,7 @@ impl State {
             Fact::Started { step } => self.start(step),
             Fact::Lost {} => self.abandon(),
             Fact::Failed { step, verdict } => self.failed(step, verdict),
-            // The lease grew with what a person permitted.
-            Fact::Leased { fence } if self.pending == Some(Step::Agent) => {
-                self.fence = Some(fence);
-                Ok(())
-            }
-            Fact::Leased { fence } => {
-                self.fence = Some(fence);
-                self.end(Step::Lease)
-            }
+            Fact::Leased { fence } => self.leased(fence),
             Fact::Prepared { layers } => {
                 self.layers = Some(layers);
                 self.end(Step::Prepare)
@@ -264,6 +256,15 @@ impl State {
                 self.finished = Some(verdict);
                 self.between_steps()
             }
+        }
+    }
+
+    fn leased(&mut self, fence: u64) -> Result<(), Misplaced> {
+        self.fence = Some(fence);
+        match self.pending {
+            // The lease grew with what a person permitted.
+            Some(Step::Agent) => Ok(()),
+            _ => self.end(Step::Lease),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What persons gave an agent beyond its contract: paths and permissions while it worked, and the
 //! user's own files.
 
+use provost_core::person_key::PersonSignature;
 use provost_core::question::AnswerMeans;
 use provost_core::run::State;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,10 @@ impl PersonGrant {
         let full = full.map(|approval| Self {
             what: "DANGER: all files of the user and any place of the network".to_owned(),
             how: approval.how,
-            key: approval.signature.as_ref().map(|it| it.fingerprint()),
+            key: approval
+                .signature
+                .as_ref()
+                .map(PersonSignature::fingerprint),
             by: Some(approval.by.to_string()),
             reason: approval.reason.clone(),
             until: Some(approval.until.clone()),
@@ -41,7 +45,11 @@ impl PersonGrant {
         let widened = state.granted_widenings().map(|granted| Self {
             what: format!("{} `{}`", granted.kind.words(), granted.content),
             how: granted.answer.how,
-            key: granted.answer.signature.as_ref().map(|it| it.fingerprint()),
+            key: granted
+                .answer
+                .signature
+                .as_ref()
+                .map(PersonSignature::fingerprint),
             by: granted.answer.by.as_ref().map(ToString::to_string),
             reason: granted.reason.to_owned(),
             until: None,

@@ -294,6 +294,7 @@ mod tests {
                 start: None,
             },
             work: None,
+            granted: Vec::new(),
             finished_at: "2026-01-01T00:00:00Z".try_into().unwrap(),
         }
     }

@@ -43,11 +43,7 @@ fn about(fact: &Fact) -> String {
         Fact::Opened(opened) => first_line(&opened.contract.inputs.spec),
         Fact::Resumed { owner } => format!("process {} took over", owner.pid),
         Fact::Asked { reasons, .. } => reasons.join("; "),
-        Fact::Approved(approval) => {
-            let Approval { by, until, how, .. } = approval;
-            let why = words(&approval.reason);
-            format!("approved by {by} by {how}, until {until}{why}")
-        }
+        Fact::Approved(approval) => approved(approval),
         Fact::Expired {} => "the approval has expired".to_owned(),
         Fact::Rejected(rejection) => format!("rejected by {}: {}", rejection.by, rejection.reason),
         Fact::QuestionAsked(question) => asked(question),
@@ -136,6 +132,12 @@ fn child_refused(refused: &ChildRefused) -> String {
         1 => format!("{}: {}", verdict.code, verdict.reason),
         times => format!("{}: {}, {times} times", verdict.code, verdict.reason),
     }
+}
+
+fn approved(approval: &Approval) -> String {
+    let Approval { by, until, how, .. } = approval;
+    let why = words(&approval.reason);
+    format!("approved by {by} by {how}, until {until}{why}")
 }
 
 fn words(reason: &str) -> String {

@@ -13,6 +13,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use provost_core::code::Code;
+use provost_core::run::effect::AgentEffect;
 use provost_engine::ports::PortError;
 
 use super::Machine;
@@ -70,8 +71,16 @@ const LOGINS: [&str; 40] = [
 const SETTINGS: [&str; 3] = [".config/git", ".gitconfig", ".pam_environment"];
 
 impl Machine {
-    /// Adds the home of the user to `profile`, and any place of the network.
-    pub(super) fn add_full_access(&self, profile: &mut Profile) -> Result<(), PortError> {
+    /// Adds the home of the user to `profile`, and any place of the network, if the contract of the
+    /// agent says so; the policy gate has seen the grant.
+    pub(super) fn add_full_access(
+        &self,
+        agent: &AgentEffect,
+        profile: &mut Profile,
+    ) -> Result<(), PortError> {
+        if !agent.contract.has_full_access() {
+            return Ok(());
+        }
         let home = home()?;
         let inside = |path: PathBuf| {
             let real = path.canonicalize().ok()?;

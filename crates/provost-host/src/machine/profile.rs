@@ -193,12 +193,9 @@ impl Machine {
             profile.grant(agent.net.clone());
         }
         set_dummies(&mut profile, &agent.credentials);
-        let wide = agent.contract.has_full_access();
-        let has_network = agent.loopback || asks || wide || !agent.net.is_empty();
-        if wide {
-            // Before the stubs, which cover programs of the user's directories too.
-            self.add_full_access(&mut profile)?;
-        }
+        // Before the stubs, which cover programs of the user's directories too.
+        self.add_full_access(agent, &mut profile)?;
+        let has_network = agent.loopback || profile.any_place || asks || !agent.net.is_empty();
         let refused = forbidden::programs(&agent.contract, has_network);
         refuse(&mut profile, &refused, &directory).map(|()| profile)
     }

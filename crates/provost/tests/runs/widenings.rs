@@ -1,12 +1,13 @@
 //! What an agent asks for while it works, and the user's own files.
 
 use std::fs;
+use std::path::PathBuf;
 
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::person_keys::{events, file, make_key, question, stage, start};
-use crate::stage::{Stage, lacks};
+use crate::stage::{Outcome, Stage};
 
 fn statement(stage: &Stage, run: &str) -> String {
     let shown = stage.ask(&["show", run, "--json"]).json;
@@ -130,69 +131,97 @@ fn a_widening_that_was_asked_survives_its_driver() {
     assert_eq!(stage.verify(&run).exit, 0);
 }
 
-#[test]
-fn the_files_of_the_user_need_a_key_and_secrets_stay_masked() {
-    if lacks("curl") {
-        return;
+/// A stage where the repository, the keys and everything else of the user are in one home.
+struct HomeStage {
+    stage: Stage,
+    home: PathBuf,
+}
+
+impl HomeStage {
+    fn new() -> Self {
+        let stage = stage("terminal");
+        let home = stage.path("repo").parent().unwrap().to_owned();
+        for (name, text) in [
+            (".ssh/id", "secret"),
+            (".netrc", "secret"),
+            ("notes.txt", "mine"),
+            (".config/other", "x"),
+        ] {
+            fs::create_dir_all(home.join(name).parent().unwrap()).unwrap();
+            fs::write(home.join(name), text).unwrap();
+        }
+        Self { stage, home }
     }
-    let stage = stage("terminal");
-    // The repository, the keys and everything else of this user are in one home.
-    let home = stage.path("repo").parent().unwrap().to_owned();
-    let ask = |words: &[&str]| {
-        let mut command = stage.provost(words);
-        for name in [
+
+    fn ask(&self, words: &[&str]) -> Outcome {
+        let mut command = self.stage.provost(words);
+        let places = [
             "XDG_CACHE_HOME",
             "XDG_CONFIG_HOME",
             "XDG_STATE_HOME",
             "PROVOST_KEYS",
-        ] {
+        ];
+        for name in places {
             command.env_remove(name);
         }
-        command.env("HOME", &home);
-        stage.spawn(command).wait()
-    };
-    for (name, text) in [
-        (".ssh/id", "secret"),
-        (".netrc", "secret"),
-        ("notes.txt", "mine"),
-        (".config/other", "x"),
-    ] {
-        fs::create_dir_all(home.join(name).parent().unwrap()).unwrap();
-        fs::write(home.join(name), text).unwrap();
+        command.env("HOME", &self.home);
+        self.stage.spawn(command).wait()
     }
-    let show = home.display().to_string();
-    let script = format!(
-        "H={show}; echo got > $H/notes.txt; cat $H/.netrc $H/.ssh/id; ls $H/.config/provost $H/.local/state/provost $H/.cache/provost; \
-         mv $H/.config $H/.config2 || echo unmoved; echo x > $H/.ssh/authorized_keys || echo unwritten; \
-         ls @REPO@/.git @REPO@/.provost; curl -sS -m 5 http://127.0.0.1:9/; echo good > src/a.txt"
-    );
-    let agent = stage.agent(&script);
-    let words = |more: &[&str]| {
-        let all = [
+
+    /// A run whose agent changes a note, and tries to reach what is masked.
+    fn run(&self, more: &[&str]) -> Outcome {
+        let home = self.home.display().to_string();
+        let script = format!(
+            "H={home}; echo got > $H/notes.txt; cat $H/.netrc $H/.ssh/id; \
+             ls $H/.config/provost $H/.local/state/provost $H/.cache/provost; \
+             mv $H/.config $H/.config2 || echo unmoved; \
+             echo x > $H/.ssh/authorized_keys || echo unwritten; \
+             ls @REPO@/.git @REPO@/.provost; echo good > src/a.txt"
+        );
+        let agent = self.stage.agent(&script);
+        let first = [
             "run",
             "do it",
             "--allow",
             "src/a.txt",
             "--accept",
             "sh check.sh",
-            "--agent-cmd",
-            &agent,
-            "--json",
         ];
-        let all: Vec<&str> = all.iter().chain(more).copied().collect();
-        ask(&all)
-    };
+        let all = first.into_iter().chain(["--agent-cmd", &agent, "--json"]);
+        let all: Vec<&str> = all.chain(more.iter().copied()).collect();
+        self.ask(&all)
+    }
+
+    /// What the agent did, and what it could not.
+    fn check(&self, run: &str) {
+        let home = &self.home;
+        assert_eq!(fs::read_to_string(home.join("notes.txt")).unwrap(), "got\n");
+        let printed = self.stage.printed_in(run);
+        for hidden in ["secret", "signing.key", "HEAD"] {
+            assert!(!printed.contains(hidden), "{hidden}: {printed}");
+        }
+        for want in ["unmoved", "unwritten"] {
+            assert!(printed.contains(want), "{want}: {printed}");
+        }
+        assert!(home.join(".config/other").exists() && !home.join(".ssh/authorized_keys").exists());
+    }
+}
+
+#[test]
+fn the_files_of_the_user_need_a_key_and_secrets_stay_masked() {
+    let stage = HomeStage::new();
+    let ask = |words: &[&str]| stage.ask(words);
     let full = ["--danger-full-access", "the notes are wrong"];
-    let none = words(&full);
+    let none = stage.run(&full);
     assert_eq!(
         (none.code(), none.exit),
         ("PERSON_KEY_NEEDED", 3),
         "{none:?}"
     );
-    let weaker = words(&[&full[..], &["--tier", "landlock"]].concat());
+    let weaker = stage.run(&[&full[..], &["--tier", "landlock"]].concat());
     assert_ne!(weaker.exit, 0, "{weaker:?}");
 
-    let key = file(&stage, "passphrase");
+    let key = file(&stage.stage, "passphrase");
     let made = ask(&[
         "key",
         "new",
@@ -202,7 +231,7 @@ fn the_files_of_the_user_need_a_key_and_secrets_stay_masked() {
         "--json",
     ]);
     assert_eq!(made.exit, 0, "{made:?}");
-    let waits = words(&full);
+    let waits = stage.run(&full);
     assert_eq!(waits.code(), "APPROVAL_NEEDED", "{waits:?}");
     let run = waits.json["run_id"].as_str().unwrap().to_owned();
     assert!(ask(&["show", &run]).says("DANGER"), "it is shown");
@@ -224,17 +253,7 @@ fn the_files_of_the_user_need_a_key_and_secrets_stay_masked() {
     ];
     let outcome = ask(&yes);
     assert_eq!((outcome.code(), outcome.exit), ("OK", 0), "{outcome:?}");
-    assert_eq!(fs::read_to_string(home.join("notes.txt")).unwrap(), "got\n");
-    let printed = stage.printed_in(&run);
-    assert!(!printed.contains("secret"), "{printed}");
-    for want in ["unmoved", "unwritten"] {
-        assert!(printed.contains(want), "{want}: {printed}");
-    }
-    assert!(
-        !printed.contains("signing.key") && !printed.contains("HEAD"),
-        "{printed}"
-    );
-    assert!(home.join(".config/other").exists() && !home.join(".ssh/authorized_keys").exists());
+    stage.check(&run);
     let granted = ask(&["show", &run, "--json"]).json["granted"].to_string();
     assert!(
         granted.contains("DANGER") && granted.contains("fix my notes"),
@@ -243,9 +262,9 @@ fn the_files_of_the_user_need_a_key_and_secrets_stay_masked() {
     assert!(ask(&["log", &run]).says("person-key"));
     let verified = ask(&["verify", &run]);
     assert!(verified.says("given by a person: DANGER"), "{verified:?}");
-    let given = &events(&stage, &run, "HUMAN_APPROVAL_COMPLETED")[0];
+    let given = &events(&stage.stage, &run, "HUMAN_APPROVAL_COMPLETED")[0];
     let until = given["until"].as_str().unwrap().to_owned();
-    let began = events(&stage, &run, "HUMAN_APPROVAL_REQUIRED").len();
+    let began = events(&stage.stage, &run, "HUMAN_APPROVAL_REQUIRED").len();
     assert_eq!(began, 1);
     let hours = |text: &str| text[11..13].parse::<u32>().unwrap();
     let asked = outcome.json["began"].as_str().unwrap_or(&until).to_owned();
