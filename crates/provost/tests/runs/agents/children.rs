@@ -81,7 +81,8 @@ fn codex_starts_a_reader_and_a_writer_and_applies_the_patch() {
     a_reader_and_a_writer(Program::Codex);
 }
 
-fn a_reader_and_a_writer(program: Program) {
+/// The turns of the models of a parent, its writer and its reader.
+fn script(program: Program) -> Value {
     let writer = json!({ "key": "writer", "task": "WRITER changes the file",
         "write": ["src/a.txt"], "budget": { "tokens": ENOUGH } });
     let reader = json!({ "key": "reader", "task": "READER looks at the file",
@@ -111,11 +112,15 @@ fn a_reader_and_a_writer(program: Program) {
     if program == Program::Codex {
         parent.insert(0, json!({ "program": LIST }));
     }
-    let turns = json!({
+    json!({
         "PARENT": parent,
         "WRITER": [{ "shell": deeper }, { "text": "written" }],
         "READER": [{ "shell": "echo bad > src/a.txt; cat src/a.txt" }, { "text": "read" }],
-    });
+    })
+}
+
+fn a_reader_and_a_writer(program: Program) {
+    let turns = script(program);
     let grant = json!({ "count": 2, "tokens": ENOUGH * 3, "seconds": 100 });
     let Some((stage, outcome)) = run(program, &turns, &grant) else {
         return;
@@ -205,7 +210,7 @@ fn a_program_without_a_shell_starts_a_child_by_its_tools() {
 #[test]
 fn without_a_grant_no_tool_of_the_broker_is_offered() {
     let turns = json!([{ "shell": "echo good > src/a.txt" }, { "text": "done" }]);
-    for program in [Program::Claude, Program::Codex, Program::Gemini] {
+    for program in [Program::Claude, Program::Codex] {
         let Some((stage, outcome)) = run(program, &turns, &json!({ "count": 0 })) else {
             return;
         };
