@@ -32,7 +32,8 @@ pub use handoff::{
     AskedHandoff, ContextRef, Handed, HandedDocument, HandoffRecord, MOST_HANDED, ProjectionAudit,
 };
 pub use letter::{
-    Draft, FamilyMessage, MOST_MESSAGE_BYTES, MOST_MESSAGES, MessageKind, MessageWay, Posting,
+    FamilyMessage, MOST_MESSAGE_BYTES, MOST_MESSAGES, MessageDraft, MessageKind, MessageWay,
+    Posting,
 };
 pub use message::{BrokerAnswer, BrokerRequest, ChildRow, ChildTask, LONGEST_MESSAGE, MessageRow};
 pub use own_package::package_of;

@@ -9,20 +9,16 @@ use super::handoff::{AskedHandoff, Handed};
 use super::message::ChildTask;
 use super::own_package::{authority, id, kept_tools, limits, model_of, package_of, route};
 use super::policy::{self, FamilyPolicyKind};
-use super::tools::{self, MessageTool};
+use super::tools;
 use crate::agent::launch::{self, Answer};
 use crate::agent::{Adapted, Budget as ModelBudget};
 use crate::code::Code;
 use crate::contract;
-use crate::contract::document::{Document, Filesystem};
+use crate::contract::document::Document;
 use crate::net::endpoint::Endpoint;
 use crate::object::Oid;
-use crate::package::{
-    self, Authority, Capability, Derived, Handoff, Id, Kind, Limits, Package, Place, Route, Set,
-    ToolPolicy, Version,
-};
+use crate::package::{self, Authority, Derived, Handoff, Package, Set, ToolPolicy};
 use crate::run::fact::Opened;
-use crate::scope;
 use crate::verdict::Verdict;
 
 /// The fewest processes that a sandbox can work with.

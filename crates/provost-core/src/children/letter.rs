@@ -71,7 +71,7 @@ pub struct FamilyMessage {
 
 /// A message that an agent asks to send.
 #[derive(Debug, Clone)]
-pub struct Draft<'a> {
+pub struct MessageDraft<'a> {
     pub peer: &'a str,
     pub kind: MessageKind,
     pub key: &'a str,
@@ -94,7 +94,7 @@ pub enum Posting {
 
 impl Family {
     /// The message of `draft`, which the run `run_id` sends, or why it may not.
-    pub fn post(&self, run_id: &str, draft: &Draft<'_>) -> Result<Posting, Verdict> {
+    pub fn post(&self, run_id: &str, draft: &MessageDraft<'_>) -> Result<Posting, Verdict> {
         let refuse = |code: Code, reason: String| Err(Verdict::deny(code, reason));
         check_draft(draft)?;
         let sent = self
@@ -226,7 +226,7 @@ impl FamilyMember {
     }
 }
 
-fn check_draft(draft: &Draft<'_>) -> Result<(), Verdict> {
+fn check_draft(draft: &MessageDraft<'_>) -> Result<(), Verdict> {
     let invalid = |reason: String| Err(Verdict::deny(Code::ChildRequestInvalid, reason));
     if !super::admit::is_key(draft.key) {
         return invalid("`key` has 1 to 128 letters, digits or characters of `._:-`".to_owned());

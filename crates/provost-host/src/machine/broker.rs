@@ -51,7 +51,7 @@ const LAST: Duration = Duration::from_mins(1);
 const LONGEST_WAIT: Duration = Duration::from_mins(10);
 
 /// What the broker does about a request, or why it refuses it.
-type Answered = Result<Result<Reaction, Verdict>, PortError>;
+type BrokerOutcome = Result<Result<Reaction, Verdict>, PortError>;
 
 enum Reaction {
     Answer(BrokerAnswer),
@@ -227,7 +227,7 @@ impl<'a> Broker<'a> {
         Ok(())
     }
 
-    fn answer_to(&mut self, request: &BrokerRequest, watch: &mut dyn Watch) -> Answered {
+    fn answer_to(&mut self, request: &BrokerRequest, watch: &mut dyn Watch) -> BrokerOutcome {
         if let Some(refusal) = not_kept(request, watch) {
             return Ok(Err(refusal));
         }
@@ -254,7 +254,7 @@ impl<'a> Broker<'a> {
     }
 
     /// Ends a child; one that has ended is left as it is.
-    fn cancel(&mut self, child: &str, watch: &dyn Watch) -> Answered {
+    fn cancel(&mut self, child: &str, watch: &dyn Watch) -> BrokerOutcome {
         let answer = match self.about(child, watch) {
             Ok(answer) => answer,
             Err(refusal) => return Ok(Err(refusal)),

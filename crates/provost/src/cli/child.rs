@@ -25,23 +25,23 @@ pub(super) enum Child {
     /// List the children of this agent.
     List,
     /// Send a message to a child.
-    Message(Message),
+    Message(MessageFlags),
     /// Answer a question of a child.
-    Reply(Reply),
+    Reply(ReplyFlags),
     /// Print everything that a child wrote.
-    Monitor(Read),
+    Monitor(MonitorFlags),
     /// Send a message to the agent that started this one.
-    Send(Send),
+    Send(SendFlags),
     /// Ask the agent that started this one, and wait for its reply.
-    Ask(Ask),
+    Ask(AskFlags),
     /// Print what the agent that started this one wrote.
-    Read(ReadParent),
+    Read(ReadFlags),
     /// Serve these commands as MCP tools on stdin and stdout.
     Mcp,
 }
 
 #[derive(Args)]
-pub(super) struct Message {
+pub(super) struct MessageFlags {
     /// The child, as `start` printed it.
     child: String,
 
@@ -57,7 +57,7 @@ pub(super) struct Message {
 }
 
 #[derive(Args)]
-pub(super) struct Reply {
+pub(super) struct ReplyFlags {
     /// The child, as `start` printed it.
     child: String,
 
@@ -72,7 +72,7 @@ pub(super) struct Reply {
 }
 
 #[derive(Args)]
-pub(super) struct Read {
+pub(super) struct MonitorFlags {
     /// The child, as `start` printed it.
     child: String,
 
@@ -82,14 +82,14 @@ pub(super) struct Read {
 }
 
 #[derive(Args)]
-pub(super) struct ReadParent {
+pub(super) struct ReadFlags {
     /// Only what came after the message of this number.
     #[arg(long, default_value_t = 0)]
     after: u64,
 }
 
 #[derive(Args)]
-pub(super) struct Send {
+pub(super) struct SendFlags {
     text: String,
 
     /// Names the message; the same command with the same key sends no second one.
@@ -98,7 +98,7 @@ pub(super) struct Send {
 }
 
 #[derive(Args)]
-pub(super) struct Ask {
+pub(super) struct AskFlags {
     text: String,
 
     /// Names the question; the same command with the same key asks no second one.
@@ -226,7 +226,7 @@ pub(super) fn run(child: Child) -> Outcome {
         Child::Wait(Wait { child, seconds }) => BrokerRequest::Wait { child, seconds },
         Child::Cancel(Named { child }) => BrokerRequest::Cancel { child },
         Child::List => BrokerRequest::List {},
-        Child::Message(Message {
+        Child::Message(MessageFlags {
             child,
             text,
             key,
@@ -237,7 +237,7 @@ pub(super) fn run(child: Child) -> Outcome {
             text,
             seconds,
         },
-        Child::Reply(Reply {
+        Child::Reply(ReplyFlags {
             child,
             question,
             text,
@@ -248,10 +248,12 @@ pub(super) fn run(child: Child) -> Outcome {
             question,
             text,
         },
-        Child::Monitor(Read { child, after }) => BrokerRequest::Monitor { child, after },
-        Child::Send(Send { text, key }) => BrokerRequest::SendMessage { key, text },
-        Child::Ask(Ask { text, key, seconds }) => BrokerRequest::AskParent { key, text, seconds },
-        Child::Read(ReadParent { after }) => BrokerRequest::ReadParentMessages { after },
+        Child::Monitor(MonitorFlags { child, after }) => BrokerRequest::Monitor { child, after },
+        Child::Send(SendFlags { text, key }) => BrokerRequest::SendMessage { key, text },
+        Child::Ask(AskFlags { text, key, seconds }) => {
+            BrokerRequest::AskParent { key, text, seconds }
+        }
+        Child::Read(ReadFlags { after }) => BrokerRequest::ReadParentMessages { after },
         Child::Mcp => {
             child_tools::serve()?;
             return Ok(Answer::silent());

@@ -316,7 +316,7 @@ child() { /run/provost/self child "$@"; }
 if grep -q CHILD-OF-PART "$PROVOST_CONTRACT"; then
   path=$(sed 's/.*"allowed_paths":\["\([^"]*\)".*/\1/' "$PROVOST_CONTRACT")
   echo child > "$path"
-  echo '{"verdict": "PASS", "review": "APPROVED"}' > "$PROVOST_RESULT"
+  echo '{"verdict": "PASS", "review": "APPROVED"}'
   exit 0
 fi
 path=$(sed 's/.*"allowed_paths":\["\([^"]*\)".*/\1/' "$PROVOST_CONTRACT")

@@ -13,8 +13,8 @@ fn family(tools: &[MessageTool]) -> Family {
     family
 }
 
-fn draft<'a>(key: &'a str, text: &'a str) -> Draft<'a> {
-    Draft {
+fn draft<'a>(key: &'a str, text: &'a str) -> MessageDraft<'a> {
+    MessageDraft {
         peer: "run_child_one",
         kind: MessageKind::Message,
         key,
@@ -26,7 +26,7 @@ fn draft<'a>(key: &'a str, text: &'a str) -> Draft<'a> {
     }
 }
 
-fn new(family: &Family, draft: &Draft<'_>) -> FamilyMessage {
+fn new(family: &Family, draft: &MessageDraft<'_>) -> FamilyMessage {
     match family.post("run_parent", draft) {
         Ok(Posting::New(message)) => message,
         other => panic!("{other:?}"),

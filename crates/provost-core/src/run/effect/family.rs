@@ -53,8 +53,8 @@ impl State {
         for (number, document) in (1..).zip(documents) {
             let _ = writeln!(text, "- `{}`: `{}`", place(number), document.name);
         }
-        let adapted = self.opened.adapted.as_ref();
-        let tools = adapted.map_or(&[][..], |adapted| &adapted.broker);
+        let agent = self.opened.adapted.as_ref();
+        let tools = agent.map_or(&[][..], |agent| &agent.broker);
         let of_messages = |tool: &&String| MessageTool::parse(tool).is_some();
         let names: Vec<String> = tools.iter().filter(of_messages).cloned().collect();
         if !names.is_empty() {

@@ -1,8 +1,8 @@
 //! Passes messages between the agent of one sandbox and its children or its parent.
 
 use provost_core::children::{
-    BrokerAnswer, BrokerRequest, ChildRefused, Draft, FamilyMessage, MessageKind, MessageRow,
-    Posting,
+    BrokerAnswer, BrokerRequest, ChildRefused, FamilyMessage, MessageDraft, MessageKind,
+    MessageRow, Posting,
 };
 use provost_core::code::Code;
 use provost_core::run::State;
@@ -10,12 +10,16 @@ use provost_core::run::fact::Fact;
 use provost_core::verdict::Verdict;
 use provost_engine::ports::{PortError, Watch};
 
-use super::{Answered, Awaited, Broker, Reaction};
+use super::{Awaited, Broker, BrokerOutcome, Reaction};
 use crate::clock;
 
 impl Broker<'_> {
     /// Answers a request about messages.
-    pub(super) fn exchange(&mut self, request: &BrokerRequest, watch: &mut dyn Watch) -> Answered {
+    pub(super) fn exchange(
+        &mut self,
+        request: &BrokerRequest,
+        watch: &mut dyn Watch,
+    ) -> BrokerOutcome {
         match request {
             BrokerRequest::Message {
                 child,
@@ -94,7 +98,12 @@ impl Broker<'_> {
         Ok(())
     }
 
-    fn to_child(&mut self, child: &str, letter: &Letter<'_>, watch: &mut dyn Watch) -> Answered {
+    fn to_child(
+        &mut self,
+        child: &str,
+        letter: &Letter<'_>,
+        watch: &mut dyn Watch,
+    ) -> BrokerOutcome {
         if let Err(refusal) = self.about(child, watch) {
             return Ok(Err(refusal));
         }
@@ -145,7 +154,7 @@ impl Broker<'_> {
         let (text, redacted) = self.machine.known.scrub_text(letter.text.to_owned());
         let posting = state.family.post(
             &run_id,
-            &Draft {
+            &MessageDraft {
                 peer,
                 kind: letter.kind,
                 key: letter.key,
