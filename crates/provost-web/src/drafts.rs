@@ -51,7 +51,7 @@ mod tests {
     fn the_newest_words_about_a_run_are_kept_within_limits() {
         let drafts = Drafts::default();
         let about = |run: usize| ("r".to_owned(), format!("run_{run}"));
-        for run in 0..MOST + 1 {
+        for run in 0..=MOST {
             drafts.keep(about(run), "first");
         }
         drafts.keep(about(7), "second");

@@ -45,12 +45,12 @@ pub(super) struct PatchPage<'a> {
 
 /// At most `most` lines from number `from` on, of the files whose path `keeps` accepts. Only these
 /// are held, so that a large patch takes no more memory than a small one.
-pub(super) fn page<'a>(
-    patch: &'a str,
+pub(super) fn page(
+    patch: &str,
     keeps: impl Fn(&str) -> bool,
     from: usize,
     most: usize,
-) -> PatchPage<'a> {
+) -> PatchPage<'_> {
     let mut reader = PatchReader::default();
     let mut page = PatchPage {
         lines: Vec::new(),

@@ -1,4 +1,4 @@
-//! Requests that schemathesis makes from the OpenAPI document.
+//! Requests that schemathesis makes from the `OpenAPI` document.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -50,8 +50,11 @@ pub(super) struct UserRoom {
     registered: Mutex<(Option<Stamp>, Arc<Vec<Registered>>)>,
     known: Mutex<KnownRepositories>,
     /// The patch that was shown last, with its trees.
-    patch: Mutex<Option<((Oid, Oid), Arc<Vec<u8>>)>>,
+    patch: Mutex<Option<KnownPatch>>,
 }
+
+/// A patch between two trees.
+type KnownPatch = ((Oid, Oid), Arc<Vec<u8>>);
 
 /// The largest patch that is kept for its next page, in bytes.
 const LARGEST_KEPT: usize = 32 * 1024 * 1024;
