@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// How long anything may take, on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(50);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(50);
 
 /// Short, so that losses are noticed while a test waits.
 const INTERVALS: &str =
@@ -25,7 +25,7 @@ sleep "$2"
 echo "$3" > "$1"
 "#;
 
-pub struct Fleet {
+pub(crate) struct Fleet {
     directory: TempDir,
     port: u16,
     temporal: PathBuf,
@@ -44,7 +44,7 @@ impl Drop for Fleet {
 
 impl Fleet {
     /// A fleet with its server and lander, and no worker; `None` where one cannot be made.
-    pub fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let own = Path::new(env!("CARGO_BIN_EXE_provost-fleet"));
         let provost = own.parent()?.parent()?.join("debug/provost");
         let temporal = std::env::var_os("PROVOST_TEST_TEMPORAL").map(PathBuf::from);
@@ -78,7 +78,7 @@ impl Fleet {
         Some(fleet)
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
@@ -114,7 +114,7 @@ impl Fleet {
     }
 
     /// `provost-fleet` as the machine `name` would start it, in the checkout of the user.
-    pub fn command(&self, name: &str) -> Command {
+    pub(crate) fn command(&self, name: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_provost-fleet"));
         let work = self.path("work");
         command
@@ -136,7 +136,7 @@ impl Fleet {
     }
 
     /// Starts the server, a worker or the lander, and waits until it is there.
-    pub fn start(&mut self, name: &str) {
+    pub(crate) fn start(&mut self, name: &str) {
         let log = File::options()
             .create(true)
             .append(true)
@@ -180,19 +180,19 @@ impl Fleet {
         }
     }
 
-    pub fn kill(&mut self, name: &str) {
+    pub(crate) fn kill(&mut self, name: &str) {
         let mut child = self.running.remove(name).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
-    pub fn signal(&self, name: &str, signal: Signal) {
+    pub(crate) fn signal(&self, name: &str, signal: Signal) {
         let pid = i32::try_from(self.running[name].id()).unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }
 
     /// Writes a contract: `spec` is what the agent reads.
-    pub fn contract(&self, name: &str, spec: &str, allow: &str) -> PathBuf {
+    pub(crate) fn contract(&self, name: &str, spec: &str, allow: &str) -> PathBuf {
         let text = fs::read_to_string(
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/contract-minimal.json"),
         );
@@ -212,7 +212,7 @@ impl Fleet {
     }
 
     /// Submits a contract and returns the id of its run.
-    pub fn submit(&self, name: &str, spec: &str, allow: &str) -> String {
+    pub(crate) fn submit(&self, name: &str, spec: &str, allow: &str) -> String {
         let contract = self.contract(name, spec, allow);
         let done = self.as_user(&["submit", "--detach", "-f", &contract.display().to_string()]);
         let run = String::from_utf8_lossy(&done.stdout).trim().to_owned();
@@ -220,17 +220,17 @@ impl Fleet {
         run
     }
 
-    pub fn as_user(&self, words: &[&str]) -> Output {
+    pub(crate) fn as_user(&self, words: &[&str]) -> Output {
         self.command("user").args(words).output().unwrap()
     }
 
-    pub fn status(&self, run: &str) -> String {
+    pub(crate) fn status(&self, run: &str) -> String {
         let done = self.as_user(&["status", run]);
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
 
     /// Waits for the end of a run, and returns how it ended.
-    pub fn end(&self, run: &str) -> String {
+    pub(crate) fn end(&self, run: &str) -> String {
         let mut last = String::new();
         self.until(&format!("{run} ends"), || {
             last = self.status(run);
@@ -241,12 +241,12 @@ impl Fleet {
         last.trim_start_matches(run).trim().to_owned()
     }
 
-    pub fn git(&self, at: &str, words: &[&str]) -> String {
+    pub(crate) fn git(&self, at: &str, words: &[&str]) -> String {
         provost_testkit::git(&self.path(at), words)
     }
 
     /// The refs of a run at the hub.
-    pub fn refs(&self, run: &str) -> String {
+    pub(crate) fn refs(&self, run: &str) -> String {
         self.git(
             "hub.git",
             &["for-each-ref", "--format=%(refname)", "refs/provost/fleet"],
@@ -258,7 +258,7 @@ impl Fleet {
     }
 
     /// Waits until the agent of the run works on the machine `name`.
-    pub fn until_working(&self, name: &str, run: &str) {
+    pub(crate) fn until_working(&self, name: &str, run: &str) {
         let attempts = self.path(&format!("{name}/state/attempts/{run}/run/attempt.json"));
         self.until("an attempt begins", || attempts.is_file());
         let runs = self.path(&format!("{name}/state/hubs/main/demo.git/.provost/runs"));
@@ -272,7 +272,7 @@ impl Fleet {
         self.until("the agent works", works);
     }
 
-    pub fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
+    pub(crate) fn until(&self, what: &str, mut holds: impl FnMut() -> bool) {
         let since = Instant::now();
         while !holds() {
             assert!(
