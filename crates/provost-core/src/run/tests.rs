@@ -108,6 +108,7 @@ pub(crate) fn opened() -> Fact {
         continues: None,
         part: None,
         child: None,
+        policies: crate::children::policy::FamilyPolicies::default(),
         ticket: None,
         owner: owner(),
         format: crate::bundle::layout::BundleFormat::NEWEST,

@@ -1,13 +1,11 @@
 //! Passes the questions of a running agent to the watch, and the answers back.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use provost_core::question::{Permission, QuestionKind};
 use provost_core::secret::Known;
 use provost_engine::ports::Watch;
 
-use super::broker::Broker;
 use crate::agent::AgentStream;
 use crate::clock;
 use crate::proxy::HostQuestions;
@@ -54,9 +52,4 @@ impl<'a> Asking<'a> {
         }
         self.waited
     }
-}
-
-/// A number that grows while an agent waits for a person through its broker.
-pub(super) fn waited_for(broker: Option<&RefCell<Broker<'_>>>) -> u64 {
-    broker.map_or(0, |broker| broker.borrow().waited())
 }

@@ -17,7 +17,7 @@ use provost_core::secret::Known;
 use provost_engine::ports::{AgentProgress, Control, PortError, Progress, Watch};
 use provost_model_record::playback::Playback;
 
-use super::asking::{Asking, waited_for};
+use super::asking::Asking;
 use super::broker::Broker;
 use super::{host, write_birth, write_live};
 use crate::agent::{self, AgentControl, AgentStream};

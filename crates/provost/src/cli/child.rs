@@ -6,9 +6,10 @@ use provost_core::children::{
     AskedHandoff, BrokerAnswer, BrokerRequest, ChildBudget, ChildRow, ChildTask, MessageRow,
     MessageTool,
 };
+use provost_core::code::Code;
 use provost_core::exit::Exit;
 
-use crate::answer::{Answer, Outcome};
+use crate::answer::{Answer, Failure, Outcome};
 use crate::broker_client::ask;
 use crate::child_tools;
 use crate::show::one_line;

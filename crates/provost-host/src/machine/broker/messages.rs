@@ -67,7 +67,8 @@ impl Broker<'_> {
             | BrokerRequest::Wait { .. }
             | BrokerRequest::Cancel { .. }
             | BrokerRequest::List {}
-            | BrokerRequest::Tools {} => {
+            | BrokerRequest::Tools {}
+            | BrokerRequest::Ask { .. } => {
                 Err(PortError::new(Code::Bug, "the request is about no message"))
             }
         }
