@@ -16,6 +16,7 @@ pub mod limits;
 pub mod output;
 mod persons;
 mod problem;
+mod promises;
 pub mod role;
 mod shares;
 pub mod typed;
@@ -39,7 +40,7 @@ use additions::{AdditionsFrom, OwnSchema};
 use check::{Purpose, Rules};
 use document::{
     AcceptMode, Document, Extension, Filesystem, Network, OutputType, Permissions, RequiredOutput,
-    Role, RollbackStrategy,
+    Role,
 };
 use limits::{Asked, Limits};
 use problem::Problems;
@@ -241,8 +242,8 @@ fn unkept(document: &Document) -> Vec<Problem> {
     permissions(document, &mut problems);
     unsupported(document, &mut problems);
     artifacts(document, &mut problems);
-    rollback(document, &mut problems);
-    outputs(document, &mut problems);
+    promises::rollback(document, &mut problems);
+    promises::outputs(document, &mut problems);
     if document.parent_task_id.as_ref() == Some(&document.task_id) {
         problems.add("/parent_task_id", "is the task itself");
     }
@@ -362,45 +363,6 @@ fn unsupported(document: &Document, problems: &mut Problems) {
     }
     if document.browser_policy.is_some() {
         problems.add("/browser_policy", "is for a browser, and agents get none");
-    }
-}
-
-/// Refused work is dropped with its private workspace, in every case. A revert would need a commit,
-/// and nothing is committed before it is accepted.
-fn rollback(document: &Document, problems: &mut Problems) {
-    match document.rollback.strategy {
-        RollbackStrategy::WorktreeDrop | RollbackStrategy::GitResetHard => {}
-        RollbackStrategy::GitRevertCommit => problems.add(
-            "/rollback/strategy",
-            "needs a commit to revert, and nothing is committed before it is accepted",
-        ),
-    }
-    let target = document.rollback.target_ref.as_ref();
-    if target.is_some_and(|target| *target != document.rollback.baseline_ref) {
-        let problem =
-            "is not `baseline_ref`, and refused work is dropped: nothing else is restored";
-        problems.add("/rollback/target_ref", problem);
-    }
-}
-
-/// Reports required files that no run under the contract could leave.
-fn outputs(document: &Document, problems: &mut Problems) {
-    let mut ignored = Problems::default();
-    let scope = paths("", &document.allowed_paths, &mut ignored);
-    for (at, output) in document.required_outputs.iter().enumerate() {
-        if output.r#type != OutputType::File {
-            continue;
-        }
-        let place = format!("/required_outputs/{at}");
-        if document.audit_only == Some(true) {
-            let problem = "is a new or changed file, and an audit leaves none";
-            problems.add(format!("{place}/type"), problem);
-        }
-        let path = RepoPath::try_from(output.name.as_str());
-        if !path.is_ok_and(|path| scope.covers(&path)) {
-            let problem = "names the file that is required, and is no path below `allowed_paths`";
-            problems.add(format!("{place}/name"), problem);
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! Every gate fails closed: a fact that is not there is a refusal.
 
 mod acceptance;
+mod change;
 mod command_policy;
 mod consent;
 mod forbidden;
@@ -25,7 +26,7 @@ pub use read_only_agent::ReadOnlyAgent;
 pub use regression::judge_regression;
 pub use widened::{AskedWidening, GrantedWidening};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::fact::{AgentRun, Ending, Opened, Probe, Side, TestRun, WorkspaceChoice};
 use super::{Gate, State};
@@ -35,17 +36,17 @@ use crate::change::{Change, Finding};
 use crate::code::Code;
 use crate::contract::additions::AdditionsFrom;
 use crate::contract::check::{Purpose, Rules};
-use crate::contract::document::{AcceptMode, Document, OutputType};
+use crate::contract::document::{AcceptMode, Document};
 use crate::contract::limits::Limits;
 use crate::contract::{self, Contract, Problem};
 use crate::gate::command::{self, Trust};
 use crate::gate::diff;
 use crate::net::credential::Credential;
-use crate::path::RawPath;
 use crate::size;
 use crate::tier::Tier;
 use crate::verdict::Verdict;
 use crate::wording::counted;
+use change::{audited, missing_files};
 use command_policy::policy;
 
 impl Opened {
@@ -300,41 +301,6 @@ impl State {
         }
         judge_unaltered(run)
     }
-}
-
-/// The refusal of a change that leaves out files that the contract requires.
-fn missing_files(contract: &Contract, changes: &[Change]) -> Option<Verdict> {
-    let left = |name: &str| {
-        let path = RawPath::new(name);
-        let change = changes.iter().find(|change| change.path == path);
-        change.is_some_and(|change| change.after.is_some())
-    };
-    let outputs = contract.document.required_outputs.iter();
-    let files = outputs.filter(|output| output.r#type == OutputType::File);
-    let missing: Vec<&str> = files
-        .map(|output| output.name.as_str())
-        .filter(|name| !left(name))
-        .collect();
-    let first = missing.first()?;
-    let reason = format!("the contract requires the file `{first}`, and the change has none");
-    let row = |path: &&str| json!({ "path": path, "problem": "is required and not in the change" });
-    let rows: Vec<Value> = missing.iter().map(row).collect();
-    Some(Verdict::deny(Code::OutputInvalid, reason).with(json!({ "findings": rows })))
-}
-
-/// Judges a change under a contract for an audit, which permits none.
-fn audited(verdict: Verdict, changes: &[Change]) -> Verdict {
-    if !verdict.allow {
-        return verdict;
-    }
-    if changes.is_empty() {
-        return Verdict::allow("nothing changed, as the audit requires");
-    }
-    let files = counted(changes.len(), "file");
-    let reason = format!("the contract is for an audit, and {files} changed");
-    let row = |change: &Change| json!({ "path": change.path, "problem": "changed in an audit" });
-    let rows: Vec<Value> = changes.iter().map(row).collect();
-    Verdict::deny(Code::DiffRefused, reason).with(json!({ "findings": rows }))
 }
 
 /// Whether the acceptance commands left the tree they judged as it was.

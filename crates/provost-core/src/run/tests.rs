@@ -73,7 +73,7 @@ pub(crate) fn opened() -> Fact {
         "evidence_links": [],
         "log_refs": { "run_id": "run-0001", "paths": {} },
     });
-    let contract = contract::parse(document.to_string().as_bytes()).unwrap();
+    let contract = contract::from_value(&document).unwrap();
     Fact::Opened(Box::new(Opened {
         contract_sha256: contract::digest(&contract).unwrap(),
         contract_source: None,

@@ -166,14 +166,13 @@ pub struct CheckedFiles {
 /// an earlier format.
 pub fn check(files: &dyn Files) -> Option<CheckedFiles> {
     let (directory, mut sealed) = sealed_files(files)?;
-    let refused = if is_refused_contract(files) {
-        sealed.remove(layout::CONTRACT)
-    } else {
-        None
-    };
+    let refused = refusal(files);
+    let before = sealed.len();
+    sealed.retain(|name, _| !is_kept_as_given(refused.as_deref(), name));
+    let as_given = before - sealed.len();
     let mut schemas = Schemas::default();
     let mut checked = CheckedFiles {
-        others: usize::from(refused.is_some()),
+        others: as_given,
         ..CheckedFiles::default()
     };
     for (name, digest) in &sealed {
@@ -210,15 +209,21 @@ pub fn check(files: &dyn Files) -> Option<CheckedFiles> {
     Some(checked)
 }
 
-/// Whether a run was refused for its contract, which the bundle then has as it was given.
-fn is_refused_contract(files: &dyn Files) -> bool {
-    let envelope = files.read(&RawPath::new(ATTESTATION)).ok();
-    let seal = envelope.and_then(|bytes| Seal::open(&bytes, &[]).ok());
-    let payload = seal.and_then(|seal| json::parse(&seal.payload).ok());
-    let code = payload
-        .as_ref()
-        .and_then(|it| it.pointer("/predicate/verdict/code"));
-    code.and_then(Value::as_str) == Some(Code::ContractInvalid.name())
+/// The code of the verdict of a run, unless it was accepted.
+fn refusal(files: &dyn Files) -> Option<String> {
+    let envelope = files.read(&RawPath::new(ATTESTATION)).ok()?;
+    let payload = Seal::open(&envelope, &[]).ok()?.payload;
+    let payload = json::parse(&payload).ok()?;
+    let code = payload.pointer("/predicate/verdict/code")?;
+    code.as_str().map(str::to_owned)
+}
+
+/// Whether a run that ended with the code `refused` has the file `name` as others wrote it: the
+/// document that does not fit its schema is then what was refused.
+fn is_kept_as_given(refused: Option<&str>, name: &str) -> bool {
+    let by = |code: Code| refused == Some(code.name());
+    (by(Code::ContractInvalid) && name == layout::CONTRACT)
+        || (by(Code::ReviewInvalid) && name.starts_with("reviews/") && name.ends_with(".json"))
 }
 
 /// The files that a seal is about, with their digests where it names one.
