@@ -41,6 +41,7 @@ Examples:
   provost key new --person --name ada
   provost key new --person --ssh-agent
   provost key new --person --ssh-agent SHA256:…")]
+#[expect(clippy::option_option, reason = "the flag may stand without a value")]
 pub(super) struct New {
     /// The name of the key.
     #[arg(long, default_value = "")]
@@ -102,16 +103,15 @@ fn create(keys: Keys, new: &New) -> Outcome {
 }
 
 fn create_person(keys: &Keys, new: &New) -> Outcome {
-    let key = match &new.ssh_agent {
-        Some(wanted) => keys.adopt_person(&new.name, wanted.as_deref())?,
-        None => {
-            if keys.person()?.is_some() {
-                let reason = "there is a person key already, and it is never replaced";
-                return Err(Failure::new(Code::UsageError, reason).hint("provost key show"));
-            }
-            let passphrase = person_signing::new_passphrase(new.passphrase_file.as_deref())?;
-            keys.create_person(&new.name, &passphrase)?
+    let key = if let Some(wanted) = &new.ssh_agent {
+        keys.adopt_person(&new.name, wanted.as_deref())?
+    } else {
+        if keys.person()?.is_some() {
+            let reason = "there is a person key already, and it is never replaced";
+            return Err(Failure::new(Code::UsageError, reason).hint("provost key show"));
         }
+        let passphrase = person_signing::new_passphrase(new.passphrase_file.as_deref())?;
+        keys.create_person(&new.name, &passphrase)?
     };
     let created = CreatedPersonKey {
         person: PersonFacts::of(&key),
