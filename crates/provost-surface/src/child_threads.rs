@@ -141,9 +141,10 @@ impl ChildRunner for ChildThreads {
             peer: from.to_owned(),
             ..message.clone()
         };
-        let peer = self.peers.get(&message.peer);
-        // A run that has ended reads nothing more.
-        let _ = peer.map(|peer| peer.send(received));
+        if let Some(peer) = self.peers.get(&message.peer) {
+            // A run that has ended reads nothing more.
+            let _ = peer.send(received);
+        }
     }
 
     fn received(&mut self) -> Vec<FamilyMessage> {

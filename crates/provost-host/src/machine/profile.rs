@@ -184,10 +184,7 @@ impl Machine {
         if has_broker(agent) {
             add_broker(&mut profile, &directory)?;
         }
-        for (target, content) in agent.family.handoff.clone() {
-            let target = target.into();
-            profile.add(Mount::File { target, content });
-        }
+        add_handoff(&mut profile, agent);
         let asks = asks_for_hosts(agent);
         if !agent.net.is_empty() || asks {
             profile.grant(agent.net.clone());
@@ -307,6 +304,14 @@ pub(super) fn programs(named_by: NamedBy, argv: &[String]) -> Vec<PathBuf> {
         .map(PathBuf::from)
         .filter(|path| path.is_absolute() && path.is_file() && !inside(path))
         .collect()
+}
+
+/// Shows the agent what its parent handed over.
+fn add_handoff(profile: &mut Profile, agent: &AgentEffect) {
+    for (target, content) in agent.family.handoff.clone() {
+        let target = target.into();
+        profile.add(Mount::File { target, content });
+    }
 }
 
 /// Lets the agent start children, and read what they left.

@@ -68,10 +68,7 @@ fn codes(refused: &[Value]) -> Vec<&str> {
     verdicts.map(|it| it["code"].as_str().unwrap()).collect()
 }
 
-#[test]
-fn a_child_asks_its_parent_and_works_with_the_reply() {
-    let stage = Stage::new();
-    let script = r#"
+const ASKED: &str = r#"
 C=$(id --key asker --write src/a.txt --message ask_parent --message send_message \
        --message read_parent_messages CHILD-ASKER)
 Q=$(child wait "$C" | sed -n 's/.*asks [0-9]* question \([^:]*\): .*/\1/p')
@@ -85,6 +82,11 @@ cat /run/provost/children/$C/said.txt
 child message "$C" --key late 'too late'; echo "late $?"
 git apply /run/provost/children/$C/patch.diff
 "#;
+
+#[test]
+fn a_child_asks_its_parent_and_works_with_the_reply() {
+    let stage = Stage::new();
+    let script = ASKED;
     let all = json!([
         "send_message",
         "ask_parent",
@@ -237,7 +239,12 @@ rm -f src/b.txt src/link; echo good > src/a.txt
         "SECRET_IN_CONTRACT",
     ]);
     assert_eq!(codes(&refused), want, "{printed}");
-    let starts = events(&stage, &run_id, "CHILD_STARTED");
+    check_handed(&stage, &run_id, &secret);
+}
+
+/// What the ledgers say of the three hand-offs.
+fn check_handed(stage: &Stage, run_id: &str, secret: &str) {
+    let starts = events(stage, run_id, "CHILD_STARTED");
     let kinds: Vec<&Value> = starts
         .iter()
         .map(|it| &it["handoff"]["handoff"]["type"])
@@ -250,10 +257,10 @@ rm -f src/b.txt src/link; echo good > src/a.txt
     for start in &starts {
         let child = start["run_id"].as_str().unwrap();
         let ledger = std::fs::read_to_string(stage.evidence(child, "events.jsonl")).unwrap();
-        assert!(!ledger.contains(&secret), "{child}");
+        assert!(!ledger.contains(secret), "{child}");
         assert_eq!(stage.verify(child).exit, 0, "{child}");
     }
-    assert_eq!(stage.verify(&run_id).exit, 0);
+    assert_eq!(stage.verify(run_id).exit, 0);
 }
 
 /// A probe that says what it can do, one word a line.

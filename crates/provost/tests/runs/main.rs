@@ -33,6 +33,7 @@ mod divided;
 mod export;
 #[cfg(test)]
 mod family;
+#[cfg(test)]
 mod fix;
 #[cfg(test)]
 mod forbidden;

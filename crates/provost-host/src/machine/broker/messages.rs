@@ -28,7 +28,7 @@ impl Broker<'_> {
                 seconds,
             } => {
                 let letter = Letter::of(MessageKind::Message, key, text).lasting(*seconds);
-                self.to_child(child, &letter, watch)
+                self.write_to_child(child, &letter, watch)
             }
             BrokerRequest::ReplyToClarification {
                 child,
@@ -37,16 +37,16 @@ impl Broker<'_> {
                 text,
             } => {
                 let letter = Letter::of(MessageKind::Reply, key, text).answering(question);
-                self.to_child(child, &letter, watch)
+                self.write_to_child(child, &letter, watch)
             }
             BrokerRequest::SendMessage { key, text } => {
                 let letter = Letter::of(MessageKind::Message, key, text);
-                let sent = self.to_parent(&letter, watch)?;
+                let sent = self.write_to_parent(&letter, watch)?;
                 Ok(sent.map(|message| Reaction::Answer(BrokerAnswer::Sent { message })))
             }
             BrokerRequest::AskParent { key, text, seconds } => {
                 let letter = Letter::of(MessageKind::Question, key, text);
-                let sent = self.to_parent(&letter, watch)?;
+                let sent = self.write_to_parent(&letter, watch)?;
                 Ok(sent.map(|message| Reaction::Wait(Awaited::Reply(message), *seconds)))
             }
             BrokerRequest::ReadParentMessages { after } => {
@@ -99,7 +99,7 @@ impl Broker<'_> {
         Ok(())
     }
 
-    fn to_child(
+    fn write_to_child(
         &mut self,
         child: &str,
         letter: &Letter<'_>,
@@ -127,18 +127,16 @@ impl Broker<'_> {
         Ok(sent.map(|message| Reaction::Answer(BrokerAnswer::Sent { message })))
     }
 
-    fn to_parent(
+    fn write_to_parent(
         &mut self,
         letter: &Letter<'_>,
         watch: &mut dyn Watch,
     ) -> Result<Result<String, Verdict>, PortError> {
-        match parent(watch) {
-            Some(parent) => self.send(&parent, letter, watch),
-            None => {
-                let reason = "no agent started this one";
-                Ok(Err(Verdict::deny(Code::ChildToolNotGranted, reason)))
-            }
+        if let Some(parent) = parent(watch) {
+            return self.send(&parent, letter, watch);
         }
+        let reason = "no agent started this one";
+        Ok(Err(Verdict::deny(Code::ChildToolNotGranted, reason)))
     }
 
     /// Records a message and passes it on; returns its id.

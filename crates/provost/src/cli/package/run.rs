@@ -59,9 +59,8 @@ fn held(authority: &Authority, command: Vec<String>) -> Result<HandSandbox, Fail
     }
     let program = command.first().cloned().unwrap_or_default();
     let id = |text: &str| Id::try_from(text.to_owned()).ok();
-    let names = [id(&program), id("*")];
-    let mut named = names.into_iter().flatten();
-    if !named.any(|name| authority.permits(&Action::Run(name))) {
+    let mut entries = [id(&program), id("*")].into_iter().flatten();
+    if !entries.any(|entry| authority.permits(&Action::Run(entry))) {
         return Err(refuse(format!("the package does not run `{program}`")));
     }
     let base = std::env::current_dir()
