@@ -22,8 +22,7 @@ use super::fact::{
 };
 use super::{BadLedger, Gate, Next, State, Step};
 use crate::change::{Change, Ignored, Node as Entry};
-use crate::contract::limits::Asked;
-use crate::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT};
+use crate::contract::{self, RESULT_SCHEMA, RESULT_SCHEMA_TEXT, limits::Asked};
 use crate::gate::command;
 use crate::lease::Owner;
 use crate::object::{Kind, Mode, ObjectFormat, Oid, sha256};
