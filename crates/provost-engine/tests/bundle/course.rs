@@ -124,6 +124,7 @@ fn opened(draft: &Draft) -> Fact {
         continues: None,
         part: None,
         child: None,
+        policies: provost_core::children::policy::FamilyPolicies::default(),
         ticket: None,
         owner: Owner {
             host: word(),

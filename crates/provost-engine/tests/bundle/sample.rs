@@ -255,6 +255,7 @@ impl Draft {
 fn predicate(run_id: &str, commit: Oid, base: Oid, candidate: Oid) -> RunPredicate {
     RunPredicate {
         work: None,
+        granted: Vec::new(),
         run_id: run_id.to_owned(),
         contract_sha256: Sha256::of(b""),
         object_format: ObjectFormat::Sha1,

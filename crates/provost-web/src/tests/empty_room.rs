@@ -161,6 +161,7 @@ fn rows() -> Vec<Arc<RoomRow>> {
         Arc::new(RoomRow {
             summary,
             question: None,
+            questions: Vec::new(),
             parent: None,
             agent: Some(HOSTILE.to_owned()),
             contract_sha256: None,
