@@ -213,6 +213,7 @@ fn opening(contract: Document) -> Opened {
         continues: None,
         part: None,
         child: None,
+        policies: provost_core::children::policy::FamilyPolicies::default(),
         ticket: None,
         owner: process(1),
         format: provost_core::bundle::layout::BundleFormat::NEWEST,
