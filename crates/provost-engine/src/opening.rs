@@ -128,14 +128,18 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
     let target = target_of(origin, &document)?;
     no_branch_in_the_way(origin)?;
     granted(&request.credentials, agent::granted(&document))?;
-    let named = request.credentials.iter().map(|it| it.endpoint.clone());
-    let named: Vec<Endpoint> = named.collect();
     let additions = additions(origin, &base_tree, &document)?;
     let widenings = if request.typed {
         // A user who types a contract approves it, but for the user's own files.
         approval::full_access(&document)
     } else {
-        widenings(origin, &document, (&policy, &base_tree), &named)?
+        let named = request.credentials.iter().map(|it| it.endpoint.clone());
+        widenings(
+            origin,
+            &document,
+            (&policy, &base_tree),
+            &named.collect::<Vec<_>>(),
+        )?
     };
     let own = OwnLogins {
         typed: &request.credentials,
@@ -145,12 +149,10 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         Some(_) => agent::ResolvedAgent::none(),
         None => agent::resolve_for(&request.agent, (&policy, own), &document)?,
     };
-    let review = request
-        .review
-        .or(policy.review.clone().map(RequestedAgent::Named));
-    let review = review
-        .map(|reviewer| agent::reviewer(&reviewer, &policy, own, &document))
-        .transpose()?;
+    let named = policy.review.clone().map(RequestedAgent::Named);
+    let review = request.review.or(named);
+    let review = review.map(|reviewer| agent::reviewer(&reviewer, &policy, own, &document));
+    let review = review.transpose()?;
     let credentials = resolved.credentials(request.credentials, agent::granted(&document))?;
     let artifacts = artifacts(origin, &base_tree, &document)?;
     let references = references(origin, &base_tree, &document)?;

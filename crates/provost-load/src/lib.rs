@@ -171,34 +171,7 @@ impl ManyRuns {
     }
 
     fn opened(&self, id: &str, retries: u32) -> Result<Opened, PortError> {
-        let document = json!({
-            "task_id": "task-0001",
-            "owner_agent": { "role": "PM", "agent_id": "agent-pm" },
-            "assigned_agent": { "role": "WORKER", "agent_id": "agent-worker" },
-            "inputs": {
-                "spec": format!("say hello from {id}"),
-                "artifacts": [{
-                    "name": "output_schema",
-                    "uri": RESULT_SCHEMA,
-                    "sha256": sha256(RESULT_SCHEMA_TEXT.as_bytes()),
-                }],
-            },
-            "required_outputs": [],
-            "allowed_paths": ["app"],
-            "forbidden_actions": [],
-            "acceptance_tests": [{ "name": "tests", "cmd": "pytest -q", "must_pass": true }],
-            "tool_permissions": {
-                "filesystem": "workspace-write", "shell": "never", "network": "deny",
-                "mcp_tools": [],
-            },
-            "mcp_tool_set": ["none"],
-            "timeout_retry": {
-                "timeout_sec": 60, "max_retries": retries, "retry_backoff_sec": 0,
-            },
-            "rollback": { "strategy": "worktree_drop", "baseline_ref": "HEAD" },
-            "evidence_links": [],
-            "log_refs": { "run_id": "run-0001", "paths": {} },
-        });
+        let document = document(id, retries);
         let contract = contract::from_value(&document);
         let contract = contract.map_err(|error| wrong(&format!("{error:?}")))?;
         let digest = contract::digest(&contract).map_err(|error| wrong(&format!("{error:?}")))?;
@@ -243,6 +216,38 @@ impl ManyRuns {
             version: "0".to_owned(),
         })
     }
+}
+
+/// The contract of the run `id`.
+fn document(id: &str, retries: u32) -> serde_json::Value {
+    json!({
+        "task_id": "task-0001",
+        "owner_agent": { "role": "PM", "agent_id": "agent-pm" },
+        "assigned_agent": { "role": "WORKER", "agent_id": "agent-worker" },
+        "inputs": {
+            "spec": format!("say hello from {id}"),
+            "artifacts": [{
+                "name": "output_schema",
+                "uri": RESULT_SCHEMA,
+                "sha256": sha256(RESULT_SCHEMA_TEXT.as_bytes()),
+            }],
+        },
+        "required_outputs": [],
+        "allowed_paths": ["app"],
+        "forbidden_actions": [],
+        "acceptance_tests": [{ "name": "tests", "cmd": "pytest -q", "must_pass": true }],
+        "tool_permissions": {
+            "filesystem": "workspace-write", "shell": "never", "network": "deny",
+            "mcp_tools": [],
+        },
+        "mcp_tool_set": ["none"],
+        "timeout_retry": {
+            "timeout_sec": 60, "max_retries": retries, "retry_backoff_sec": 0,
+        },
+        "rollback": { "strategy": "worktree_drop", "baseline_ref": "HEAD" },
+        "evidence_links": [],
+        "log_refs": { "run_id": "run-0001", "paths": {} },
+    })
 }
 
 /// An open run, which this process drives.

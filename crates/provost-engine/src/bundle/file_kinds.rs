@@ -77,27 +77,31 @@ fn of_run(parts: &[&str]) -> Option<FileKind> {
         ["reports", "evidence_bundle.json"] => Document("evidence_bundle"),
         ["sandbox", "selftest.json"] => Document("sandbox_selftest"),
         ["sandbox", "network.json"] => Document("network_use"),
-        ["children", file] if file.ends_with(".json") => Document("child_run"),
+        ["children", file] if has_end(file, ".json") => Document("child_run"),
         ["attestation.dsse.json"] => SEALED,
         ["artifacts", "output_schema.json"] => Other("JSON Schema of the result"),
         ["artifacts", "agent_result.json"] => Other("result as the agent left it"),
         ["patch.diff"] | ["git", "patch.diff"] | ["results", _, "patch.diff"] => PATCH,
-        ["patches", file] if file.ends_with(".diff") => PATCH,
+        ["patches", file] if has_end(file, ".diff") => PATCH,
         ["git", "objects.pack"] => Other("git objects"),
         ["diff_name_only.txt" | "worktree_ref.txt"]
         | ["git", "diff_name_only.txt" | "baseline_commit.txt"]
         | ["trace", "trace_id.txt"]
-        | ["tests", "command.txt"] => TEXT,
+        | ["tests", "command.txt"]
+        | ["agent", _, "thread_id.txt"] => TEXT,
         ["tests", "stdout.log" | "stderr.log"] => OUTPUT,
         ["agent", _, "transcript.md"] => Other("transcript"),
-        ["agent", _, "thread_id.txt"] => TEXT,
-        ["agent", _, file] | ["reviews", file] => worker(file)?,
-        ["after", .., file] => worker(file)?,
-        ["ci" | "prepare", .., file] if file.ends_with(".log") => OUTPUT,
+        ["agent", _, file] | ["reviews", file] | ["after", .., file] => worker(file)?,
+        ["ci" | "prepare", .., file] if has_end(file, ".log") => OUTPUT,
         [file] if file.starts_with("contract.source.") => Other("contract as the user wrote it"),
         ["driver.lock"] => LOCK,
         _ => return None,
     })
+}
+
+/// Whether `name` has exactly this ending; our own names are lower case.
+fn has_end(name: &str, end: &str) -> bool {
+    name.strip_suffix(end).is_some()
 }
 
 /// A file that an agent, a reviewer or a command left.
@@ -129,9 +133,7 @@ fn of_record(record: RecordKind, parts: &[&str]) -> Option<FileKind> {
         (RecordKind::Plan | RecordKind::Split, ["stdout.log" | "stderr.log"]) => OUTPUT,
         (RecordKind::Refused, ["request.json"]) => Document("refused_request"),
         (RecordKind::Chain | RecordKind::Case | RecordKind::Refused, ["events.jsonl"]) => EVENTS,
-        (RecordKind::Chain | RecordKind::Case, ["together", .., file])
-            if file.ends_with(".log") =>
-        {
+        (RecordKind::Chain | RecordKind::Case, ["together", .., file]) if has_end(file, ".log") => {
             OUTPUT
         }
         (RecordKind::Chain, ["report.json"]) => Document("chain_report"),
@@ -223,7 +225,7 @@ fn refusal(files: &dyn Files) -> Option<String> {
 fn is_kept_as_given(refused: Option<&str>, name: &str) -> bool {
     let by = |code: Code| refused == Some(code.name());
     (by(Code::ContractInvalid) && name == layout::CONTRACT)
-        || (by(Code::ReviewInvalid) && name.starts_with("reviews/") && name.ends_with(".json"))
+        || (by(Code::ReviewInvalid) && name.starts_with("reviews/") && has_end(name, ".json"))
 }
 
 /// The files that a seal is about, with their digests where it names one.

@@ -63,6 +63,7 @@ Examples:
 
 `provost explain contract` describes the contract file."
 )]
+#[expect(clippy::struct_excessive_bools, reason = "flags of the command line")]
 pub(super) struct Run {
     /// The objective: what the agent should do.
     #[arg(required_unless_present = "file", value_parser = objective)]

@@ -5,6 +5,10 @@ use crate::package::Action;
 use crate::path::RepoPath;
 
 /// `cargo xtask soak children` asks for more.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test, not a rule, reads how long it may take"
+)]
 fn rounds() -> u32 {
     let asked = std::env::var("PROVOST_TEST_FAMILIES").ok();
     asked.and_then(|text| text.parse().ok()).unwrap_or(1_000)

@@ -139,15 +139,15 @@ pub(super) fn output_schema(document: &Document, additions: &Additions, findings
         if flawed || is_shipped(artifact, wanted) || additions.names_schema(artifact) {
             continue;
         }
-        if artifact.uri != place {
+        if artifact.uri == place {
+            let problem = "is not the digest of that schema";
+            findings.add(Code::OutputSchemaUnbound, format!("{path}/sha256"), problem);
+        } else {
             let problem = format!(
                 "is neither `{place}`, the schema of the role, nor a schema below `schemas/` of \
                  the base commit"
             );
             findings.add(Code::OutputSchemaUnbound, format!("{path}/uri"), problem);
-        } else {
-            let problem = "is not the digest of that schema";
-            findings.add(Code::OutputSchemaUnbound, format!("{path}/sha256"), problem);
         }
     }
     if !bound {

@@ -78,7 +78,7 @@ fn a_registry_names_agents_and_gives_them_no_right() {
     );
     // An entry takes rights away, from agents that are shipped as well.
     let narrow = own(json!([agent("agent-worker", "WORKER", "read-only")]));
-    assert_eq!(found(&good(), &narrow), [filesystem.clone()]);
+    assert_eq!(found(&good(), &narrow), std::slice::from_ref(&filesystem));
     // It gives none: neither full access nor the network, and no file to a role that only reads.
     let full = own(json!([agent(
         "team-front",
@@ -172,7 +172,10 @@ fn a_role_view_agrees_with_the_registry_and_with_itself() {
         [place("purpose")]
     );
     let follows = place("handoff/required_downstream_roles");
-    assert_eq!(places(&view(true, &[], "work"), &files), [follows.clone()]);
+    assert_eq!(
+        places(&view(true, &[], "work"), &files),
+        std::slice::from_ref(&follows)
+    );
     let eligible = place("handoff/eligible");
     assert_eq!(
         places(&view(false, &[], "work"), &files),

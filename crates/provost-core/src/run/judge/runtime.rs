@@ -66,6 +66,12 @@ impl Opened {
         for problem in self.references.iter().flat_map(check::lost) {
             add(problem.code, problem.path, problem.problem);
         }
+        self.unlike_files(document, &mut add);
+        problems
+    }
+
+    /// Which files of the contract are not there, or are others.
+    fn unlike_files(&self, document: &Document, add: &mut impl FnMut(Code, String, String)) {
         for (index, artifact) in document.inputs.artifacts.iter().enumerate() {
             let place = format!("/inputs/artifacts/{index}");
             if artifact.name.starts_with("output_schema") {
@@ -83,7 +89,6 @@ impl Opened {
                 Some(_) => {}
             }
         }
-        problems
     }
 }
 

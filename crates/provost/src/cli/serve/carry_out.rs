@@ -176,7 +176,7 @@ fn about_case(
         RoomCommand::Approve { digest } => {
             // The process that is started has no terminal and no passphrase, and would say so to
             // no person.
-            if parts::case_state(&place, case)?.opened.ask.needs == Needs::PersonKey {
+            if parts::case_state(place, case)?.opened.ask.needs == Needs::PersonKey {
                 let refused = AnswerRefused::TooWeak(means(begun));
                 return Err(drive::refusal(case, &refused).into());
             }

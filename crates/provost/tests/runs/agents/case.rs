@@ -44,8 +44,8 @@ fn scenes(parts: &[(&str, &[&str])], unwanted: Option<&str>) -> Value {
     let review = |verdict: &str| {
         let report = json!({ "verdict": verdict, "summary": "I looked.", "violations": [],
             "findings": [] });
-        let patch = "/run/provost/review/patch.diff";
-        json!([{ "read": patch }, { "answer": report }, { "text": "done" }])
+        let shown = "/run/provost/review/patch.diff";
+        json!([{ "read": shown }, { "answer": report }, { "text": "done" }])
     };
     let mut scenes = Vec::new();
     if let Some(raw) = unwanted {
