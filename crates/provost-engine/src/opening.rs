@@ -35,7 +35,7 @@ use provost_core::net::endpoint::Endpoint;
 use provost_core::object::{ObjectFormat, Oid};
 use provost_core::path::RepoPath;
 use provost_core::policy::Policy;
-use provost_core::run::fact::{ExistingWork, Opened, WorkspaceChoice};
+use provost_core::run::fact::{ExistingWork, Opened, Reviewer, WorkspaceChoice};
 use provost_core::run::refs;
 use provost_core::scope;
 
@@ -119,6 +119,17 @@ fn target_of(origin: &dyn Origin, document: &Document) -> Result<String, PortErr
     target::choose(named, origin.checked_out()?, exists)
 }
 
+/// The reviewer that was asked for, or that of the policy.
+fn reviewer(
+    asked: Option<RequestedAgent>,
+    (policy, own): (&Policy, OwnLogins<'_>),
+    document: &Document,
+) -> Result<Option<Reviewer>, PortError> {
+    let asked = asked.or_else(|| policy.review.clone().map(RequestedAgent::Named));
+    let review = asked.map(|asked| agent::reviewer(&asked, policy, own, document));
+    review.transpose()
+}
+
 /// The first record of the run that `request` asks for.
 pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortError> {
     let document = request.contract;
@@ -149,10 +160,7 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         Some(_) => agent::ResolvedAgent::none(),
         None => agent::resolve_for(&request.agent, (&policy, own), &document)?,
     };
-    let named = policy.review.clone().map(RequestedAgent::Named);
-    let review = request.review.or(named);
-    let review = review.map(|reviewer| agent::reviewer(&reviewer, &policy, own, &document));
-    let review = review.transpose()?;
+    let review = reviewer(request.review, (&policy, own), &document)?;
     let credentials = resolved.credentials(request.credentials, agent::granted(&document))?;
     let artifacts = artifacts(origin, &base_tree, &document)?;
     let references = references(origin, &base_tree, &document)?;

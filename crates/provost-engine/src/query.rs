@@ -14,6 +14,7 @@ mod acceptance;
 mod archive;
 mod cases;
 mod change_group;
+mod changed;
 mod children;
 mod compare;
 mod given;
@@ -42,6 +43,7 @@ pub use archive::{
 };
 pub use cases::{CaseStatus, CaseSummary};
 pub use change_group::ChangeGroup;
+pub use changed::{ChangeKind, ChangedFile, ChangedLines};
 pub use children::ChildView;
 pub use compare::{ComparedRun, ComparisonView};
 pub use given::GivenView;
@@ -54,8 +56,8 @@ pub use missing::may_lack;
 pub use question::QuestionView;
 pub use role_model::{BoundSchema, RoleContractSummary, WorkflowCaseModel};
 pub use run::{
-    ChangeKind, ChangedFile, EarlierAttemptView, GateView, ReviewView, RunView, SandboxView,
-    Surroundings, changed_tests, is_approved, short_branch,
+    EarlierAttemptView, GateView, ReviewView, RunView, SandboxView, Surroundings, changed_tests,
+    is_approved, short_branch,
 };
 pub use short_id::{short_id, with_short_ids};
 pub use status::{ChainSummary, DiffView, NodeSummary, OpenRun, StatusView};

@@ -1,5 +1,7 @@
 //! Wires one run: its lock, ledger, bundle and registry to the engine's ports.
 
+mod answer_rules;
+
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -9,10 +11,9 @@ use provost_core::bundle::dsse;
 use provost_core::bundle::key::{PublicKey, SigningKey};
 use provost_core::bundle::layout::{AFTER, DRIVER_LOCK, LEDGER};
 use provost_core::code::Code;
-use provost_core::contract::document::{Document, Network};
 use provost_core::lease::Owner;
 use provost_core::net::credential::Credential;
-use provost_core::question::{AnswerMeans, AskRules, Needs, QuestionAnswer};
+use provost_core::question::{AnswerMeans, QuestionAnswer};
 use provost_core::record::Head;
 use provost_core::run::State;
 use provost_core::run::fact::{Names, Opened};
@@ -32,10 +33,11 @@ use provost_host::{clock, keys, process_owner, user_file};
 use crate::answer::Failure;
 use crate::child_threads::{ChildThreads, ParentLink};
 use crate::parts;
-use crate::person_signing;
 use crate::places::Places;
 use crate::stores::{self, DriverGuard, Expected};
 use crate::user_consent::Sent;
+
+pub use answer_rules::{case_rules, require_person_key};
 
 /// A run that this process drives.
 pub struct Session {
@@ -143,7 +145,7 @@ impl Session {
             let mut ports = self.ports(observer);
             drive::keep_source(&mut ports, &mut opened, source)?;
         }
-        opened.ask = asked_rules(&opened.ask, &opened)?;
+        opened.ask = answer_rules::asked_rules(&opened.ask, &opened)?;
         record_as_user_says(&mut opened)?;
         drive::open(&mut self.ports(observer), names, opened)?;
         let state = drive::drive(&mut self.ports(observer))?;
@@ -223,25 +225,6 @@ impl Session {
     }
 }
 
-/// How the questions of a run are asked, by its policy and by what the user says for all
-/// repositories.
-fn asked_rules(policy: &AskRules, opened: &Opened) -> Result<AskRules, Failure> {
-    let user = user_file::read()?;
-    // The rules of a run that asks nothing stay out of its ledger.
-    let contract = &opened.contract;
-    let permissions = &contract.tool_permissions;
-    let asks =
-        permissions.network == Network::OnRequest || permissions.shell.asks() || contract.may_ask();
-    let mut rules = AskRules::default();
-    if asks {
-        rules.wait_sec = user.ask_wait_sec.unwrap_or(policy.wait_sec);
-    }
-    if asks || !opened.widenings.is_empty() {
-        rules = answer_rules(&rules, policy.needs, contract)?;
-    }
-    Ok(rules)
-}
-
 /// Whether bodies of models are kept on this machine is the user's word, if the user says it.
 fn record_as_user_says(opened: &mut Opened) -> Result<(), Failure> {
     let Some(record) = user_file::read()?.record_bodies else {
@@ -251,55 +234,6 @@ fn record_as_user_says(opened: &mut Opened) -> Result<(), Failure> {
     let reviewer = reviewer.and_then(|reviewer| reviewer.adapted.as_mut());
     for adapted in opened.adapted.iter_mut().chain(reviewer) {
         adapted.grants.record = record;
-    }
-    Ok(())
-}
-
-/// What a yes needs by the policy and by what the user says for all repositories, the stricter of
-/// both, with the person keys that count.
-fn answer_rules(rules: &AskRules, policy: Needs, contract: &Document) -> Result<AskRules, Failure> {
-    let needs = policy.max(user_file::read()?.needs);
-    let signs = needs == Needs::PersonKey || contract.has_full_access();
-    // A yes may be signed where nothing asks for it, so the keys are noted in any case.
-    let person_keys = match person_signing::counting() {
-        Ok(keys) => keys,
-        Err(failure) if signs => return Err(failure),
-        Err(_) => Vec::new(),
-    };
-    Ok(AskRules {
-        needs,
-        person_keys,
-        ..rules.clone()
-    })
-}
-
-/// What the answer to the question of a case needs.
-pub fn case_rules(policy: &AskRules) -> Result<AskRules, Failure> {
-    let needs = policy.needs.max(user_file::read()?.needs);
-    let mut rules = AskRules::default();
-    if needs == Needs::PersonKey {
-        rules.needs = needs;
-        rules.person_keys = person_signing::counting()?;
-    }
-    Ok(rules)
-}
-
-/// Refuses a run that needs the key of a person for its start, where there is none.
-pub fn require_person_key(opened: &Opened) -> Result<(), Failure> {
-    if opened.widenings.is_empty() || opened.part.is_some() {
-        return Ok(());
-    }
-    let full = opened.contract.has_full_access();
-    let needs = opened.ask.needs.max(user_file::read()?.needs);
-    if (full || needs == Needs::PersonKey) && person_signing::counting()?.is_empty() {
-        let reason = if full {
-            "the contract asks for all files of the user, which only the key of a person grants, \
-             and there is none"
-        } else {
-            "the contract needs an approval by the key of a person, and there is none"
-        };
-        let hint = person_signing::MAKE_ONE;
-        return Err(Failure::new(Code::PersonKeyNeeded, reason).hint(hint));
     }
     Ok(())
 }

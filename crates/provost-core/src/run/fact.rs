@@ -8,6 +8,7 @@ mod command;
 mod cross_tests;
 mod fix;
 mod layer;
+mod level;
 mod review;
 mod tested;
 mod ticket;
@@ -51,7 +52,7 @@ use crate::object::{ObjectFormat, Oid};
 use crate::prepare;
 use crate::protect::Extra;
 use crate::question::{AgentQuestion, AskRules, QuestionAnswer};
-use crate::record::{self, Event, Level};
+use crate::record::{self, Event};
 use crate::tier::Tier;
 use crate::verdict::Verdict;
 
@@ -475,27 +476,6 @@ impl Fact {
                 false,
                 Gate::Sandbox | Gate::Agent | Gate::Output | Gate::Review | Gate::Acceptance,
             ) => Self::Refused(judgement),
-        }
-    }
-
-    fn level(&self) -> Level {
-        match self {
-            Self::Failed { .. }
-            | Self::Rejected(_)
-            | Self::Refused(_)
-            | Self::Violation(_)
-            | Self::Exhausted { .. } => Level::Error,
-            Self::Lost {}
-            | Self::Resumed { .. }
-            | Self::Triggered(_)
-            | Self::Asked { .. }
-            | Self::QuestionAsked(_)
-            | Self::QuestionExpired { .. }
-            | Self::CancelRequested(_)
-            | Self::ChildRefused(_)
-            | Self::Expired {} => Level::Warn,
-            Self::Finished { verdict } if !verdict.allow => Level::Error,
-            _ => Level::Info,
         }
     }
 }

@@ -35,6 +35,7 @@ use serde_json::Value;
 use super::acceptance::TestsView;
 use super::archive::{self, KeptBodies, Landed, LineCount, RecordedBodies};
 use super::archive::{RunArchive, RunFiles, Stage};
+use super::changed::{ChangedFile, ChangedLines, changed_files, lines};
 use super::children::{self, ChildView};
 use super::given::GivenView;
 use super::logs::{LogFile, SecretsView, log_file, logs, secrets};
@@ -204,33 +205,6 @@ pub struct RunView {
     /// When the facts were read, in milliseconds since 1970.
     #[serde(skip)]
     pub now: i64,
-}
-
-#[derive(Debug)]
-pub struct ChangedFile {
-    pub path: RawPath,
-    pub kind: ChangeKind,
-}
-
-impl Serialize for ChangedFile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.path)
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeKind {
-    Added,
-    Removed,
-    Modified,
-}
-
-/// How many lines a path gained and lost; neither if it is not text.
-#[derive(Debug, Serialize)]
-pub struct ChangedLines {
-    pub path: RawPath,
-    pub added: Option<u64>,
-    pub removed: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -426,27 +400,6 @@ pub(super) fn excused(state: &State) -> Vec<String> {
     let names = details.and_then(|details| details.get("excused")?.as_array());
     let names = names.into_iter().flatten().filter_map(Value::as_str);
     names.map(str::to_owned).collect()
-}
-
-fn changed_files(captured: &Capture) -> Vec<ChangedFile> {
-    let file = |change: &provost_core::change::Change| ChangedFile {
-        path: change.path.clone(),
-        kind: match (&change.before, &change.after) {
-            (None, _) => ChangeKind::Added,
-            (_, None) => ChangeKind::Removed,
-            (Some(_), Some(_)) => ChangeKind::Modified,
-        },
-    };
-    captured.changes.iter().map(file).collect()
-}
-
-fn lines(counted: BTreeMap<RawPath, Option<LineCount>>) -> Vec<ChangedLines> {
-    let row = |(path, lines): (RawPath, Option<LineCount>)| ChangedLines {
-        path,
-        added: lines.map(|it| it.added),
-        removed: lines.map(|it| it.removed),
-    };
-    counted.into_iter().map(row).collect()
 }
 
 fn review(state: &State) -> Option<ReviewView> {

@@ -20,7 +20,7 @@ impl Drop for Stage {
         let root = self.path("repo/.provost");
         let holds =
             |holder: &&str| fs::read_dir(root.join(holder)).is_ok_and(|mut it| it.next().is_some());
-        if !HOLDERS.iter().any(|holder| holds(holder)) || try_program().is_none() {
+        if !HOLDERS.iter().any(holds) || try_program().is_none() {
             return;
         }
         let root = root.display().to_string();

@@ -1,5 +1,6 @@
 //! `provost case`: one request becomes a plan, parts, runs, and one judged result.
 
+mod command_name;
 mod landing;
 mod runner;
 mod text;
@@ -227,7 +228,7 @@ pub(super) fn run(case: &Case, reader: Reader) -> Outcome {
     let Some(request) = &case.request else {
         return list();
     };
-    refuse_command_name(request)?;
+    command_name::refuse(request)?;
     let place = Places::find()?;
     let origin = GitOrigin(&place.repo);
     let base_commit = origin.resolve(&case.base)?;
@@ -281,22 +282,6 @@ pub(super) fn run(case: &Case, reader: Reader) -> Outcome {
         case::drive(ports, task, state)
     })?;
     Ok(answer(&open, &state))
-}
-
-/// The commands that take the id of a case.
-const OF_CASES: [&str; 11] = [
-    "show", "log", "diff", "why", "cancel", "approve", "reject", "land", "verify", "resume",
-    "retry",
-];
-
-/// Refuses a request that is only the name of a command: no planner should be asked to do `land`.
-fn refuse_command_name(request: &str) -> Result<(), Failure> {
-    let word = request.trim();
-    if !OF_CASES.contains(&word) {
-        return Ok(());
-    }
-    let reason = format!("`{word}` is a command, and no request");
-    Err(Failure::new(Code::UsageError, reason).hint(format!("provost {word} CASE")))
 }
 
 fn show_named(name: &str) -> Outcome {

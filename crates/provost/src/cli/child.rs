@@ -166,12 +166,12 @@ pub(super) struct Start {
 
     /// What of the context of this agent the child gets: `summary_only`, `selected_refs` or
     /// `full_history`.
-    #[arg(long, value_name = "KIND", value_parser = handoff_kind, requires = "handoff_policy")]
+    #[arg(long, value_name = "KIND", value_parser = handoff_kind, requires = "policy")]
     handoff: Option<HandoffKind>,
 
     /// The policy that permits the hand-off.
-    #[arg(long, value_name = "POLICY", requires = "handoff")]
-    handoff_policy: Option<String>,
+    #[arg(long = "handoff-policy", value_name = "POLICY", requires = "handoff")]
+    policy: Option<String>,
 
     /// The summary that is handed over.
     #[arg(long, value_name = "TEXT", requires = "handoff")]
@@ -313,7 +313,7 @@ fn task(start: Start) -> ChildTask {
         },
         children: start.children,
         messages: start.message,
-        handoff: match (start.handoff, start.handoff_policy) {
+        handoff: match (start.handoff, start.policy) {
             (Some(HandoffKind::SummaryOnly), Some(policy)) => AskedHandoff::SummaryOnly {
                 summary: start.summary.unwrap_or_default(),
                 max_tokens: start.summary_tokens,

@@ -40,7 +40,7 @@ pub(super) const ALL: &[Group] = &[
         ],
     ),
     ("Sandbox", &["sandbox", "shell", "snapshot", "analyze"]),
-    ("In a sandbox", &["child"]),
+    ("In a sandbox", &["child", "ask"]),
     ("Formats", FORMATS),
     ("Reference", &["help", "explain", "completions"]),
 ];

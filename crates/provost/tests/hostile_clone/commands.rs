@@ -35,11 +35,24 @@ const CALLS: &[(&str, Touch, &[&str])] = &[
     // The server ends when it is stopped; its own tests start it.
     ("serve", Nothing, &["--help"]),
     ("serve token", Nothing, &["list"]),
+    ("serve link", Nothing, &[""]),
+    ("serve repositories", Nothing, &["list"]),
     // They speak to the socket of a sandbox, and here is none.
     ("child start", Nothing, &["x --key k"]),
     ("child wait", Nothing, &["k"]),
     ("child cancel", Nothing, &["k"]),
     ("child list", Nothing, &[""]),
+    ("child message", Nothing, &["k x --key k"]),
+    ("child reply", Nothing, &["k q x --key k"]),
+    ("child monitor", Nothing, &["k"]),
+    ("child send", Nothing, &["x --key k"]),
+    ("child ask", Nothing, &["x --key k"]),
+    ("child read", Nothing, &[""]),
+    ("child mcp", Nothing, &[""]),
+    ("ask path", Nothing, &["src/a.txt why"]),
+    ("ask oracle", Nothing, &["src/a.txt why"]),
+    ("ask governing", Nothing, &["src/a.txt why"]),
+    ("ask fewer-tests", Nothing, &["why"]),
     ("plan", Uses, &["x --agent-cmd true"]),
     ("split", Uses, &["-f contract.json --agent-cmd true"]),
     (
@@ -144,6 +157,8 @@ const CALLS: &[(&str, Touch, &[&str])] = &[
     ("package fingerprint", Nothing, &["contract.json"]),
     ("package handoff", Nothing, &["contract.json"]),
     ("package depth", Nothing, &["contract.json"]),
+    ("package default", Nothing, &["contract.json"]),
+    ("package run", Nothing, &["--package contract.json -- true"]),
     ("convert", Nothing, &["--from x --to y contract.json"]),
     ("schema", Nothing, &[""]),
 ];

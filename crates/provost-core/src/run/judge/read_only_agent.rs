@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{no_model, render_ending, spent_all};
+use super::overspent::spent_all;
+use super::{no_model, render_ending};
 use crate::agent::Adapted;
 use crate::agent::sum::End;
 use crate::code::Code;
