@@ -158,11 +158,12 @@ pub fn make(
     let end = record.child.wait(&place.output, limit, &watch.cancelled)?;
     let bundle = place.bundle(&record.run_id);
     let is_sealed = bundle.join("attestation.dsse.json").is_file();
-    let pushed = match is_sealed {
-        true => Some(place.push(settings, &prepared, &record, &end)?),
-        false => None,
+    let pushed = if is_sealed {
+        Some(place.push(settings, &prepared, &record, &end)?)
+    } else {
+        None
     };
-    let end = place.end_of(end, is_sealed, watch)?;
+    let end = Place::end_of(end, is_sealed, watch)?;
     Ok(AttemptReport {
         end,
         fence: record.fence,
@@ -359,12 +360,7 @@ impl Place {
     }
 
     /// The result of a child that ended.
-    fn end_of(
-        &self,
-        end: ChildEnd,
-        is_sealed: bool,
-        watch: &AttemptWatch,
-    ) -> FleetResult<AttemptEnd> {
+    fn end_of(end: ChildEnd, is_sealed: bool, watch: &AttemptWatch) -> FleetResult<AttemptEnd> {
         match end {
             _ if watch.cancelled.load(Ordering::SeqCst) => Ok(AttemptEnd::Cancelled),
             ChildEnd::TimedOut => {

@@ -24,7 +24,7 @@ const MACHINES: [(&str, &str); 4] = [
 ];
 
 /// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Args)]
 pub struct Dev {
@@ -137,7 +137,7 @@ fn await_port(port: u16) -> FleetResult<()> {
 
 fn checked(command: Command) -> FleetResult<String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let done = command::run(command, &[], Duration::from_secs(120))?;
+    let done = command::run(command, &[], Duration::from_mins(2))?;
     if done.status.success() {
         return Ok(done.text());
     }
@@ -150,7 +150,7 @@ impl Stage {
         self.directory.join(name)
     }
 
-    fn git(&self, at: &Path, words: &[&str]) -> FleetResult<String> {
+    fn git(at: &Path, words: &[&str]) -> FleetResult<String> {
         let mut git = Command::new("git");
         git.arg("-C")
             .arg(at)
@@ -167,7 +167,7 @@ impl Stage {
             .map_err(host("finding the repository"))?;
         let work = self.at("work");
         let (from, checkout) = (from.display().to_string(), work.display().to_string());
-        self.git(&self.directory, &["clone", "-q", &from, &checkout])?;
+        Self::git(&self.directory, &["clone", "-q", &from, &checkout])?;
         for (name, role) in MACHINES {
             let mut provost = Command::new(&self.provost);
             provost.args(["key", "new", "--name", name, "--json"]);
@@ -199,13 +199,13 @@ impl Stage {
             fs::write(self.at(&format!("{name}/fleet.toml")), settings)
                 .map_err(host("writing settings"))?;
         }
-        self.git(&work, &["add", "provost.toml"])?;
-        self.git(
+        Self::git(&work, &["add", "provost.toml"])?;
+        Self::git(
             &work,
             &["commit", "-q", "-m", "Enroll the keys of the fleet"],
         )?;
         let hub = self.at("hub.git").display().to_string();
-        self.git(&self.directory, &["clone", "-q", "--bare", &checkout, &hub])?;
+        Self::git(&self.directory, &["clone", "-q", "--bare", &checkout, &hub])?;
         Ok(())
     }
 

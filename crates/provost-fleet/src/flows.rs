@@ -82,16 +82,8 @@ impl RunFlow {
             };
             let event = match step {
                 CourseStep::Lease => {
-                    let job = LeaseJob {
-                        repository: order.repository.clone(),
-                        request: ScopeRequest {
-                            run: order.run.clone(),
-                            scope: order.scope.clone(),
-                        },
-                        intervals: order.intervals,
-                    };
                     let asked = ctx
-                        .execute_activity(LeaseAsker::lease, job, asking(&order))
+                        .execute_activity(LeaseAsker::lease, lease_job(&order), asking(&order))
                         .await;
                     asked.map_or_else(
                         |error| event_of(&error),
@@ -167,8 +159,19 @@ fn heartbeat_timeout(order: &RunOrder) -> Duration {
     Duration::from_millis(order.intervals.heartbeat_timeout_ms)
 }
 
+fn lease_job(order: &RunOrder) -> LeaseJob {
+    LeaseJob {
+        repository: order.repository.clone(),
+        request: ScopeRequest {
+            run: order.run.clone(),
+            scope: order.scope.clone(),
+        },
+        intervals: order.intervals,
+    }
+}
+
 fn asking(order: &RunOrder) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(7 * 24 * 3600))
+    ActivityOptions::with_start_to_close_timeout(Duration::from_hours(168))
         .heartbeat_timeout(heartbeat_timeout(order))
         .build()
 }
@@ -176,7 +179,7 @@ fn asking(order: &RunOrder) -> ActivityOptions {
 fn long(order: &RunOrder) -> ActivityOptions {
     // The worker has the same limit, and ends its child by it.
     let limit = Duration::from_millis(order.intervals.attempt_ms + order.intervals.hub_ms);
-    ActivityOptions::with_start_to_close_timeout(limit + Duration::from_secs(60))
+    ActivityOptions::with_start_to_close_timeout(limit + Duration::from_mins(1))
         .heartbeat_timeout(heartbeat_timeout(order))
         .task_queue(pool_queue(&order.pool))
         // Without this the workflow continues before the child is dead.
@@ -186,7 +189,7 @@ fn long(order: &RunOrder) -> ActivityOptions {
 }
 
 fn landing(order: &RunOrder) -> ActivityOptions {
-    ActivityOptions::with_start_to_close_timeout(Duration::from_secs(600))
+    ActivityOptions::with_start_to_close_timeout(Duration::from_mins(10))
         .heartbeat_timeout(heartbeat_timeout(order))
         .task_queue(LANDING.to_owned())
         .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
@@ -243,6 +246,7 @@ impl ScopeFlow {
     }
 
     #[signal]
+    #[expect(clippy::needless_pass_by_value, reason = "the form of a signal")]
     pub fn release(&mut self, _ctx: &mut SyncWorkflowContext<Self>, run: String) {
         self.messages += 1;
         self.leases.release(&run);

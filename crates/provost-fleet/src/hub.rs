@@ -148,7 +148,7 @@ impl HubClone {
             .lines()
             .find(|line| line.split('\t').nth(1) == Some(name));
         let id = line.and_then(|line| line.split('\t').next());
-        id.map(|id| oid(id)).transpose()
+        id.map(oid).transpose()
     }
 
     fn unreachable(&self, error: &FleetFailure) -> FleetFailure {

@@ -148,11 +148,8 @@ fn run(cli: &Cli) -> FleetResult<Exit> {
                     return Ok(Exit::Yes);
                 }
                 eprintln!("submitted {}", order.run);
-                shown(
-                    &order.run,
-                    &server::end_of(&settings, &order.run).await?,
-                    cli.json,
-                )
+                let end = server::end_of(&settings, &order.run).await?;
+                Ok(shown(&order.run, &end, cli.json))
             })
         }
         Command::Worker { pool, slots } => {
@@ -218,7 +215,7 @@ fn execute(settings: &FleetSettings, ticket: &PathBuf, fence: Fence) -> FleetRes
 fn status(settings: &FleetSettings, run: &str, json: bool) -> FleetResult<Exit> {
     let course = on_tokio(server::course(settings, run))?;
     match course.next() {
-        provost_ticket::course::CourseStep::Done(end) => shown(run, &end, json),
+        provost_ticket::course::CourseStep::Done(end) => Ok(shown(run, &end, json)),
         step if json => {
             println!("{}", serde_json::to_string(&course).unwrap_or_default());
             drop(step);
@@ -231,7 +228,7 @@ fn status(settings: &FleetSettings, run: &str, json: bool) -> FleetResult<Exit> 
     }
 }
 
-fn shown(run: &str, end: &CourseEnd, json: bool) -> FleetResult<Exit> {
+fn shown(run: &str, end: &CourseEnd, json: bool) -> Exit {
     if json {
         println!("{}", serde_json::to_string(end).unwrap_or_default());
     }
@@ -247,5 +244,5 @@ fn shown(run: &str, end: &CourseEnd, json: bool) -> FleetResult<Exit> {
     if !json {
         println!("{run} {words}");
     }
-    Ok(exit)
+    exit
 }

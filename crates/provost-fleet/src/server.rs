@@ -74,10 +74,9 @@ pub async fn end_of(settings: &FleetSettings, run: &str) -> FleetResult<CourseEn
         let client = connect(settings).await?;
         let handle = client.get_workflow_handle::<RunFlow>(run.to_owned());
         let result = handle.get_result(WorkflowGetResultOptions::default());
-        match tokio::time::timeout(Duration::from_secs(30), result).await {
-            Ok(end) => return end.map_err(|error| away(settings, error)),
-            // Asked again with a new connection, as the server may have been restarted.
-            Err(_) => {}
+        // Else asked again with a new connection, as the server may have been restarted.
+        if let Ok(end) = tokio::time::timeout(Duration::from_secs(30), result).await {
+            return end.map_err(|error| away(settings, error));
         }
     }
 }
@@ -116,16 +115,7 @@ pub enum Role {
 
 /// Polls until the process is asked to stop; what it has begun, it finishes.
 pub async fn serve(settings: FleetSettings, role: Role) -> FleetResult<()> {
-    let logging = Logger::Console {
-        filter: "error".to_owned(),
-        format: None,
-    };
-    let telemetry = TelemetryOptions::builder().logging(logging).build();
-    let options = RuntimeOptions::builder()
-        .telemetry_options(telemetry)
-        .build();
-    let options = options.map_err(|error| away(&settings, error))?;
-    let runtime = Runtime::from_current_tokio(options).map_err(|error| away(&settings, error))?;
+    let runtime = runtime(&settings)?;
     let metrics = Arc::new(Metrics::default());
     let interval = settings.intervals.heartbeat();
     let mut workers = Vec::new();
@@ -181,9 +171,24 @@ pub async fn serve(settings: FleetSettings, role: Role) -> FleetResult<()> {
     tokio::spawn(async move {
         // Without a signal handler the process ends at once, which costs an attempt and no more.
         let _ = tokio::signal::ctrl_c().await;
-        stops.iter().for_each(|stop| stop());
+        for stop in &stops {
+            stop();
+        }
     });
     poll(&settings, running).await
+}
+
+fn runtime(settings: &FleetSettings) -> FleetResult<Runtime> {
+    let logging = Logger::Console {
+        filter: "error".to_owned(),
+        format: None,
+    };
+    let telemetry = TelemetryOptions::builder().logging(logging).build();
+    let options = RuntimeOptions::builder()
+        .telemetry_options(telemetry)
+        .build();
+    let options = options.map_err(|error| away(settings, error))?;
+    Runtime::from_current_tokio(options).map_err(|error| away(settings, error))
 }
 
 async fn poll(settings: &FleetSettings, mut running: Vec<Worker>) -> FleetResult<()> {

@@ -184,7 +184,7 @@ fn branch(repository: &HubClone, document: &Document) -> FleetResult<String> {
 /// The contract with its base as a commit and its target by name, so that it means the same on
 /// every machine.
 fn fixed(mut document: Document, base: &str, branch: &str) -> Document {
-    document.rollback.baseline_ref = base.to_owned();
+    base.clone_into(&mut document.rollback.baseline_ref);
     let extension = document.x_provost.get_or_insert_with(Extension::default);
     extension.target = Some(branch.to_owned());
     document

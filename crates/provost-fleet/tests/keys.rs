@@ -1,7 +1,5 @@
 //! `provost-fleet keys` changes lines of `provost.toml`, and nothing else in it.
 
-#![expect(clippy::unwrap_used, reason = "what goes wrong here is a failed test")]
-
 use std::fs;
 use std::process::{Command, Output};
 

@@ -142,23 +142,20 @@ impl Fleet {
             .append(true)
             .open(self.path(&format!("{name}.log")));
         let log = log.unwrap();
-        let mut command = match name {
-            "server" => {
-                let mut temporal = Command::new(&self.temporal);
-                temporal.args(["server", "start-dev", "--headless", "--ip", "127.0.0.1"]);
-                temporal.args(["--log-level", "error", "--port", &self.port.to_string()]);
-                temporal.arg("--db-filename").arg(self.path("server.db"));
-                temporal.env("HOME", self.path("home")).stdin(Stdio::null());
-                temporal
-            }
-            _ => {
-                let mut own = self.command(name);
-                match name {
-                    "lander" => own.arg("lander"),
-                    _ => own.args(["worker", "--slots", "2"]),
-                };
-                own
-            }
+        let mut command = if name == "server" {
+            let mut temporal = Command::new(&self.temporal);
+            temporal.args(["server", "start-dev", "--headless", "--ip", "127.0.0.1"]);
+            temporal.args(["--log-level", "error", "--port", &self.port.to_string()]);
+            temporal.arg("--db-filename").arg(self.path("server.db"));
+            temporal.env("HOME", self.path("home")).stdin(Stdio::null());
+            temporal
+        } else {
+            let mut own = self.command(name);
+            match name {
+                "lander" => own.arg("lander"),
+                _ => own.args(["worker", "--slots", "2"]),
+            };
+            own
         };
         command.stdout(log.try_clone().unwrap()).stderr(log);
         self.running
