@@ -130,6 +130,10 @@ fn reviewer(
     review.transpose()
 }
 
+fn endpoints(credentials: &[Credential]) -> Vec<Endpoint> {
+    credentials.iter().map(|it| it.endpoint.clone()).collect()
+}
+
 /// The first record of the run that `request` asks for.
 pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortError> {
     let document = request.contract;
@@ -144,13 +148,8 @@ pub fn opening(origin: &dyn Origin, request: Request) -> Result<Opened, PortErro
         // A user who types a contract approves it, but for the user's own files.
         approval::full_access(&document)
     } else {
-        let named = request.credentials.iter().map(|it| it.endpoint.clone());
-        widenings(
-            origin,
-            &document,
-            (&policy, &base_tree),
-            &named.collect::<Vec<_>>(),
-        )?
+        let named = endpoints(&request.credentials);
+        widenings(origin, &document, (&policy, &base_tree), &named)?
     };
     let own = OwnLogins {
         typed: &request.credentials,

@@ -34,7 +34,7 @@ use provost_store::registry::SqliteRegistry;
 use serde_json::json;
 
 /// The log that simulated programs print to.
-const LOG: &str = "ci/log";
+const LOG: &str = "ci/tests.log";
 
 /// How many attempts a run has at most.
 const MOST_RETRIES: u32 = 10;

@@ -23,7 +23,7 @@ use super::Power;
 use crate::ports::{Control, Host, PortError, Progress, Watch};
 
 /// The file of the bundle that every stream goes to; no simulated program prints anything.
-pub(super) const LOG: &str = "ci/log";
+pub(super) const LOG: &str = "ci/tests.log";
 
 /// The files that simulated agents change.
 const FILES: [&str; 4] = ["app/a", "app/b", "app/tested", "other/x"];

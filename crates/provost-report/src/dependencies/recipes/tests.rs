@@ -200,13 +200,15 @@ fn a_step_follows_from_the_files_of_the_project() {
     }
 }
 
+/// Names of files with their content.
+type Files<'a> = &'a [(&'a str, &'a str)];
+
 #[test]
 fn pytest_is_installed_for_tests_that_need_it() {
     let build = ("pyproject.toml", BUILD);
     let extra = "[build-system]\n[project.optional-dependencies]\ntest = [\"pytest>=7\"]\n";
     let other = "[build-system]\n[project.optional-dependencies]\nlint = [\"pytest\"]\n";
     let pytest = "python3 -m pytest -q";
-    type Files<'a> = &'a [(&'a str, &'a str)];
     let cases: [(Files<'_>, &str, &str); 6] = [
         (&[build], pytest, "-e . pytest"),
         (&[build], "python3 -m unittest", "-e ."),
