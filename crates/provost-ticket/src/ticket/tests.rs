@@ -15,12 +15,13 @@ pub(crate) fn keys(seeds: &[u8]) -> FleetKeys {
             .map(|seed| (format!("key-{seed}"), key(*seed).public()));
         rows.collect::<std::collections::BTreeMap<_, _>>()
     };
-    let mut keys = FleetKeys::default();
-    keys.repository = "demo".to_owned();
-    keys.submitters = listed(seeds);
-    keys.workers = listed(seeds);
-    keys.landers = listed(seeds);
-    keys
+    FleetKeys {
+        repository: "demo".to_owned(),
+        submitters: listed(seeds),
+        workers: listed(seeds),
+        landers: listed(seeds),
+        ..FleetKeys::default()
+    }
 }
 
 pub(crate) fn ticket() -> Ticket {
@@ -117,9 +118,12 @@ fn a_statement_of_another_kind_is_no_ticket() {
     }
 }
 
+/// The name of a field, and what makes it unfit.
+type Unfit = (&'static str, fn(&mut Ticket));
+
 #[test]
 fn every_field_has_a_form() {
-    let cases: [(&str, fn(&mut Ticket)); 10] = [
+    let cases: [Unfit; 10] = [
         ("run", |it| it.run = "../x".to_owned()),
         ("repository", |it| it.repository = String::new()),
         ("contract_sha256", |it| it.contract_sha256.truncate(63)),
