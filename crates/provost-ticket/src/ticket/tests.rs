@@ -20,7 +20,6 @@ pub(crate) fn keys(seeds: &[u8]) -> FleetKeys {
         submitters: listed(seeds),
         workers: listed(seeds),
         landers: listed(seeds),
-        ..FleetKeys::default()
     }
 }
 
