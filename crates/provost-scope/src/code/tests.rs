@@ -21,9 +21,15 @@ fn flaws(name: &str, page: &str) -> Vec<&'static str> {
         flaws.push("says what it means in more than one paragraph");
     }
     let mut lines = example.lines();
+    // The program, that of the fleet, and the program as an agent in a sandbox calls it.
+    let ours = [
+        "    $ provost ",
+        "    $ provost-fleet ",
+        "    $ /run/provost/self ",
+    ];
     if !lines
         .next()
-        .is_some_and(|line| line.starts_with("    $ provost "))
+        .is_some_and(|line| ours.iter().any(|it| line.starts_with(it)))
         || !lines.next().is_some_and(|line| line.starts_with("    "))
     {
         flaws.push("its example is no command with its output");
