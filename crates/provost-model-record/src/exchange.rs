@@ -46,7 +46,7 @@ pub struct KeptAnswer {
     /// The header fields that say something of the content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<(String, String)>,
-    /// Whether it came to its end.
+    /// Whether all of it arrived.
     pub complete: bool,
     pub body: KeptBody,
 }

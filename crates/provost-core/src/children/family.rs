@@ -127,7 +127,7 @@ pub struct ChildRefused {
     pub times: u64,
 }
 
-/// What a run is told apart by that is a child of another: part of its first event.
+/// What distinguishes the run of a child from other runs: part of its first event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChildOf {

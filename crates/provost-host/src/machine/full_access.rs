@@ -223,7 +223,7 @@ mod tests {
             "/home/ann/.config/provost",
             "/home/ann/.config/provost/keys",
             "/home/ann/.ssh",
-            "/home/ann/work/app/.git",
+            "/home/ann/code/app/.git",
         ]);
         let fixed = paths(&["/home/ann/.gitconfig", "/home/ann/.local/bin/provost"]);
         give(&mut profile, Path::new("/home/ann"), &masked, &fixed);
@@ -234,11 +234,11 @@ mod tests {
             "user /home/ann/.config",
             "user /home/ann/.local",
             "user /home/ann/work",
-            "user /home/ann/work/app",
+            "user /home/ann/code/app",
             "read /home/ann/.local/bin",
             "masked /home/ann/.config/provost",
             "masked /home/ann/.ssh",
-            "masked /home/ann/work/app/.git",
+            "masked /home/ann/code/app/.git",
             "fixed /home/ann/.gitconfig",
         ];
         assert_eq!(lines(&profile), want);

@@ -79,7 +79,7 @@ pub(in super::super) struct BodyHasher {
     capture: Option<BodyCapture>,
 }
 
-/// A body that came to its end.
+/// A body that arrived whole.
 #[derive(Debug)]
 pub(in super::super) struct HashedBody {
     pub(in super::super) digest: BodyDigest,
