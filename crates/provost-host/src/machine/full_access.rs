@@ -233,7 +233,7 @@ mod tests {
             "user /home/ann",
             "user /home/ann/.config",
             "user /home/ann/.local",
-            "user /home/ann/work",
+            "user /home/ann/code",
             "user /home/ann/code/app",
             "read /home/ann/.local/bin",
             "masked /home/ann/.config/provost",
